@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
 from hypothesis import strategies as st
 
 from optsched.boxes.box import Box, Grid
@@ -12,6 +13,7 @@ from optsched.models.box_placement import BoxPlacement
 from optsched.models.data_placement import DataPlacement
 from optsched.models.gang_packing import GangPacking
 from optsched.models.migration import Migration
+from optsched.models.node_placement import NodePlacement
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.reconfiguration import Reconfiguration
 from optsched.models.threshold_allocation import ThresholdAllocation
@@ -72,6 +74,54 @@ def gang_packings(
         rerow=draw(st.booleans()),
         running_jobs=draw(st.none() | _lists(LABELS, len(running))),
         waiting_jobs=draw(st.none() | _lists(LABELS, len(waiting))),
+    )
+
+
+@st.composite
+def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> NodePlacement:
+    """Draw a node placement.
+
+    No jobs, no nodes or no resources, chunks that fit nowhere or need nothing, shares of devices
+    and whole ones on nodes with and without, switches that belong to two blocks, exclusive jobs on
+    busy nodes, kinds that no node has, licences, weights of 0, with and without labels.
+    """
+    jobs = draw(st.integers(1, max_jobs) | st.integers(0, max_jobs))
+    nodes = draw(st.integers(1, max_nodes) | st.integers(0, max_nodes))
+    resources, licences = draw(st.integers(0, 2)), draw(st.integers(0, 1))
+    names = st.sampled_from(["a", "b"])
+    kinds = draw(st.none() | _lists(names, nodes))
+    switches, blocks = (draw(st.none() | _lists(names, nodes)) for _ in range(2))
+    measures = ["nodes"] if switches is None else ["nodes", "switches"]
+    spans = ["anywhere", *["switch"] * (switches is not None), *["block"] * (blocks is not None)]
+    limit = st.lists(st.sampled_from(kinds or [""]), unique=True, max_size=len(kinds or ()))
+    has_devices = draw(st.booleans())
+    share = st.sampled_from([0, 300, 500, 1000, 2000])
+    devices = st.lists(st.sampled_from([1000, 1000, 600, 0]), max_size=2)
+    return NodePlacement(
+        ["cores", "memory"][:resources],
+        np.array(
+            draw(_lists(_lists(st.integers(0, 9) | st.integers(4, 9), resources), nodes))
+        ).reshape(nodes, resources),
+        draw(_lists(st.sampled_from([1, 1, 2, 3]), jobs)),
+        np.array(draw(_lists(_lists(st.integers(0, 2), resources), jobs))).reshape(jobs, resources),
+        weights=draw(st.none() | _lists(st.integers(0, 9), jobs)),
+        then=draw(st.lists(st.sampled_from(measures), unique=True)),
+        most_per_node=draw(st.none() | _lists(st.integers(0, 2), jobs)),
+        devices=draw(_lists(devices, nodes)) if has_devices else None,
+        share=draw(_lists(share if has_devices else st.sampled_from([0, 0, 0, 300]), jobs)),
+        kinds=kinds,
+        allowed=draw(st.none() | _lists(st.none() | limit, jobs)),
+        switches=switches,
+        blocks=blocks,
+        span=draw(st.none() | _lists(st.sampled_from(spans), jobs)),
+        exclusive=draw(st.lists(st.integers(0, jobs - 1), unique=True)) if jobs else (),
+        busy=draw(st.lists(st.integers(0, nodes - 1), unique=True)) if nodes else (),
+        licences=draw(_lists(st.integers(0, 3), licences)),
+        licences_of=np.array(draw(_lists(_lists(st.integers(0, 2), licences), jobs))).reshape(
+            jobs, licences
+        ),
+        nodes=draw(st.none() | _lists(LABELS, nodes)),
+        jobs=draw(st.none() | _lists(LABELS, jobs)),
     )
 
 

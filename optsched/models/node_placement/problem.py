@@ -1,0 +1,440 @@
+"""Node placement: pending jobs onto the free nodes of a site.
+
+Model page: ``models/node-placement/README.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
+from optsched.models.node_placement.fields import (
+    WHOLE,
+    Amounts,
+    Choices,
+    Devices,
+    LabelSets,
+    Names,
+    NodeNumbers,
+)
+from optsched.models.problem import Choice, Problem, Violation, wrong_length
+from optsched.models.read_only import read_only
+from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
+from optsched.registry import models
+
+Ints = NDArray[np.int64]
+
+COUNTABLE = 2**53
+"""Upper limit of the objective, so that every solver represents it exactly."""
+
+SHOWN = 20
+"""Most jobs that `NodePlacement.describe` lists."""
+
+
+class Placements(NamedTuple):
+    """Nodes and devices of the chunks of each job.
+
+    Parameters
+    ----------
+    nodes : tuple of tuple of int
+        The node of each chunk of each job, from 0, in ascending order; an empty tuple for a job
+        that is not placed.
+    devices : tuple of tuple of tuple of int
+        The devices, from 0 on the node, of each of these chunks.
+    """
+
+    nodes: tuple[tuple[int, ...], ...]
+    devices: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+def _constant(value: Any) -> Any:
+    """Return a function that fills a list with a value for each job."""
+
+    def filled(fields: Fields) -> Any:
+        jobs = len(fields["chunks"])
+        if isinstance(value, int):
+            return read_only(np.full(jobs, value, dtype=np.int64))
+        return (value,) * jobs
+
+    return filled
+
+
+def _no_devices(fields: Fields) -> Any:
+    return ((),) * len(fields["free"])
+
+
+def _no_licences(fields: Fields) -> Any:
+    return read_only(np.zeros((len(fields["chunks"]), len(fields["licences"])), dtype=np.int64))
+
+
+@models.register("node-placement")
+@declared
+class NodePlacement(Problem[Placements]):
+    """Pending jobs onto the free nodes of a site.
+
+    A job is a number of equal chunks, which are all placed or none. A chunk needs an amount of each
+    resource of its node, and perhaps devices there, such as GPUs.
+
+    Raises
+    ------
+    InputError
+        If lengths do not match, an amount is negative, a label is unknown, or the objective could
+        exceed 2^53; the message lists all mistakes.
+
+    Examples
+    --------
+    Two nodes of 4 cores and 8 GB, and three jobs:
+
+    >>> problem = NodePlacement(
+    ...     resources=["cores", "memory"], free=np.array([[4, 8], [4, 8]]),
+    ...     chunks=[1, 2, 1], demand=np.array([[4, 2], [3, 6], [1, 1]]),
+    ...     weights=[4, 6, 1])
+    >>> plan = Placements(((), (0, 1), (0,)), ((), ((), ()), ((),)))
+    >>> problem.violations(plan), problem.objective(plan)
+    ([], 7)
+    """
+
+    resources: tuple[str, ...] = field(
+        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+    )
+    free: Ints = field(
+        Amounts("resources"), "free amount of each resource of each node", symbol="C_nr"
+    )
+    chunks: Ints = field(Integers(1), "number of chunks of each job", symbol="c_j")
+    demand: Ints = field(
+        Amounts("resources", like="chunks"),
+        "amount of each resource that a chunk of the job needs",
+        symbol="d_jr",
+    )
+    weights: Ints = field(
+        Integers(0, like="chunks"),
+        "priority of each job",
+        symbol="w_j",
+        default=None,
+        filled=_constant(1),
+    )
+    then: tuple[str, ...] = field(
+        Choices("switches", "nodes"),
+        "what is minimized among the placements of greatest weight, in this order: `switches`, "
+        "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk",
+        default=(),
+        always=True,
+    )
+    most_per_node: Ints = field(
+        Integers(0, like="chunks"),
+        "most chunks of the job on a node, 0 for no limit",
+        symbol="u_j",
+        default=None,
+        filled=_constant(0),
+    )
+    devices: tuple[tuple[int, ...], ...] = field(
+        Devices("free"),
+        "free thousandths of each device of each node",
+        symbol="G_ng",
+        default=None,
+        filled=_no_devices,
+    )
+    share: Ints = field(
+        Integers(0, like="chunks"),
+        "thousandths of devices that a chunk needs: below 1000 a share of one device, from 1000 a "
+        "number of whole devices",
+        symbol="s_j",
+        default=None,
+        filled=_constant(0),
+    )
+    kinds: Sequence[str] | None = field(
+        Labels("free", as_text=True),
+        "kind of each node, which stands for its features and partitions",
+        default=None,
+    )
+    allowed: tuple[tuple[str, ...] | None, ...] = field(
+        LabelSets("kinds", like="chunks"),
+        "kinds of nodes that the job may use; null for all",
+        symbol="K_j",
+        default=None,
+        filled=_constant(None),
+    )
+    switches: Sequence[str] | None = field(
+        Labels("free", as_text=True), "leaf switch of each node", default=None
+    )
+    blocks: Sequence[str] | None = field(
+        Labels("free", as_text=True), "block, or higher switch, of each node", default=None
+    )
+    span: tuple[str, ...] = field(
+        Choices("anywhere", "switch", "block", like="chunks"),
+        "what holds all chunks of the job: the nodes of one `switch`, of one `block`, or "
+        "`anywhere`",
+        default=None,
+        filled=_constant("anywhere"),
+    )
+    exclusive: tuple[int, ...] = field(
+        JobNumbers("chunks", "job"),
+        "jobs that share their nodes with no other job",
+        default=(),
+    )
+    busy: tuple[int, ...] = field(NodeNumbers("free"), "nodes on which other jobs run", default=())
+    licences: Ints = field(
+        Integers(0),
+        "free number of each licence of the site",
+        symbol="L_l",
+        default=(),
+    )
+    licences_of: Ints = field(
+        Amounts("licences", like="chunks"),
+        "number of each licence that the job needs",
+        symbol="l_jl",
+        default=None,
+        filled=_no_licences,
+    )
+    nodes: Sequence[str | int] | None = labels("free", "a name for each node")
+    jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")
+
+    sense = "max"
+
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the mistakes in shares, in spans without labels, and in too large weights."""
+        found = first_few(
+            "share",
+            [
+                f"share[{job}]: {share}; expected at most {WHOLE}, or a multiple of it"
+                for job, share in enumerate(fields["share"].tolist())
+                if share > WHOLE and share % WHOLE
+            ],
+        )
+        for place, span in enumerate(fields["span"]):
+            needed = {"switch": "switches", "block": "blocks"}.get(span)
+            if needed and fields[needed] is None:
+                found.append(f"span[{place}]: {span}; expected {needed}, one for each node")
+        if "switches" in fields["then"] and fields["switches"] is None:
+            found.append("then: switches; expected switches, one for each node")
+        radices = _radices(fields["then"], fields["chunks"], fields["switches"], fields["free"])
+        most = sum(fields["weights"].tolist()) * math.prod(radices)
+        if most > COUNTABLE:
+            found.append(f"weights: the objective may reach {most}; expected at most 2^53")
+        return found
+
+    @property
+    def size(self) -> str:
+        """Jobs x nodes."""
+        return f"{len(self.chunks)}x{len(self.free)}"
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """For each entry of `then`, one more than its measure can reach."""
+        return _radices(self.then, self.chunks, self.switches, self.free)
+
+    def measures(self, solution: Placements) -> dict[str, int]:
+        """Return the weight placed, and the measures that `then` may name, by name."""
+        placed = [job for job, nodes in enumerate(solution.nodes) if nodes]
+        spans = 0
+        if self.switches is not None:
+            spans = sum(len({self.switches[n] for n in solution.nodes[job]}) for job in placed)
+        used = {node for job in placed for node in solution.nodes[job]}
+        return {
+            "weight": sum(int(self.weights[job]) for job in placed),
+            "switches": spans,
+            "nodes": len(used - {*self.busy}),
+        }
+
+    def objective(self, solution: Placements) -> int:
+        """Return the weight placed, then minus each measure of `then`, in lexicographic order."""
+        measures = self.measures(solution)
+        value = measures["weight"]
+        for name, radix in zip(self.then, self.radices):
+            value = value * radix - measures[name]
+        return value
+
+    def violations(self, solution: Placements) -> list[Violation]:
+        """Check chunks, nodes, resources, devices, spans, exclusive nodes and licences."""
+        found = wrong_length(solution.nodes, len(self.chunks))
+        found = found or wrong_length(solution.devices, len(self.chunks))
+        if found:
+            return found
+        nodes = len(self.free)
+        used: dict[int, Counter[int]] = {}  # chunks of each job, by node
+        taken: dict[tuple[int, int], int] = {}  # thousandths of each device
+        for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
+            name = f"job {job + 1}"
+            if not at and not devices:
+                continue
+            if len(at) != self.chunks[job] or len(devices) != len(at):
+                detail = f"{name} has {len(at)} nodes and {len(devices)} lists of devices for its "
+                found.append(Violation("chunks", f"{detail}{self.chunks[job]} chunks"))
+                continue
+            if outside := [node for node in at if not 0 <= node < nodes]:
+                found.append(Violation("node", f"{name} is on node {outside[0]}, of {nodes}"))
+                continue
+            found += self._violations_of(job, name, at)
+            for node, chosen in zip(at, devices):
+                used.setdefault(node, Counter())[job] += 1
+                found += self._take(job, name, node, chosen, taken)
+        for (node, device), share in taken.items():
+            free = self.devices[node][device]
+            if share > free:
+                detail = f"{share} of {free} thousandths of device {device} of node {node} are used"
+                found.append(Violation("device", detail))
+        exclusive = {*self.exclusive}
+        for node, counts in used.items():
+            for resource, name in enumerate(self.resources):
+                needed = sum(
+                    count * int(self.demand[job, resource]) for job, count in counts.items()
+                )
+                if needed > self.free[node, resource]:
+                    free = self.free[node, resource]
+                    detail = f"{needed} of {free} {name} of node {node} are used"
+                    found.append(Violation("resource", detail))
+            alone = [job for job in counts if job in exclusive]
+            if alone and (len(counts) > 1 or node in self.busy):
+                detail = f"job {alone[0] + 1} shares node {node} with other jobs"
+                found.append(Violation("exclusive", detail))
+        for licence, free in enumerate(self.licences.tolist()):
+            placed = [job for job, at in enumerate(solution.nodes) if at]
+            needed = sum(int(self.licences_of[job, licence]) for job in placed)
+            if needed > free:
+                detail = f"{needed} of {free} of licence {licence + 1} are used"
+                found.append(Violation("licence", detail))
+        return found
+
+    def _violations_of(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
+        """Check the nodes of one job against its own limits."""
+        found = []
+        kinds = self.allowed[job]
+        if kinds is not None and self.kinds is not None:
+            wrong = [node for node in at if self.kinds[node] not in kinds]
+            if wrong:
+                detail = f"{name} is on node {wrong[0]} of kind {self.kinds[wrong[0]]}"
+                found.append(Violation("kind", detail))
+        node, count = Counter(at).most_common(1)[0]
+        if self.most_per_node[job] and count > self.most_per_node[job]:
+            detail = (
+                f"{name} has {count} chunks on node {node}, more than {self.most_per_node[job]}"
+            )
+            found.append(Violation("per node", detail))
+        groups = {"switch": self.switches, "block": self.blocks}.get(self.span[job])
+        if groups is not None and len(spanned := {groups[node] for node in at}) > 1:
+            found.append(Violation("span", f"{name} is in {len(spanned)} of {self.span[job]}"))
+        return found
+
+    def _take(
+        self,
+        job: int,
+        name: str,
+        node: int,
+        chosen: Sequence[int],
+        taken: dict[tuple[int, int], int],
+    ) -> list[Violation]:
+        """Check the devices of a chunk, and add them to those `taken`."""
+        share = int(self.share[job])
+        whole = max(1, share // WHOLE) if share else 0
+        there = range(len(self.devices[node]))
+        if len(chosen) != whole or len({*chosen}) != whole or any(d not in there for d in chosen):
+            detail = f"{name} has devices {list(chosen)} of node {node} for {share} thousandths"
+            return [Violation("devices", detail)]
+        for device in chosen:
+            key = node, device
+            taken[key] = taken.get(key, 0) + min(share, WHOLE)
+        return []
+
+    def choice(self, objective: int) -> Choice | None:
+        """Return whether jobs had to be left out."""
+        if len(self.chunks) == 1:
+            return Choice.ONE_JOB
+        most_without = (int(self.weights.sum()) - 1) * math.prod(self.radices)
+        return Choice.ALL_PLACED if objective > most_without else Choice.CONTESTED
+
+    def solution_to_json(self, solution: Placements) -> dict[str, Any]:
+        """Return the node of each chunk, from 0, and the devices; null for a job not placed."""
+        fields: dict[str, Any] = {"nodes": [list(at) or None for at in solution.nodes]}
+        if self.share.any():
+            fields["devices"] = [
+                [list(chosen) for chosen in devices] or None for devices in solution.devices
+            ]
+        return fields
+
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Placements:
+        """Return the placements written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` are not of that form.
+        """
+        given = fields if isinstance(fields, Mapping) else {}
+        check = FieldChecks(self.name)
+        nodes = _lists(given.get("nodes"))
+        if nodes is None:
+            check.mistakes.append("nodes: expected a list of nodes from 0, or null, for each job")
+        chosen: Any = [[[]] * len(at) for at in nodes or ()]
+        if "devices" in given:
+            chosen = given["devices"]
+            entries = chosen if isinstance(chosen, list) else [0]
+            chosen = [_lists([] if entry is None else entry, null=False) for entry in entries]
+            if None in chosen:
+                check.mistakes.append("devices: expected a list of devices for each chunk")
+        check.done()
+        assert nodes is not None
+        return Placements(
+            tuple(tuple(at) for at in nodes),
+            tuple(tuple(map(tuple, devices)) for devices in chosen),
+        )
+
+    def describe(self, solution: Placements | None = None) -> list[tuple[str, str]]:
+        """Return the free resources and the jobs, or the nodes of the jobs placed."""
+        jobs = [str(job) for job in self.jobs or range(1, len(self.chunks) + 1)]
+        if solution is None:
+            free = self.free.sum(axis=0).tolist()
+            lines = [
+                ("nodes", f"{len(self.free):,}, of which {len(self.busy):,} run jobs"),
+                ("free", ", ".join(f"{n:,} {name}" for n, name in zip(free, self.resources))),
+                ("jobs", f"{len(jobs):,} of {int(self.chunks.sum()):,} chunks"),
+            ]
+            if any(self.devices):
+                shares = sum(map(sum, self.devices))
+                lines.insert(2, ("free devices", f"{shares / WHOLE:,.2f}"))
+            return lines
+        names = [str(node) for node in self.nodes or range(len(self.free))]
+        placed = [job for job, at in enumerate(solution.nodes) if at]
+        lines = [
+            (
+                f"job {jobs[job]}",
+                " ".join(names[node] for node in dict.fromkeys(solution.nodes[job])),
+            )
+            for job in placed[:SHOWN]
+        ]
+        if len(placed) > SHOWN:
+            lines.append(("more", f"{len(placed) - SHOWN:,} jobs"))
+        left = [name for job, name in enumerate(jobs) if not solution.nodes[job]]
+        more = "" if len(left) <= SHOWN else f" and {len(left) - SHOWN:,} more"
+        return [*lines, ("not placed", f"{' '.join(left[:SHOWN])}{more}" or "-")]
+
+
+def _radices(
+    then: Sequence[str], chunks: Ints, switches: Sequence[str] | None, free: Ints
+) -> tuple[int, ...]:
+    there = len({*(switches or ())})
+    most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(free)}
+    return tuple(most[name] + 1 for name in then)
+
+
+def _lists(values: Any, *, null: bool = True) -> list[list[int]] | None:
+    """Return a list of lists of numbers from 0, with an empty one for null; otherwise None."""
+    if not isinstance(values, list):
+        return None
+    found: list[list[int]] = []
+    for value in values:
+        if value is None and null:
+            found.append([])
+            continue
+        if not isinstance(value, list) or not all(
+            type(number) is int and 0 <= number <= LARGEST_FIELD for number in value
+        ):
+            return None
+        found.append(value)
+    return found

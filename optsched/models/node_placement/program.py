@@ -1,0 +1,345 @@
+"""The integer program of a node placement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.formulation import Formulation, check_entries, formulations
+from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.models.program import Program
+from optsched.models.program_builder import ProgramBuilder
+
+Ints = NDArray[np.int64]
+
+MOST_ENTRIES = 20_000_000
+
+
+class Block(NamedTuple):
+    """Variables of a kind, and the indices of each: job, node and device, or job and group."""
+
+    variables: Ints
+    of: tuple[Ints, ...]
+
+
+@formulations.register("node-placement")
+class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
+    """Equations (1) to (16) of the model's page.
+
+    ``p[j]`` is 1 if job j is placed; ``x[j, n]`` is the number of its chunks on node n, for the
+    pairs that its limits allow; ``y[j, n, g]`` is the number of these on device g, if they need a
+    share; ``v[n, g]`` is 1 if device g goes to a chunk that needs whole ones; ``z[j, s]`` is 1 if
+    job j spans switch s, ``b[j, s]`` if it is in block s; ``e[j, n]`` is 1 if the job has node n to
+    itself; ``o[n]`` is 1 if node n, which was idle, is used.
+    """
+
+    @cached_property
+    def program(self) -> Program:
+        """The program, with the variables p, x, y, v, e, z, b and o."""
+        return self._built[0]
+
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints, Ints]:
+        """Jobs and nodes of the pairs (j, n) with variables, and the most chunks there."""
+        most = np.zeros((len(self.problem.chunks), len(self.problem.free)), dtype=np.int64)
+        for job in range(len(most)):
+            most[job] = self._most(job)
+        jobs, nodes = np.nonzero(most)
+        return jobs, nodes, most[jobs, nodes]
+
+    def _most(self, job: int) -> Ints:
+        """Return the most chunks of a job on each node if no other job is placed."""
+        problem = self.problem
+        most = np.full(len(problem.free), problem.chunks[job])
+        if problem.most_per_node[job]:
+            most = np.minimum(most, problem.most_per_node[job])
+        for resource in np.flatnonzero(problem.demand[job]):
+            most = np.minimum(most, problem.free[:, resource] // problem.demand[job, resource])
+        share = int(problem.share[job])
+        if share >= WHOLE:
+            whole = [row.count(WHOLE) for row in problem.devices]
+            most = np.minimum(most, np.array(whole) // (share // WHOLE))
+        elif share:
+            most = np.minimum(most, [sum(g // share for g in row) for row in problem.devices])
+        kinds = problem.allowed[job]
+        if kinds is not None and problem.kinds is not None:
+            most = np.where([kind in kinds for kind in problem.kinds], most, 0)
+        if job in problem.exclusive:
+            most[list(problem.busy)] = 0
+        return most
+
+    @cached_property
+    def _built(self) -> tuple[Program, dict[str, Block]]:
+        """The program, and its blocks of variables by letter."""
+        problem = self.problem
+        jobs, nodes, most = self._pairs
+        entries = (4 + len(problem.resources)) * len(jobs)
+        check_entries(entries, MOST_ENTRIES, "use a solver of this model")
+        scale = [math.prod(problem.radices[place:]) for place in range(len(problem.then) + 1)]
+        cost = dict(zip(problem.then, scale[1:]))
+        every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
+        builder = ProgramBuilder("max")
+        p = builder.variables("p_job{}", len(every_job), objective=scale[0] * problem.weights)
+        self._names = _pair_names(jobs, nodes)
+        x = builder.variables("x_{}", self._names, upper=most)
+        builder.ragged_rows(
+            "chunks_job{}", (len(p),), (1, x, jobs), (-problem.chunks, p, every_job), equal=0
+        )
+        for resource in range(len(problem.resources)):
+            needed = problem.demand[jobs, resource]
+            needs = needed > 0
+            if needs.any():
+                builder.ragged_rows(
+                    f"resource{resource + 1}_node{{}}",
+                    (every_node.tolist(),),
+                    (needed[needs], x[needs], nodes[needs]),
+                    at_most=problem.free[:, resource],
+                )
+        blocks = {"p": Block(p, (every_job,)), "x": Block(x, (jobs, nodes))}
+        blocks |= self._devices(builder, x)
+        blocks |= self._own_nodes(builder, x)
+        spans = np.array(problem.span)
+        in_switch = spans == "switch"
+        if problem.switches is not None:
+            spanning = in_switch | ("switches" in cost)
+            price = cost.get("switches", 0)
+            blocks["z"] = self._groups(
+                builder, x, p, problem.switches, "z", spanning, in_switch, price
+            )
+        if problem.blocks is not None:
+            held = spans == "block"
+            blocks["b"] = self._groups(builder, x, p, problem.blocks, "b", held, held, 0)
+        if "nodes" in cost:
+            blocks["o"] = self._used_nodes(builder, x, cost["nodes"])
+        for licence, free in enumerate(problem.licences.tolist()):
+            builder.row(f"licence{licence + 1}", (problem.licences_of[:, licence], p), at_most=free)
+        return builder.build(), blocks
+
+    def _devices(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
+        """Add the variables and rows of devices."""
+        problem = self.problem
+        jobs, nodes, _ = self._pairs
+        share = problem.share[jobs]
+        first = np.cumsum([0, *map(len, problem.devices)])
+        free = np.array([g for row in problem.devices for g in row], dtype=np.int64)
+        node_of = np.repeat(np.arange(len(problem.free)), np.diff(first))
+        device_of = np.arange(len(free)) - first[node_of]
+        names = [f"node{n}_device{g}" for n, g in zip(node_of.tolist(), device_of.tolist())]
+
+        sharing = np.flatnonzero((share > 0) & (share < WHOLE))
+        pair, device = _joined(sharing, first[nodes[sharing]], first[nodes[sharing] + 1])
+        fits = free[device] >= share[pair]
+        pair, device = pair[fits], device[fits]
+        y = builder.variables(
+            "y_{}",
+            [f"{self._names[i]}_device{g}" for i, g in zip(pair.tolist(), device_of[device])],
+            upper=free[device] // share[pair],
+        )
+        if len(sharing):
+            builder.ragged_rows(
+                "shares_{}", (self._names,), (1, y, pair), (-1, x[sharing], sharing), equal=0
+            )
+        whole = np.flatnonzero(share >= WHOLE)
+        full = np.flatnonzero((free == WHOLE) & np.isin(node_of, nodes[whole]))
+        v = builder.variables("v_{}", [names[device] for device in full])
+        if len(whole):
+            builder.ragged_rows(
+                "whole_node{}",
+                (list(range(len(problem.free))),),
+                (share[whole] // WHOLE, x[whole], nodes[whole]),
+                (-1, v, node_of[full]),
+                equal=0,
+            )
+        if len(pair):
+            builder.ragged_rows(
+                "device_{}", (names,), (share[pair], y, device), (WHOLE, v, full), at_most=free
+            )
+        return {
+            "y": Block(y, (jobs[pair], nodes[pair], device_of[device])),
+            "v": Block(v, (node_of[full], device_of[full])),
+        }
+
+    def _own_nodes(self, builder: ProgramBuilder, x: Ints) -> dict[str, Block]:
+        """Add the variables and rows of jobs that share their nodes with no other job."""
+        jobs, nodes, most = self._pairs
+        alone = np.isin(jobs, self.problem.exclusive)
+        own, at = np.flatnonzero(alone), nodes[alone]
+        names = [self._names[pair] for pair in own]
+        e = builder.variables("e_{}", names)
+        if len(own):
+            there = list(range(len(self.problem.free)))
+            builder.rows("own_{}", *_at_most_if(x[own], most[own], e), over=(names,), at_most=0)
+            builder.rows("owns_{}", *_some_if(x[own], e), over=(names,), at_least=0)
+            builder.ragged_rows("owner_node{}", (there,), (1, e, at), at_most=1)
+            shared = np.flatnonzero(~alone & np.isin(nodes, at))
+            room = np.zeros(len(there), dtype=np.int64)
+            np.add.at(room, nodes[shared], most[shared])
+            owned = room[at] > 0
+            if owned.any():
+                builder.ragged_rows(
+                    "owned_node{}",
+                    (there,),
+                    (1, x[shared], nodes[shared]),
+                    (room[at[owned]], e[owned], at[owned]),
+                    at_most=room,
+                )
+        return {"e": Block(e, (jobs[own], at))}
+
+    def _groups(
+        self,
+        builder: ProgramBuilder,
+        x: Ints,
+        p: Ints,
+        labels: Sequence[str],
+        letter: str,
+        spanning: NDArray[np.bool_],
+        single: NDArray[np.bool_],
+        price: int,
+    ) -> Block:
+        """Add the switches or blocks of the jobs `spanning`; those of `single` have one at most."""
+        jobs, nodes, _ = self._pairs
+        _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
+        mine = np.flatnonzero(spanning[jobs])
+        keys, at = np.unique(
+            np.stack([jobs[mine], group_of[nodes[mine]]]), axis=1, return_inverse=True
+        )
+        job, group = keys
+        at = at.ravel()
+        names = [f"job{j + 1}_group{g + 1}" for j, g in keys.T.tolist()]
+        z = builder.variables(f"{letter}_{{}}", names, objective=-price)
+        if len(names):
+            every = np.arange(len(names))
+            there = (1, x[mine], at)
+            most = self.problem.chunks[job]
+            builder.ragged_rows(
+                f"{letter}_span_{{}}", (names,), there, (-most, z, every), at_most=0
+            )
+            builder.ragged_rows(f"{letter}_used_{{}}", (names,), there, (-1, z, every), at_least=0)
+            one, held = np.flatnonzero(single[job]), np.flatnonzero(single)
+            if len(one):
+                ones = (1, z[one], job[one]), (-1, p[held], held)
+                builder.ragged_rows(f"{letter}_one_job{{}}", (len(p),), *ones, at_most=0)
+        return Block(z, (job, group_of, group))
+
+    def _used_nodes(self, builder: ProgramBuilder, x: Ints, price: int) -> Block:
+        """Add the variables and rows of idle nodes that are used."""
+        _, nodes, most = self._pairs
+        idle = np.setdiff1d(nodes, self.problem.busy)
+        o = builder.variables("o_node{}", idle.tolist(), objective=-price)
+        opening = np.flatnonzero(np.isin(nodes, idle))
+        if len(opening):
+            at = np.searchsorted(idle, nodes[opening])
+            names = [self._names[pair] for pair in opening]
+            builder.rows(
+                "open_{}", *_at_most_if(x[opening], most[opening], o[at]), over=(names,), at_most=0
+            )
+            there = (idle.tolist(),)
+            every = np.arange(len(idle))
+            builder.ragged_rows(
+                "used_node{}", there, (1, x[opening], at), (-1, o, every), at_least=0
+            )
+        return Block(o, (idle,))
+
+    def decode(self, x: NDArray[np.int64]) -> Placements:
+        """Return the placements; chunks on whole devices get those of their node in order."""
+        values = np.asarray(x)
+        _, blocks = self._built
+        problem = self.problem
+        pairs = blocks["x"]
+        chunks = values[pairs.variables]
+        shares: dict[tuple[int, int], list[int]] = {}
+        for i in np.flatnonzero(values[blocks["y"].variables]).tolist():
+            job, node, device = (int(index[i]) for index in blocks["y"].of)
+            count = int(values[blocks["y"].variables[i]])
+            shares.setdefault((job, node), []).extend([device] * count)
+        whole: dict[int, list[int]] = {}
+        for i in np.flatnonzero(values[blocks["v"].variables]).tolist():
+            node, device = (int(index[i]) for index in blocks["v"].of)
+            whole.setdefault(node, []).append(device)
+        nodes: list[list[int]] = [[] for _ in problem.chunks]
+        devices: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
+        for i in np.flatnonzero(chunks).tolist():
+            job, node = (int(index[i]) for index in pairs.of)
+            share, count = int(problem.share[job]), int(chunks[i])
+            nodes[job] += [node] * count
+            if share >= WHOLE:
+                left = whole.get(node, [])
+                for _ in range(count):
+                    devices[job].append(tuple(left[: share // WHOLE]))
+                    del left[: share // WHOLE]
+            elif share:
+                chosen = [(device,) for device in shares.get((job, node), [])]
+                devices[job] += (chosen + [()] * count)[: max(count, len(chosen))]
+            else:
+                devices[job] += [()] * count
+        return Placements(tuple(map(tuple, nodes)), tuple(map(tuple, devices)))
+
+    def encode(self, solution: Placements) -> NDArray[np.int64]:
+        """Return the vector of placements."""
+        program, blocks = self._built
+        problem = self.problem
+        count: dict[tuple[str, int, int, int], int] = {}
+
+        def add(letter: str, one: int, other: int = 0, third: int = 0) -> None:
+            key = letter, one, other, third
+            count[key] = count.get(key, 0) + 1
+
+        for job, (at, devices) in enumerate(zip(solution.nodes, solution.devices)):
+            for node, chosen in zip(at, devices):
+                add("x", job, node)
+                whole = problem.share[job] >= WHOLE
+                for device in chosen:
+                    if whole:
+                        add("v", node, device)
+                    else:
+                        add("y", job, node, device)
+        found = np.zeros(program.num_variables, dtype=np.int64)
+        for letter in ("x", "y", "v"):
+            variables, of = blocks[letter]
+            keys = zip(*(index.tolist() for index in of))
+            found[variables] = [
+                count.get((letter, *key, *(0,) * (3 - len(key))), 0) for key in keys
+            ]
+        found[blocks["p"].variables] = [bool(at) for at in solution.nodes]
+        pairs = blocks["x"]
+        jobs, nodes = pairs.of
+        there = np.flatnonzero(found[pairs.variables])
+        own = set(zip(jobs[there].tolist(), nodes[there].tolist()))
+        e, of = blocks["e"]
+        found[e] = [key in own for key in zip(*(index.tolist() for index in of))]
+        for letter in ("z", "b"):
+            if letter in blocks:
+                variables, (of_job, group_of, group) = blocks[letter]
+                used = set(zip(jobs[there].tolist(), group_of[nodes[there]].tolist()))
+                found[variables] = [key in used for key in zip(of_job.tolist(), group.tolist())]
+        if "o" in blocks:
+            found[blocks["o"].variables] = np.isin(blocks["o"].of[0], nodes[there])
+        return found
+
+
+def _pair_names(jobs: Ints, nodes: Ints) -> list[str]:
+    return [f"job{job + 1}_node{node}" for job, node in zip(jobs.tolist(), nodes.tolist())]
+
+
+def _joined(keys: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Return each key as often as its interval is long, and the numbers of the intervals."""
+    lengths = last - first
+    starts = np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+    return np.repeat(keys, lengths), starts + np.arange(lengths.sum())
+
+
+def _at_most_if(x: Ints, most: Ints, switch: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the terms of x - most * switch, a row for each."""
+    ones = np.ones_like(most)
+    return (ones[:, None], x[:, None]), (-most[:, None], switch[:, None])
+
+
+def _some_if(x: Ints, switch: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the terms of x - switch, a row for each."""
+    return _at_most_if(x, np.ones_like(x), switch)

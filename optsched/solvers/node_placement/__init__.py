@@ -1,0 +1,1 @@
+"""Solvers of node placement (`optsched.models.node_placement`)."""
