@@ -1,0 +1,1 @@
+"""Sites: nodes with countable resources, features, partitions and a topology."""

@@ -1,0 +1,64 @@
+"""Frozen records with arrays, which are read-only and compared by value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optsched.errors import InputError
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+class Record:
+    """Base of dataclasses that are equal if all their fields are, arrays included."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+
+def whole_numbers(values: ArrayLike, name: str, low: int, high: int, dimensions: int = 1) -> Ints:
+    """Return a read-only copy of whole numbers from `low` to `high`.
+
+    Raises
+    ------
+    InputError
+        If there are other values, or another number of dimensions; `name` is the field.
+    """
+    array = np.array(values)
+    if not array.size and array.ndim == dimensions:
+        array = array.astype(np.int64)
+    if array.ndim != dimensions or array.dtype.kind not in "iu":
+        form = "a table" if dimensions == 2 else "a list"
+        raise InputError(f"expected {form} of whole numbers", field=name)
+    if array.size and not (low <= array.min() and array.max() <= high):
+        value = array[(array < low) | (array > high)].flat[0]
+        raise InputError(f"{value:,}; expected a whole number from {low:,} to {high:,}", field=name)
+    array = array.astype(np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that is there twice, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    return bool(one == other)

@@ -1,0 +1,394 @@
+"""A site: nodes with countable resources, features and states, partitions and topologies."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import LONGEST, MOST_CAPACITY
+from optsched.sites.features import Constraint, parse_constraint
+from optsched.sites.host_lists import host_list
+from optsched.sites.records import Ints, Record, repeated, whole_numbers
+from optsched.sites.topology import MOST_NODES, Topology, Torus
+
+STATES = ("up", "reserved", "drained", "down")
+"""States of a node. Jobs are started on nodes that are up; on reserved ones only by the
+reservation's own jobs."""
+
+NODE_NAME = re.compile(r"[^,\[\]\s]+")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition(Record):
+    """Nodes that a job may ask for under one name, with limits.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    nodes : array of int, shape (nodes of the partition,)
+        Indices of the nodes in the site, ascending.
+    default : bool
+        Whether jobs that name no partition come here.
+    max_time : float
+        Longest time limit of a job in seconds; infinity for no limit.
+    max_nodes : float
+        Most nodes of a job; infinity for no limit.
+    exclusive : bool
+        Whether jobs share no node.
+    up : bool
+        Whether jobs start.
+    priority_tier : int
+        Jobs of a higher tier are placed first, whatever their priority.
+    priority_factor : int
+        Factor of the partition in the priority of a job.
+    memory_per_core : int
+        Memory in MB for each core of a job that states none; 0 if the site has no such rule.
+    topology : str
+        Name of the topology; empty for the default one of the site.
+
+    Raises
+    ------
+    InputError
+        If the name is empty, the nodes do not ascend, or a limit is out of range.
+    """
+
+    name: str
+    nodes: Ints
+    default: bool = False
+    max_time: float = math.inf
+    max_nodes: float = math.inf
+    exclusive: bool = False
+    up: bool = True
+    priority_tier: int = 1
+    priority_factor: int = 1
+    memory_per_core: int = 0
+    topology: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("empty; expected a name", field="name")
+        nodes = whole_numbers(self.nodes, "nodes", 0, MOST_NODES)
+        object.__setattr__(self, "nodes", nodes)
+        if (np.diff(nodes) <= 0).any():
+            raise InputError("expected ascending indices of nodes", field="nodes")
+        for name, low, high in (
+            *(("max_time", 0, LONGEST), ("max_nodes", 0, MOST_NODES)),
+            *(("priority_tier", 0, 65_535), ("priority_factor", 0, 65_535)),
+            ("memory_per_core", 0, MOST_CAPACITY),
+        ):
+            value = getattr(self, name)
+            if not (low <= value <= high or (name.startswith("max_") and value == math.inf)):
+                expected = f"expected a number from {low} to {high:,}"
+                raise InputError(f"{value}; {expected}", field=name)
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.name!r}: {len(self.nodes)} nodes>"
+
+
+class Node(NamedTuple):
+    """Description of a node, as readers of files collect it.
+
+    `amounts` has ``cores`` and ``memory``, and further resources by name.
+    """
+
+    name: str
+    amounts: Mapping[str, int]
+    features: tuple[str, ...] = ()
+    state: str = "up"
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Site(Record):
+    """Nodes of a cluster, what they have, and how they are grouped.
+
+    Parameters
+    ----------
+    name : str
+        Name of the site.
+    nodes : tuple of str
+        Names of the nodes.
+    resources : tuple of str
+        ``cores``, ``memory`` (in MB), then further resources in alphabetical order: ``gpu``, or
+        ``gpu:a100`` for a type. One with a type counts in the column without it too: a job that
+        asks for ``gpu`` takes from that column only, one that asks for ``gpu:a100`` from both.
+        Cores are what Slurm calls CPUs: hardware threads, where a node has several for each core.
+    capacity : array of int, shape (nodes, resources)
+        Amount of each resource of each node; read-only.
+    features : tuple of tuple of str
+        Features of each node; by default none.
+    states : tuple of str
+        State of each node, one of `STATES`; by default ``up``.
+    reasons : tuple of str
+        Why a node is in its state; empty if unknown.
+    partitions : tuple of Partition
+        The partitions.
+    licences : mapping of str to int
+        Number of licences of each kind.
+    topologies : mapping of str to Tree, Blocks or Torus
+        Topologies by name; the first one is the default.
+
+    Raises
+    ------
+    InputError
+        If names are repeated or unknown, lengths do not match, or an amount is out of range.
+
+    Examples
+    --------
+    >>> site = Site("small", ("c1", "g1"), ("cores", "memory", "gpu"),
+    ...             np.array([[16, 64000, 0], [32, 256000, 4]]), features=(("ib",), ("ib", "a100")))
+    >>> site
+    <Site 'small': 2 nodes, 48 cores, 4 gpu>
+    >>> site.matching("ib&a100")
+    array([[False,  True]])
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    resources: tuple[str, ...]
+    capacity: Ints
+    features: tuple[tuple[str, ...], ...] = ()
+    states: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    licences: Mapping[str, int] = field(default_factory=dict)
+    topologies: Mapping[str, Topology] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        number = len(self.nodes)
+        capacity = whole_numbers(self.capacity, "capacity", 0, MOST_CAPACITY, dimensions=2)
+        shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal features are one object
+        features = (shared.setdefault(each, each) for each in map(tuple, self.features))
+        for name, value in (
+            ("nodes", tuple(self.nodes)),
+            ("resources", tuple(self.resources)),
+            ("capacity", capacity),
+            ("features", tuple(features) or ((),) * number),
+            ("states", tuple(self.states) or ("up",) * number),
+            ("reasons", tuple(self.reasons) or ("",) * number),
+            ("partitions", tuple(self.partitions)),
+            ("licences", MappingProxyType(dict(self.licences))),
+            ("topologies", MappingProxyType(dict(self.topologies))),
+        ):
+            object.__setattr__(self, name, value)
+        self._check_nodes()
+        self._check_resources()
+        self._check_partitions()
+        for name, total in self.licences.items():
+            if type(total) is not int or not 0 <= total <= MOST_CAPACITY or not name:
+                expected = f"expected a whole number from 0 to {MOST_CAPACITY:,}"
+                raise InputError(f"{total}; {expected}", field=f"licences.{name}")
+
+    def __repr__(self) -> str:
+        totals = dict(zip(self.resources, self.capacity.sum(axis=0).tolist()))
+        parts = [f"{len(self.nodes):,} nodes", f"{totals.pop('cores'):,} cores"]
+        parts += [
+            f"{total:,} {name}"
+            for name, total in totals.items()
+            if name != "memory" and ":" not in name
+        ]
+        if self.partitions:
+            parts.append(f"{len(self.partitions)} partitions")
+        parts += map(repr, self.topologies.values())
+        return f"<Site {self.name!r}: {', '.join(parts)}>"
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Index of each node by its name."""
+        return MappingProxyType({name: place for place, name in enumerate(self.nodes)})
+
+    def places(self, names: Iterable[str]) -> Ints:
+        """Return the indices of nodes, shape (names,).
+
+        Raises
+        ------
+        UnknownNameError
+            If a name is not that of a node.
+        """
+        try:
+            return np.array([self.index[name] for name in names], dtype=np.int64)
+        except KeyError as error:
+            raise UnknownNameError("node", error.args[0], self.nodes) from None
+
+    def partition(self, name: str) -> Partition:
+        """Return a partition by its name.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of this name.
+        """
+        for partition in self.partitions:
+            if partition.name == name:
+                return partition
+        raise UnknownNameError("partition", name, [each.name for each in self.partitions])
+
+    def topology(self, name: str = "") -> Topology | None:
+        """Return a topology by its name, or the default one; None if the site has none.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of this name.
+        """
+        if not name:
+            return next(iter(self.topologies.values()), None)
+        if name not in self.topologies:
+            raise UnknownNameError("topology", name, self.topologies)
+        return self.topologies[name]
+
+    def leaves(self, topology: str = "") -> Ints:
+        """Return the leaf switch, or the block, of each node in a topology.
+
+        They are indices of `Tree.switches` or `Blocks.names`; -1 for a node that is in none, and
+        for all nodes in a torus or without a topology. Shape (nodes,).
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no topology of this name.
+        """
+        chosen = self.topology(topology)
+        if chosen is None or isinstance(chosen, Torus):
+            return np.full(len(self.nodes), -1)
+        return chosen.group
+
+    def matching(self, constraint: str | Constraint) -> NDArray[np.bool_]:
+        """Return which nodes satisfy a constraint on features, shape (choices, nodes).
+
+        All nodes of a job satisfy one of the choices. There are several only if the constraint has
+        brackets: see `optsched.sites.features`.
+
+        Raises
+        ------
+        InputError
+            If the constraint cannot be read.
+        """
+        if isinstance(constraint, str):
+            constraint = parse_constraint(constraint)
+        different = list({id(each): each for each in self.features}.values())
+        number = {id(each): place for place, each in enumerate(different)}
+        kind = np.array([number[id(each)] for each in self.features], dtype=np.int64)
+        holds = [
+            [constraint.holds(each, choice) for each in different]
+            for choice in range(constraint.choices)
+        ]
+        return np.array(holds, dtype=bool).reshape(constraint.choices, -1)[:, kind]
+
+    @cached_property
+    def is_up(self) -> NDArray[np.bool_]:
+        """Whether jobs may start on each node, shape (nodes,); read-only."""
+        up = np.array([state == "up" for state in self.states], dtype=bool)
+        up.flags.writeable = False
+        return up
+
+    def _check_nodes(self) -> None:
+        number = len(self.nodes)
+        if number > MOST_NODES:
+            raise InputError(f"{number:,}; expected at most {MOST_NODES:,}", field="nodes")
+        for name in self.nodes:
+            if not NODE_NAME.fullmatch(name):
+                expected = "expected a name without commas, brackets and blanks"
+                raise InputError(f"{name!r}; {expected}", field="nodes")
+        if len(self.index) < number:
+            twice = repeated(self.nodes)
+            raise InputError(f"{twice}: is there twice; expected different names", field="nodes")
+        for name in ("features", "states", "reasons"):
+            if len(getattr(self, name)) != number:
+                raise InputError("expected one for each node", field=name)
+        if strange := set(self.states) - set(STATES):
+            expected = f"expected {', '.join(STATES[:-1])} or {STATES[-1]}"
+            raise InputError(f"{min(strange)!r}; {expected}", field="states")
+
+    def _check_resources(self) -> None:
+        names = self.resources
+        if names[:2] != ("cores", "memory") or list(names[2:]) != sorted({*names[2:]}):
+            expected = "expected cores, memory, and further ones in alphabetical order"
+            raise InputError(f"{', '.join(names)}; {expected}", field="resources")
+        if self.capacity.shape != (len(self.nodes), len(names)):
+            raise InputError("expected a row for each node", field="capacity")
+        for base, types in typed(names).items():
+            if base not in names:
+                message = f"{names[types[0]]}; expected {base} too, which it counts in"
+                raise InputError(message, field="resources")
+            least = self.capacity[:, types].sum(axis=1)
+            short = np.flatnonzero(self.capacity[:, names.index(base)] < least)
+            if short.size:
+                node = self.nodes[short[0]]
+                message = (
+                    f"{base} of node {node}; expected at least the {least[short[0]]} with a type"
+                )
+                raise InputError(message, field="capacity")
+
+    def _check_partitions(self) -> None:
+        if (twice := repeated(each.name for each in self.partitions)) is not None:
+            raise InputError(f"{twice}: is there twice", field="partitions")
+        if (default := [each.name for each in self.partitions if each.default])[1:]:
+            message = f"{' and '.join(default)} are default; expected one at most"
+            raise InputError(message, field="partitions")
+        for each in self.partitions:
+            if each.nodes.size and each.nodes[-1] >= len(self.nodes):
+                raise InputError(f"{each.name}: unknown node", field="partitions")
+            self.topology(each.topology)
+        for name, topology in self.topologies.items():
+            if isinstance(topology, Torus):
+                fits = topology.nodes.max(initial=-1) < len(self.nodes)
+            else:
+                fits = len(topology.group) == len(self.nodes)
+            if not fits or not name:
+                raise InputError("expected the nodes of the site", field=f"topologies.{name}")
+
+
+def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:
+    """Return the resources of nodes, and their amounts, shape (nodes, resources).
+
+    A resource with a type counts for the one without, unless the description of the node has it.
+
+    Raises
+    ------
+    InputError
+        If an amount is out of range.
+    """
+    rows = [dict(node.amounts) for node in nodes]
+    for node, row in zip(nodes, rows):
+        for name, amount in row.items():
+            if not 0 <= amount <= MOST_CAPACITY:
+                expected = f"expected a whole number from 0 to {MOST_CAPACITY:,}"
+                raise InputError(f"{amount}; {expected}", field=f"{name} of node {node.name}")
+        if any(":" in name for name in row):
+            for base, types in typed(names := tuple(row)).items():
+                row.setdefault(base, sum(row[names[place]] for place in types))
+    further = {name for row in rows for name in row} - {"cores", "memory"}
+    resources = ("cores", "memory", *sorted(further))
+    amounts = [[row.get(name, 0) for name in resources] for row in rows]
+    return resources, np.array(amounts, dtype=np.int64).reshape(-1, len(resources))
+
+
+def typed(resources: Sequence[str]) -> dict[str, list[int]]:
+    """Return the places of the resources with a type, by the name without the type."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(resources):
+        base, colon, _ = name.partition(":")
+        if colon:
+            found.setdefault(base, []).append(place)
+    return found
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the host list of nodes for a message, with their number if it is long.
+
+    >>> some(["c2", "c1"]), some([f"c{number}" for number in range(0, 200, 2)])
+    ('c[1-2]', '100 nodes, c0 first')
+    """
+    text = host_list(names)
+    return text if len(text) <= 40 else f"{len(set(names)):,} nodes, {names[0]} first"

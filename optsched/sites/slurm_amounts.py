@@ -1,0 +1,163 @@
+"""Amounts as Slurm writes them: memory, times, trackable resources (TRES), GPUs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Decimal
+
+from optsched.errors import InputError
+
+MEGABYTES = {"": Decimal(1), "K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024)}
+MEGABYTES |= {"T": Decimal(1024) ** 2, "P": Decimal(1024) ** 3}
+
+INFINITE = ("UNLIMITED", "INFINITE", "PARTITION_LIMIT")
+
+_MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)B?", re.IGNORECASE)
+_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?(\.[0-9]+)?")
+_GRES = re.compile(
+    r"(?:gres[/:])?([^:(,=\s]+)(?:[:=]([^:(,=\s]+))??(?:[:=]([0-9]+[KMG]?))?(?:\(.*\))?"
+)
+_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def megabytes(text: str) -> int:
+    """Return an amount of memory in MB (2^20 bytes), rounded up; without a unit it is in MB.
+
+    Raises
+    ------
+    InputError
+        If the text is not an amount of memory.
+
+    Examples
+    --------
+    >>> megabytes("62.50G"), megabytes("2000M"), megabytes("512")
+    (64000, 2000, 512)
+    """
+    found = _MEMORY.fullmatch(text)
+    if found is None:
+        raise InputError(f"{text!r}; expected an amount of memory such as 2000M or 62.50G")
+    exact = Decimal(found[1]) * MEGABYTES[found[2].upper()]
+    return int(exact.to_integral_value(ROUND_CEILING))
+
+
+def seconds(text: str) -> float:
+    """Return a time limit or duration in seconds; infinity for an unlimited one.
+
+    Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and
+    days-hours:minutes:seconds; fractions of seconds are cut off.
+
+    Raises
+    ------
+    InputError
+        If the text has another form.
+
+    Examples
+    --------
+    >>> seconds("30"), seconds("01:30:00"), seconds("2-12"), seconds("UNLIMITED")
+    (1800, 5400, 216000, inf)
+    """
+    if text.upper() in INFINITE:
+        return math.inf
+    found = _TIME.fullmatch(text)
+    if found is None:
+        expected = "expected a time such as 30, 01:30:00 or 2-12:00:00"
+        raise InputError(f"{text!r}; {expected}")
+    days, *parts = (None if part is None else int(part) for part in found.groups()[:4])
+    given = [part for part in parts if part is not None]
+    if days is not None:
+        hours, minutes, rest = (*given, 0, 0)[:3]
+    elif len(given) == 3:
+        hours, minutes, rest = given
+    else:
+        hours, (minutes, rest) = 0, (*given, 0)[:2]
+    return ((((days or 0) * 24 + hours) * 60) + minutes) * 60 + rest
+
+
+def time_text(amount: float) -> str:
+    """Return a time in seconds as text, which `seconds` reads; infinity as ``UNLIMITED``.
+
+    >>> time_text(216000), time_text(5400), time_text(math.inf)
+    ('2-12:00:00', '01:30:00', 'UNLIMITED')
+    """
+    if amount == math.inf:
+        return "UNLIMITED"
+    minutes, rest = divmod(int(amount), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{f'{days}-' if days else ''}{hours:02}:{minutes:02}:{rest:02}"
+
+
+def tres(text: str) -> dict[str, int]:
+    """Return the amounts of trackable resources by name; memory in MB.
+
+    Raises
+    ------
+    InputError
+        If the text is not a list of names and amounts.
+
+    Examples
+    --------
+    >>> tres("cpu=24,mem=62.50G,node=6,gres/gpu:a100=24")
+    {'cpu': 24, 'mem': 64000, 'node': 6, 'gres/gpu:a100': 24}
+    """
+    found: dict[str, int] = {}
+    for part in _parts(text):
+        name, equals, amount = part.rpartition("=")
+        try:
+            if not equals or not name:
+                raise InputError("")
+            found[name] = megabytes(amount) if name in ("mem", "vmem") else _whole(amount)
+        except InputError:
+            expected = "expected names and amounts such as cpu=4,mem=2000M"
+            raise InputError(f"{text!r}; {expected}") from None
+    return found
+
+
+def gres(text: str) -> dict[str, int]:
+    """Return the counts of generic resources, by ``name`` and by ``name:type``.
+
+    A resource with a type counts for its name too. Slurm writes ``(null)`` for no type.
+
+    Raises
+    ------
+    InputError
+        If the text is not a list of generic resources.
+
+    Examples
+    --------
+    >>> gres("gpu:(null):2(IDX:0-1)")
+    {'gpu': 2}
+    >>> gres("gpu:a100:4(S:0-1),gpu:2"), gres("gres/gpu:h100:3"), gres("gpu:a100:0(IDX:N/A)")
+    ({'gpu': 6, 'gpu:a100': 4}, {'gpu': 3, 'gpu:h100': 3}, {'gpu': 0, 'gpu:a100': 0})
+    """
+    found: dict[str, int] = {}
+    for part in _parts(text):
+        match = _GRES.fullmatch(part.replace(":(null)", "", 1))
+        if match is None:
+            expected = "expected generic resources such as gpu:a100:4"
+            raise InputError(f"{text!r}; {expected}")
+        name, kind, count = match.groups()
+        if count is None and kind is not None and kind.isdigit():
+            kind, count = None, kind
+        many = 1 if count is None else _whole(count)
+        found[name] = found.get(name, 0) + many
+        if kind is not None:
+            typed = f"{name}:{kind}"
+            found[typed] = found.get(typed, 0) + many
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts between commas that are in no parentheses."""
+    for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
+        if part.strip():
+            yield part.strip()
+
+
+def _whole(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,15})([KMG]?)", text)
+    if found is None:
+        raise InputError(f"{text!r}; expected a whole number")
+    return int(found[1]) * _FACTORS[found[2]]

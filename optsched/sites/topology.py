@@ -1,0 +1,245 @@
+"""Topologies of a site: a tree of switches, blocks of nodes, or a torus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optsched.errors import InputError
+from optsched.sites.records import Ints, Record, repeated, whole_numbers
+
+MOST_NODES = 1_000_000
+"""Most nodes of a site."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree(Record):
+    """Tree of switches; nodes are on its leaf switches. One without switches is a flat network.
+
+    Parameters
+    ----------
+    switches : tuple of str
+        Names of the switches.
+    parent : array of int, shape (switches,)
+        Next higher switch of each switch, -1 for a root. There may be several roots.
+    leaf : array of int, shape (nodes,)
+        Leaf switch of each node, -1 for a node on no switch.
+
+    Raises
+    ------
+    InputError
+        If a name is there twice, an index is out of range, switches are in a circle, or a node is
+        on a switch that has lower switches.
+    """
+
+    switches: tuple[str, ...]
+    parent: Ints
+    leaf: Ints
+
+    def __post_init__(self) -> None:
+        _set(self, switches=tuple(self.switches))
+        most = len(self.switches) - 1
+        _set(self, parent=whole_numbers(self.parent, "parent", -1, most))
+        _set(self, leaf=whole_numbers(self.leaf, "leaf", -1, most))
+        if len(self.parent) != len(self.switches):
+            raise InputError("expected one for each switch", field="parent")
+        _check_names(self.switches, "switches")
+        above = self.parent
+        for _ in self.switches:
+            if (above < 0).all():
+                break
+            above = np.where(above < 0, -1, self.parent[above])
+        if (above >= 0).any():
+            name = self.switches[int(np.flatnonzero(above >= 0)[0])]
+            raise InputError(f"{name}: is above itself; expected a tree", field="switches")
+        inner = np.intersect1d(self.leaf, self.parent[self.parent >= 0])
+        if inner.size:
+            name = self.switches[inner[0]]
+            raise InputError(f"{name}: has nodes and switches; expected either", field="switches")
+
+    @property
+    def group(self) -> Ints:
+        """Leaf switch of each node, -1 for none, shape (nodes,)."""
+        return self.leaf
+
+    def __repr__(self) -> str:
+        return f"tree of {len(self.switches)} switches" if self.switches else "flat network"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Blocks(Record):
+    """Blocks of well connected nodes, Slurm's topology/block.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the blocks.
+    block : array of int, shape (nodes,)
+        Block of each node, -1 for a node in no block.
+    sizes : tuple of int
+        Numbers of nodes of blocks, and of groups of neighbouring blocks, in which jobs are placed;
+        ascending. Empty if not stated.
+
+    Raises
+    ------
+    InputError
+        If a name is there twice, an index is out of range, or sizes do not ascend.
+    """
+
+    names: tuple[str, ...]
+    block: Ints
+    sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _set(self, names=tuple(self.names))
+        _set(self, block=whole_numbers(self.block, "block", -1, len(self.names) - 1))
+        sizes = tuple(whole_numbers(self.sizes, "sizes", 1, MOST_NODES).tolist())
+        _set(self, sizes=sizes)
+        _check_names(self.names, "names")
+        if any(low >= high for low, high in pairwise(sizes)):
+            raise InputError("expected ascending numbers of nodes", field="sizes")
+
+    @property
+    def group(self) -> Ints:
+        """Block of each node, -1 for none, shape (nodes,)."""
+        return self.block
+
+    def __repr__(self) -> str:
+        return f"{len(self.names)} blocks"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Torus(Record):
+    """Torus of any number of dimensions with one node at a position; a ring has one dimension.
+
+    Parameters
+    ----------
+    dims : tuple of int
+        Number of positions along each dimension.
+    nodes : array of int, shape (positions,)
+        Node at each position, -1 for none. The first coordinate varies fastest: position
+        ``x + X * (y + Y * z)`` is at x, y, z of X x Y x Z.
+
+    Raises
+    ------
+    InputError
+        If positions and dimensions do not match, or a node is at two positions.
+    """
+
+    dims: tuple[int, ...]
+    nodes: Ints
+
+    def __post_init__(self) -> None:
+        dims = tuple(whole_numbers(self.dims, "dims", 1, MOST_NODES).tolist())
+        _set(self, dims=dims, nodes=whole_numbers(self.nodes, "nodes", -1, MOST_NODES))
+        if not dims or math.prod(dims) != len(self.nodes):
+            size = f"{math.prod(dims):,}, the product of dims" if dims else "dims"
+            raise InputError(f"{len(self.nodes):,} positions; expected {size}", field="dims")
+        used = self.nodes[self.nodes >= 0]
+        if len(np.unique(used)) < len(used):
+            raise InputError("a node is at two positions; expected one", field="nodes")
+
+    def __repr__(self) -> str:
+        return f"torus {'x'.join(map(str, self.dims))}"
+
+
+Topology: TypeAlias = Tree | Blocks | Torus
+
+Switch: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
+"""A switch: its name, the names of its nodes and those of the next lower switches."""
+
+
+def tree_of(switches: Sequence[Switch], index: Mapping[str, int], strange: list[str]) -> Tree:
+    """Return the tree of switches that are given by names.
+
+    Parameters
+    ----------
+    switches : sequence of (str, sequence of str, sequence of str)
+        Name, nodes and next lower switches of each switch.
+    index : mapping of str to int
+        Position of each node of the site.
+    strange : list of str
+        Names that are not nodes of the site are appended.
+
+    Raises
+    ------
+    InputError
+        If a lower switch is unknown, a node or switch is below two switches, or `Tree` refuses.
+    """
+    names = [name for name, _, _ in switches]
+    place = {name: number for number, name in enumerate(names)}
+    parent = np.full(len(names), -1)
+    leaf = np.full(len(index), -1)
+    for number, (name, nodes, lower) in enumerate(switches):
+        for child in lower:
+            if child not in place:
+                raise InputError(f"{child}; expected one of the switches", field=f"switches.{name}")
+            if parent[place[child]] >= 0:
+                other = names[parent[place[child]]]
+                raise InputError(
+                    f"{child}: is below {other} too; expected one", field=f"switches.{name}"
+                )
+            parent[place[child]] = number
+        _assign(leaf, number, nodes, names, index, strange, "switches")
+    return Tree(tuple(names), parent, leaf)
+
+
+def blocks_of(
+    blocks: Sequence[tuple[str, Sequence[str]]],
+    sizes: ArrayLike,
+    index: Mapping[str, int],
+    strange: list[str],
+) -> Blocks:
+    """Return the blocks that are given by names: the name and the nodes of each.
+
+    The other parameters are those of `tree_of`.
+
+    Raises
+    ------
+    InputError
+        If a node is in two blocks, or `Blocks` refuses.
+    """
+    names = [name for name, _ in blocks]
+    block = np.full(len(index), -1)
+    for number, (_, nodes) in enumerate(blocks):
+        _assign(block, number, nodes, names, index, strange, "blocks")
+    return Blocks(tuple(names), block, sizes)  # type: ignore[arg-type]
+
+
+def _assign(
+    group: Ints,
+    number: int,
+    nodes: Iterable[str],
+    names: Sequence[str],
+    index: Mapping[str, int],
+    strange: list[str],
+    kind: str,
+) -> None:
+    """Put nodes into the group of a number."""
+    for node in nodes:
+        place = index.get(node)
+        if place is None:
+            strange.append(node)
+        elif group[place] >= 0:
+            message = f"{node}: is in {names[group[place]]} too; expected one"
+            raise InputError(message, field=f"{kind}.{names[number]}")
+        else:
+            group[place] = number
+
+
+def _set(record: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def _check_names(names: Sequence[str], field: str) -> None:
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", field=field)
+    if "" in names:
+        raise InputError("an empty name; expected names", field=field)

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import gzip
+import json
+import math
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.sites.features import parse_constraint
+from optsched.sites.host_lists import hosts_of
+from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
+from optsched.sites.slurm_json import number, read_dump
+from optsched.sites.slurm_lines import configuration_lines
+from optsched.sites.slurm_topology import read_shown_topology, read_topologies, read_topology_conf
+from optsched.sites.slurm_yaml import parse_yaml
+from optsched.sites.topology import Blocks, Torus, Tree
+
+NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
+INDEX = {name: place for place, name in enumerate(NAMES)}
+
+
+@pytest.fixture
+def captured(shared):
+    return shared("slurm") / "fixtures"
+
+
+def test_the_tree_is_the_same_in_all_files(captured):
+    notes = []
+    trees = [
+        read_topology_conf(captured / "22.05.8" / "topology.conf", INDEX, notes),
+        read_topology_conf(captured / "24.11.5" / "topology.conf", INDEX, notes),
+        read_shown_topology(captured / "22.05.8" / "topology.txt", INDEX, notes),
+        read_shown_topology(captured / "26.05.5" / "topology.txt", INDEX, notes),
+        read_topologies(captured / "26.05.5" / "topology.yaml", INDEX, notes)["fabric"],
+        read_topologies(captured / "26.05.5" / "topoconf.txt", INDEX, notes)["fabric"],
+    ]
+    assert {note for note in notes if "torus" not in note} == set()
+    for tree in trees:
+        assert isinstance(tree, Tree)
+        leaf = {name: tree.switches[place] for name, place in zip(NAMES, tree.leaf)}
+        assert [leaf[name] for name in ("c01", "c28", "c29", "m4", "g08", "g09", "h4")] == [
+            *("leaf1", "leaf2", "leaf3", "leaf3", "leaf4", "leaf5", "leaf5")
+        ]
+        above = {name: tree.parent[place] for place, name in enumerate(tree.switches)}
+        assert tree.switches[above["leaf5"]] == "spine2"
+        assert tree.switches[above["spine1"]] == "core"
+        assert above["core"] == -1
+
+
+def test_blocks_tori_and_flat_networks_of_a_recent_slurm(captured):
+    for file in ("topology.yaml", "topoconf.txt"):
+        found = read_topologies(captured / "26.05.5" / file, INDEX, [])
+        blocks, cube = found["racks"], found["cube"]
+        assert isinstance(blocks, Blocks)
+        assert blocks.names[blocks.group[INDEX["g16"]]] == "b4"
+        assert blocks.group[INDEX["c01"]] == -1
+        assert isinstance(cube, Torus)
+        assert cube.dims == (4, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("SwitchName=a Nodes=c[01-", "host list"),
+        ("SwitchName=a Switches=b", "b"),
+        ("SwitchName=a Nodes=c01\nSwitchName=b Nodes=c01", "c01"),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "itself"),
+    ],
+)
+def test_a_wrong_topology_is_named_with_its_file(tmp_path, line, message):
+    path = tmp_path / "topology.conf"
+    path.write_text(line + "\n")
+    with pytest.raises(InputError, match=message) as raised:
+        read_topology_conf(path, INDEX, [])
+    assert "topology.conf" in str(raised.value)
+
+
+def test_lines_continue_and_include(tmp_path):
+    (tmp_path / "nodes.conf").write_text("NodeName=c1 CPUs=4 # small\n")
+    path = tmp_path / "slurm.conf"
+    path.write_text("clustername=here\n# none\nInclude nodes.conf\nNodeName=c2 \\\n  CPUs=8\n")
+    lines = list(configuration_lines(path))
+    assert [line.values for line in lines] == [
+        {"clustername": "here"},
+        {"nodename": "c1", "cpus": "4"},
+        {"nodename": "c2", "cpus": "8"},
+    ]
+    path.write_text("Include slurm.conf\n")
+    with pytest.raises(InputError, match=r"slurm\.conf"):
+        list(configuration_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "expected"),
+    [
+        (megabytes, "1.5G", 1536),
+        (megabytes, "1K", 1),
+        (megabytes, "2T", 2_097_152),
+        (seconds, "1-00:00:00", 86_400),
+        (seconds, "10:30", 630),
+        (seconds, "INFINITE", math.inf),
+        (tres, "", {}),
+        (tres, "cpu=1K", {"cpu": 1024}),
+        (gres, "", {}),
+        (gres, "gpu", {"gpu": 1}),
+        (gres, "gpu:4,license:x:2", {"gpu": 4, "license": 2, "license:x": 2}),
+    ],
+)
+def test_amounts(function, text, expected):
+    assert function(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (megabytes, "many"),
+        (megabytes, "-1"),
+        (seconds, "soon"),
+        (seconds, "1:2:3:4"),
+        (tres, "cpu"),
+        (tres, "cpu=x"),
+        (gres, "gpu:a100:4:5:6"),
+    ],
+)
+def test_what_is_no_amount_is_refused(function, text):
+    with pytest.raises(InputError, match="expected"):
+        function(text)
+
+
+@pytest.mark.parametrize("amount", [0, 59, 3600, 86_400, 90_061, math.inf])
+def test_times_survive_their_text(amount):
+    assert seconds(time_text(amount)) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "holds"),
+    [
+        ("a", "a", True),
+        ("a&b", "a", False),
+        ("a|b", "b", True),
+        ("a|b&c", "a", False),  # from left to right
+        ("a|(b&c)", "a", True),
+        ("(a|b)&c", "b c", True),
+    ],
+)
+def test_constraints_on_features(text, features, holds):
+    assert parse_constraint(text).holds(features.split()) is holds
+
+
+@pytest.mark.parametrize("text", ["", "a&", "&a", "a b", "(a", "[a*2&b*1]", "a,b"])
+def test_other_constraints_are_refused(text):
+    with pytest.raises(InputError):
+        parse_constraint(text)
+
+
+def test_yaml_of_a_topology_and_nothing_beyond():
+    assert parse_yaml('- a: 1\n  b: {c: "x,y", d: [1, 2]}\n') == [
+        {"a": 1, "b": {"c": "x,y", "d": [1, 2]}}
+    ]
+    for text in ("a: &anchor 1\n", "a: !!python/object x\n", "a: |\n  text\n", "a: 1\na: 2\n"):
+        with pytest.raises(InputError):
+            parse_yaml(text)
+
+
+VERSION = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "JSON"),
+        ("[]", "data parser"),
+        (json.dumps({"jobs": []}), "data parser"),
+        (json.dumps(VERSION), "expected jobs"),
+        (json.dumps(VERSION | {"jobs": [3]}), "list of objects"),
+        (json.dumps({"jobs": [], "meta": {"plugin": {"data_parser": "v0.0.99"}}}), "0.0.45"),
+    ],
+)
+def test_json_that_slurm_did_not_write_is_refused(tmp_path, content, message):
+    path = tmp_path / "squeue.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message) as raised:
+        read_dump(path, "jobs")
+    assert "squeue.json" in str(raised.value)
+
+
+def test_json_of_all_versions(captured):
+    for folder, version, jobs in (("22.05.8", 38, 204), ("24.11.5", 42, 171), ("26.05.5", 45, 125)):
+        path = captured / folder / "squeue.json.gz"
+        dump = read_dump(path, "jobs")
+        assert (dump.version, dump.release, len(dump.records)) == (version, folder, jobs)
+        with gzip.open(path) as stream:
+            assert dump.records == json.load(stream)["jobs"]
+
+
+def test_numbers_with_and_without_an_object():
+    assert number({"set": False, "infinite": False, "number": 0}) is None
+    assert number({"set": False, "infinite": True, "number": 0}) == math.inf
+    assert number("7", otherwise=0) == 0
