@@ -1,0 +1,1 @@
+"""Slurm: its queue as a placement problem."""

@@ -1,0 +1,85 @@
+"""Slurm's own plan: where and when it means to start the pending jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optsched.models.node_placement.problem import Placements
+from optsched.models.problem import Violation
+from optsched.slurm.queue import Queue
+from optsched.slurm.snapshot import SlurmSnapshot
+from optsched.slurm.supply import Supply
+
+
+@dataclass(frozen=True)
+class PlannedStart:
+    """A start that Slurm plans.
+
+    Parameters
+    ----------
+    label : str
+        Number of the job.
+    nodes : tuple of str
+        Names of its nodes.
+    start : int or None
+        Time in seconds since 1970, None where Slurm states none.
+    """
+
+    label: str
+    nodes: tuple[str, ...]
+    start: int | None
+
+
+def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:
+    """Return the starts of pending jobs that Slurm's backfill scheduler plans, the next first."""
+    found = [
+        PlannedStart(job.label, job.planned_nodes, job.start)
+        for job in queue.pending
+        if job.planned_nodes
+    ]
+    return tuple(sorted(found, key=lambda each: (each.start is None, each.start or 0)))
+
+
+def started_now(
+    queue: Queue, snapshot: SlurmSnapshot, supply: Supply
+) -> tuple[Placements, list[Violation]]:
+    """Return the starts that Slurm plans for now as placements, and how they violate the problem.
+
+    Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
+    job that does not fit like this is left out of the placements and is a violation of its own;
+    jobs that are not in the problem are left out. The others may still violate it, as Slurm knows
+    what changed since: its plan is from its last cycle.
+    """
+    now = {
+        each.label: each
+        for each in slurm_plan(queue)
+        if each.start is not None and each.start <= supply.time
+    }
+    nodes: list[tuple[int, ...]] = []
+    wrong = []
+    index = supply.site.index
+    for row in snapshot.rows:
+        planned = now.pop(row.job.label, None)
+        at: list[int] = []
+        if planned is not None:
+            there = sorted(index[name] for name in planned.nodes if name in index)
+            at = _spread(row.request.chunks, row.request.most(supply)[there].tolist(), there)
+            if len(at) != row.request.chunks:
+                detail = f"job {row.label} does not fit onto the nodes that Slurm plans"
+                wrong.append(Violation("planned nodes", detail))
+                at = []
+        nodes.append(tuple(at))
+    placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
+    return placements, [*wrong, *snapshot.problem.violations(placements)]
+
+
+def _spread(chunks: int, room: list[int], nodes: list[int]) -> list[int]:
+    """Return a node for each chunk: one on each of the nodes, then as many as there is room for."""
+    if not nodes or chunks < len(nodes):
+        return []
+    counts = np.minimum(room, 1)
+    for place, most in enumerate(room):
+        counts[place] += min(most - counts[place], chunks - counts.sum())
+    return np.repeat(nodes, counts).tolist() if counts.sum() == chunks else []

@@ -1,0 +1,562 @@
+"""The queue of Slurm: pending and running jobs, as ``squeue --json`` writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from optsched.binary_files import read_bytes
+from optsched.errors import InputError
+from optsched.sites.slurm_amounts import gres, seconds, tres
+from optsched.sites.slurm_json import Dump, read_dump
+from optsched.slurm.record_fields import RecordFields, hosts
+
+LAST_WITH_SHARED = 44
+"""Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
+
+SAME_NODE = ("node", "none")
+"""What Slurm writes for jobs that share their nodes with no other job."""
+
+MOST_TASKS = 4_000_001
+"""Most tasks of a job array that Slurm can be configured for."""
+
+ENDED = frozenset(
+    (
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+    )
+)
+"""States of jobs that have ended."""
+
+# parts of a line of a job, with their neighbours: names and paths of users may hold anything
+_JOB = re.compile(r"JobId=([0-9]{1,10})\b")
+_SHARING = re.compile(
+    r" OverSubscribe=(?P<shared>\S+)(?: Exclusive=(?P<exclusive>\S+))? Contiguous="
+)
+_SWITCHES = re.compile(r" Switches=([0-9]{1,9})(?:@(\S+))?(?!\S)")
+_PLANNED = re.compile(r" SchedNodeList=(\S+) NumNodes=")
+
+_TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """What a running job has on one node.
+
+    Parameters
+    ----------
+    node : str
+        Name of the node.
+    cores : int
+        Physical cores, of one or more threads each.
+    memory : int
+        Memory in MB.
+    gres : dict of str to int
+        Generic resources, by ``gpu`` and by ``gpu:TYPE``.
+    """
+
+    node: str
+    cores: int
+    memory: int
+    gres: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedJob:
+    """A record of the queue: a job, or the tasks of a job array that are still pending together.
+
+    Texts are empty and times are None where Slurm states nothing. Times are in seconds since 1970,
+    memory is in MB, and a core is what Slurm calls a CPU: a hardware thread of the node.
+
+    Parameters
+    ----------
+    job_id : int
+        Number of the job.
+    array_id : int
+        Number of the job array, 0 for a job of no array.
+    array_tasks : tuple of int
+        Indices of the tasks that the record stands for, empty for a job of no array.
+    array_limit : int
+        Most tasks of the array that may run at once, 0 for no limit.
+    name, user, account, qos : str
+        Names.
+    partitions : tuple of str
+        Partitions in which the job may run, in the order in which Slurm tries them.
+    state : str
+        State, such as ``PENDING``.
+    flags : tuple of str
+        Further words of the state, such as ``REQUEUED``.
+    reason : str
+        Why the job waits, such as ``Priority``.
+    held : bool
+        Whether the job is held.
+    submit, eligible, start, end : int or None
+        Times of submission, from which the job may start (``--begin``), of the start and of the
+        end at the time limit; the last two are planned ones for a pending job.
+    limit : float or None
+        Time limit in seconds, infinity for none; None for that of the partition.
+    least_nodes, most_nodes : int
+        Limits on the number of nodes; a `most_nodes` of 0 stands for no limit.
+    tasks : int
+        Number of tasks.
+    cores_per_task : int
+        Cores of each task.
+    tasks_per_node : int
+        Most tasks on a node, 0 for no limit.
+    least_cores : int
+        Least number of cores on each node.
+    memory_per_node, memory_per_core : int or None
+        Memory on each node, 0 for all of it, or for each core.
+    per_node, per_task, per_job : dict of str to int
+        Generic resources on each node, for each task and of the whole job, by ``gpu`` and by
+        ``gpu:TYPE``.
+    cores_per_gpu, memory_per_gpu : int
+        Cores and memory for each GPU, 0 where nothing is stated.
+    threads_per_core : int
+        Threads to use of each physical core, 0 for all.
+    constraint : str
+        Features that nodes must have.
+    required, excluded : tuple of str
+        Nodes that the job must and must not have.
+    exclusive : str or None
+        With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user`` with
+        those of its user, ``mcs`` or ``topo``; None where the dump does not say it.
+    licences, dependency, reservation : str
+        As Slurm writes them.
+    switches : int
+        Most leaf switches, 0 for no limit.
+    switches_wait : float
+        For how many seconds the job waits for nodes on so few switches.
+    other : tuple of str
+        In words, what else the job asks, which is not among these fields.
+    priority : int
+        Priority.
+    nice : int
+        What the user takes off the priority.
+    comment : str
+        Comment.
+    planned_nodes : tuple of str
+        Nodes on which Slurm plans to start the job at `start`.
+    allocations : tuple of Allocation
+        What a running job has on each of its nodes.
+    """
+
+    job_id: int
+    array_id: int = 0
+    array_tasks: tuple[int, ...] = ()
+    array_limit: int = 0
+    name: str = ""
+    user: str = ""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    state: str = "PENDING"
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+    held: bool = False
+    submit: int | None = None
+    eligible: int | None = None
+    start: int | None = None
+    end: int | None = None
+    limit: float | None = None
+    least_nodes: int = 1
+    most_nodes: int = 0
+    tasks: int = 1
+    cores_per_task: int = 1
+    tasks_per_node: int = 0
+    least_cores: int = 0
+    memory_per_node: int | None = None
+    memory_per_core: int | None = None
+    per_node: Mapping[str, int]
+    per_task: Mapping[str, int]
+    per_job: Mapping[str, int]
+    cores_per_gpu: int = 0
+    memory_per_gpu: int = 0
+    threads_per_core: int = 0
+    constraint: str = ""
+    required: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    exclusive: str | None = ""
+    licences: str = ""
+    dependency: str = ""
+    reservation: str = ""
+    switches: int = 0
+    switches_wait: float = 0
+    other: tuple[str, ...] = ()
+    priority: int = 0
+    nice: int = 0
+    comment: str = ""
+    planned_nodes: tuple[str, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether the job is on its nodes; those of an ended job are kept until it is completed."""
+        if "COMPLETING" in (self.state, *self.flags):
+            return True
+        return self.state != "PENDING" and self.state not in ENDED
+
+    @property
+    def label(self) -> str:
+        """The number as Slurm writes it: ``17``, or ``17_[0-3]`` for tasks of an array."""
+        if not self.array_id:
+            return str(self.job_id)
+        if len(self.array_tasks) == 1:
+            return f"{self.array_id}_{self.array_tasks[0]}"
+        return f"{self.array_id}_[{_ranges(self.array_tasks)}]"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The jobs of a cluster at one time.
+
+    Parameters
+    ----------
+    jobs : tuple of QueuedJob
+        The records, in the order of the file.
+    time : int or None
+        When the queue was written, in seconds since 1970.
+    version : int
+        Version of the data parser.
+    path : pathlib.Path
+        The file.
+    missing : dict of str to int
+        For each field of `QueuedJob` that the dump does not state, the number of jobs concerned.
+    """
+
+    jobs: tuple[QueuedJob, ...]
+    time: int | None
+    version: int
+    path: Path
+    missing: Mapping[str, int]
+
+    @cached_property
+    def pending(self) -> tuple[QueuedJob, ...]:
+        """The jobs that wait."""
+        return tuple(job for job in self.jobs if job.state == "PENDING")
+
+    @cached_property
+    def running(self) -> tuple[QueuedJob, ...]:
+        """The jobs that have nodes, suspended and completing ones included."""
+        return tuple(job for job in self.jobs if job.allocations and job.has_nodes)
+
+
+def read_queue(path: str | Path) -> Queue:
+    """Return the queue that a file or a folder holds.
+
+    Parameters
+    ----------
+    path : path
+        What ``squeue --json`` wrote, plain or gzip; or a folder with ``squeue.json``, and perhaps
+        with ``jobs.txt``, what ``scontrol show jobs --oneliner --detail`` wrote, which states what
+        the JSON of some versions does not: the switches and the planned nodes of version 38, the
+        exclusive jobs of version 45.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or a field has another form; the message names file, record and
+        field.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else None
+    file = _there(folder, "squeue.json") if folder else path
+    if file is None:
+        raise InputError("no squeue.json; expected what squeue --json writes", file=path)
+    dump = read_dump(file, "jobs")
+    texts_file = _there(folder, "jobs.txt") if folder else None
+    texts = {} if texts_file is None else _texts(texts_file)
+    missing: Counter[str] = Counter()
+    jobs = tuple(
+        _job(RecordFields(dump, place), texts, missing) for place in range(len(dump.records))
+    )
+    return Queue(jobs, _time(dump, folder), dump.version, file, dict(missing))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What the text of a job says and the JSON of some versions does not."""
+
+    exclusive: str | None
+    switches: int
+    switches_wait: float
+    planned_nodes: tuple[str, ...]
+
+
+def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]) -> QueuedJob:
+    job_id = record.count("job_id")
+    if not job_id:
+        raise record.wrong("job_id", "the number of a job")
+    state, *flags = record.words("job_state") or ("",)
+    if not state:
+        raise record.wrong("job_state", "a state such as PENDING")
+    tasks, per_task = record.count("tasks") or 1, record.count("cpus_per_task", short=True)
+    asked = record.parsed("tres_req_str", tres)
+    array_id, array_tasks = _array(record, job_id)
+    exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
+    priority = record.count("priority")
+    limit = record.number("time_limit")
+    return QueuedJob(
+        job_id=job_id,
+        array_id=array_id,
+        array_tasks=array_tasks,
+        array_limit=record.count("array_max_tasks"),
+        name=record.text("name"),
+        user=record.text("user_name"),
+        account=record.text("account"),
+        qos=record.text("qos"),
+        partitions=tuple(part for part in record.text("partition").split(",") if part),
+        state=state,
+        flags=tuple(flags),
+        reason=record.text("state_reason"),
+        held=record.flag("hold") or (state == "PENDING" and not priority),
+        submit=record.instant("submit_time"),
+        eligible=record.instant("eligible_time"),
+        start=record.instant("start_time"),
+        end=record.instant("end_time"),
+        limit=None if limit is None else 60 * limit,
+        # of a range of nodes, node_count is the upper limit
+        least_nodes=asked.get("node") or record.count("node_count") or 1,
+        most_nodes=record.count("max_nodes"),
+        tasks=tasks,
+        # version 38 never states the cores of a task
+        cores_per_task=per_task or max(1, -(-record.count("cpus") // tasks)),
+        tasks_per_node=record.count("tasks_per_node", short=True),
+        least_cores=record.count("minimum_cpus_per_node"),
+        memory_per_node=_optional(record, "memory_per_node"),
+        memory_per_core=_optional(record, "memory_per_cpu"),
+        per_node=record.parsed("tres_per_node", _gres),
+        per_task=record.parsed("tres_per_task", _gres),
+        per_job=record.parsed("tres_per_job", _gres),
+        cores_per_gpu=record.parsed("cpus_per_tres", gres).get("gpu", 0),
+        memory_per_gpu=record.parsed("memory_per_tres", gres).get("gpu", 0),
+        threads_per_core=record.count("threads_per_core", short=True),
+        constraint=record.text("features"),
+        required=record.parsed("required_nodes", hosts),
+        excluded=record.parsed("excluded_nodes", hosts),
+        exclusive=exclusive,
+        licences=record.text("licenses"),
+        dependency=record.text("dependency"),
+        reservation=record.text("resv_name"),
+        switches=switches,
+        switches_wait=wait,
+        other=_other(record),
+        priority=priority,
+        nice=record.integer("nice"),
+        comment=record.text("comment"),
+        planned_nodes=planned,
+        allocations=_allocations(record, missing),
+    )
+
+
+def _stated(
+    record: RecordFields, text: _Text | None, missing: Counter[str]
+) -> tuple[str | None, int, float, tuple[str, ...]]:
+    """Return whether the job is exclusive, its switches, their wait, and its planned nodes."""
+    exclusive = text.exclusive if text else None
+    if record.dump.version <= LAST_WITH_SHARED:
+        words = record.words("shared")
+        exclusive = _exclusive(words[0]) if words else ""
+    if exclusive is None:
+        missing["exclusive"] += 1
+    if "required_switches" in record.fields:
+        return (
+            exclusive,
+            record.count("required_switches"),
+            record.count("maximum_switch_wait_time"),
+            record.parsed("scheduled_nodes", hosts),
+        )
+    if text is None:
+        missing["switches"] += 1
+        missing["planned_nodes"] += 1
+        return exclusive, 0, 0, ()
+    return exclusive, text.switches, text.switches_wait, text.planned_nodes
+
+
+def _exclusive(word: str) -> str:
+    """Return with what a job shares its nodes, from a word of ``shared`` or ``Exclusive``."""
+    word = word.lower()
+    if word in SAME_NODE:
+        return "node"
+    return word if word in ("user", "mcs", "topo") else ""
+
+
+def _optional(record: RecordFields, field: str) -> int | None:
+    return None if record.number(field) in (None, math.inf) else record.count(field)
+
+
+def _gres(text: str) -> dict[str, int]:
+    """Return the generic resources of a request, without the cores that it may name too."""
+    found = gres(text)
+    return {name: count for name, count in found.items() if name not in ("cpu", "mem") and count}
+
+
+def _array(record: RecordFields, job_id: int) -> tuple[int, tuple[int, ...]]:
+    """Return the number of the job array and the tasks of the record."""
+    pending = record.parsed("array_task_string", _tasks)
+    task = record.number("array_task_id")
+    array_id = record.count("array_job_id")
+    if pending:
+        return array_id or job_id, pending
+    return (array_id, (int(task),)) if array_id and task is not None else (0, ())
+
+
+def _tasks(text: str) -> tuple[int, ...]:
+    """Return the tasks of ``0-7:2,9%4``; of a list that Slurm cut short, those that it names."""
+    listed = text.partition("%")[0].strip("[]")
+    tasks: list[int] = []
+    for part in listed.split(",") if listed else ():
+        if part == "...":
+            break
+        found = _TASKS.fullmatch(part)
+        if found is None:
+            raise InputError(f"{text!r}; expected tasks of a job array such as 0-7%2")
+        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        if not step or last - first >= MOST_TASKS:
+            raise InputError(f"{text!r}; expected at most {MOST_TASKS:,} tasks")
+        tasks += range(first, last + 1, step)
+    return tuple(tasks)
+
+
+def _ranges(tasks: tuple[int, ...]) -> str:
+    """Return ascending numbers as ``0-3,7``."""
+    runs: list[list[int]] = []
+    for task in tasks:
+        if runs and runs[-1][1] == task - 1:
+            runs[-1][1] = task
+        else:
+            runs.append([task, task])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _other(record: RecordFields) -> tuple[str, ...]:
+    """Return in words what a job asks beyond the fields of `QueuedJob`."""
+    counted = {
+        "het_job_id": "it is part of a heterogeneous job",
+        "minimum_tmp_disk_per_node": "it asks temporary disk space",
+        "sockets_per_node": "it asks a number of sockets",
+        "cores_per_socket": "it asks a number of cores of a socket",
+        "tasks_per_socket": "it limits the tasks on a socket",
+        "tasks_per_core": "it limits the tasks on a core",
+        "core_spec": "it asks specialized cores",
+        "thread_spec": "it asks specialized threads",
+        "segment_size": "it asks segments of a block",
+    }
+    stated = {
+        "tres_per_socket": "it asks resources of each socket",
+        "burst_buffer": "it asks a burst buffer",
+        "batch_features": "it asks features of the node of its script",
+        "cluster_features": "it asks features of a cluster",
+        "network": "it asks resources of the network",
+    }
+    true = {"contiguous": "it asks adjacent nodes", "reboot": "it asks a reboot of its nodes"}
+    return (
+        *(words for field, words in counted.items() if record.count(field, short=True)),
+        *(words for field, words in stated.items() if record.text(field)),
+        *(words for field, words in true.items() if record.flag(field)),
+    )
+
+
+def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:
+    """Return what a job has on each node."""
+    resources = record.fields.get("job_resources")
+    if not resources:
+        return ()
+    expected = "nodes with their cores and memory"
+    try:
+        if "allocated_nodes" in resources:
+            nodes = [
+                (
+                    node["nodename"],
+                    sum(len(socket["cores"]) for socket in node["sockets"].values()),
+                    node["memory_allocated"],
+                )
+                for node in resources["allocated_nodes"]
+            ]
+        else:
+            nodes = [
+                (
+                    node["name"],
+                    sum(
+                        "ALLOCATED" in core["status"]
+                        for socket in node["sockets"]
+                        for core in socket["cores"]
+                    ),
+                    node["memory"]["allocated"],
+                )
+                for node in resources["nodes"]["allocation"]
+            ]
+    except (KeyError, TypeError, AttributeError):
+        raise record.wrong("job_resources", expected) from None
+    if not all(type(node) is str and type(memory) is int for node, _, memory in nodes):
+        raise record.wrong("job_resources", expected)
+    try:
+        there = [gres(text) for text in record.words("gres_detail")]
+    except InputError:
+        raise record.wrong("gres_detail", "a list such as gpu:a100:2(IDX:0-1)") from None
+    if there and len(there) != len(nodes):
+        missing["allocations.gres"] += 1
+        there = []
+    return tuple(
+        Allocation(node=node, cores=cores, memory=memory, gres=has)
+        for (node, cores, memory), has in zip(nodes, there or [{}] * len(nodes))
+    )
+
+
+def _there(folder: Path, name: str) -> Path | None:
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+
+
+def _time(dump: Dump, folder: Path | None) -> int | None:
+    """Return when a dump was written: as it says itself, or as the file ``now`` beside it says."""
+    file = folder / "now" if folder else None
+    if dump.time is not None or file is None or not file.is_file():
+        return dump.time
+    text = read_bytes(file)[0].decode("utf-8", errors="replace").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise InputError(f"{text[:60]!r}; expected seconds since 1970", file=file)
+    return int(text)
+
+
+def _texts(path: Path) -> dict[int, _Text]:
+    """Return what the line of each job states, by the number of the job."""
+    found = {}
+    text = read_bytes(path)[0].decode("utf-8", errors="replace")
+    for place, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            job_id, stated = _line(line)
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field=error.field) from None
+        found[job_id] = stated
+    return found
+
+
+def _line(line: str) -> tuple[int, _Text]:
+    """Return the number of a job, and what its line states."""
+    job_id = _JOB.match(line)
+    if job_id is None:
+        raise InputError("expected a line of a job", field="JobId")
+    sharing = _SHARING.search(line)
+    stated = (sharing["exclusive"] or sharing["shared"]) if sharing else ""
+    # OverSubscribe=NO means an exclusive job, unless Exclusive is stated beside it
+    exclusive = None if sharing is None else _exclusive(stated)
+    if sharing and stated == "NO" and not sharing["exclusive"]:
+        exclusive = "node"
+    switches = _SWITCHES.findall(line)[-1:]
+    planned = _PLANNED.search(line)
+    try:
+        nodes = hosts(planned[1]) if planned else ()
+    except InputError as error:
+        raise InputError(*error.mistakes, field="SchedNodeList") from None
+    try:
+        wait = seconds(switches[0][1]) if switches and switches[0][1] else 0
+    except InputError as error:
+        raise InputError(*error.mistakes, field="Switches") from None
+    return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)

@@ -1,0 +1,455 @@
+"""What pending jobs ask, as equal chunks of the model node-placement.
+
+A job that names its number of nodes becomes as many chunks, each on a node of its own. A job that
+leaves the number open becomes one chunk for each task, or for each GPU where it counts these. One
+that leaves it open and yet asks amounts of each node is taken on the fewest nodes that can hold
+it. Where tasks or GPUs do not divide evenly, all chunks are as large as the largest; so whatever
+the model places Slurm can start there, and a note says that the job may fit elsewhere too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.sites.records import Ints
+from optsched.sites.site import Partition
+from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.reservations import Reservation
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+
+WAITING = frozenset(
+    (
+        *("", "Priority", "Resources", "Licenses", "ReqNodeNotAvail", "NodeDown"),
+        *("BeginTime", "Dependency", "JobArrayTaskLimit", "Reservation"),
+    )
+)
+"""Reasons of Slurm that are no rule: for want of resources, or checked here from other fields."""
+
+OF_PARTITION = "Partition"
+"""Start of the reasons that concern one partition, of several perhaps."""
+
+HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+"""States of jobs that wait for someone to release them."""
+
+
+class LeftToSlurmError(Exception):
+    """A job that the model cannot state; the text says why."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Request:
+    """Equal chunks of which a job is made.
+
+    Parameters
+    ----------
+    chunks : int
+        Number of chunks.
+    demand : mapping of str to int
+        What a chunk needs of each column of `Supply`.
+    most_per_node : int
+        Most chunks on a node, 0 for no limit.
+    nodes : array of bool, shape (nodes,)
+        Nodes that the job may use.
+    span : str
+        What holds all chunks: ``switch``, ``block`` or ``anywhere``.
+    exclusive : bool
+        Whether the job shares its nodes with no other job.
+    licences : mapping of str to int
+        Licences that the job needs.
+    notes : tuple of str
+        In words, where the request is narrower than what Slurm would accept.
+    """
+
+    chunks: int
+    demand: Mapping[str, int]
+    most_per_node: int
+    nodes: Flags
+    span: str = "anywhere"
+    exclusive: bool = False
+    licences: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    def most(self, supply: Supply) -> Ints:
+        """Return the most chunks on each node if no other job is placed, shape (nodes,)."""
+        most = np.where(self.nodes, _most(self.demand, supply.columns, supply.amounts), 0)
+        if self.most_per_node:
+            most = np.minimum(most, self.most_per_node)
+        return np.where(supply.busy, 0, most) if self.exclusive else most
+
+    def room(self, supply: Supply) -> int:
+        """Return how many chunks fit at most if no other job is placed."""
+        most = self.most(supply)
+        if self.span == "anywhere":
+            return int(most.sum())
+        sums: Counter[str] = Counter()
+        groups = supply.switches if self.span == "switch" else supply.blocks
+        for group, count in zip(groups or (), most.tolist()):
+            sums[group] += count
+        return max(sums.values(), default=0)
+
+    def fewest_nodes(self, supply: Supply) -> int:
+        """Return the fewest nodes that can hold all chunks when they are idle."""
+        if self.most_per_node == 1:
+            return self.chunks
+        most = _most(self.demand, supply.columns, supply.capacity)[self.nodes]
+        if self.most_per_node:
+            most = np.minimum(most, self.most_per_node)
+        return -(-self.chunks // max(1, int(most.max(initial=0))))
+
+
+def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
+    """Return the rule that keeps a pending job from starting now at all; empty if there is none.
+
+    Parameters
+    ----------
+    job : QueuedJob
+        The job.
+    supply : Supply
+        The site and the time.
+    started : int
+        Tasks of the same job array that run or are to be started.
+    """
+    if job.held or set(HELD) & set(job.flags):
+        return "it is held"
+    if "COMPLETING" in job.flags:
+        return "its last run is not yet completed"
+    if job.eligible is not None and job.eligible > supply.time:
+        return f"it may begin in {job.eligible - supply.time:,} s"
+    if job.dependency:
+        return f"it depends on {job.dependency}"
+    if job.array_limit and started >= job.array_limit:
+        return f"its array may run {job.array_limit} tasks at once, and has as many"
+    if job.reservation:
+        reservation = _reservation(job, supply)
+        if reservation is None:
+            return f"there is no reservation {job.reservation}"
+        if not reservation.at(supply.time):
+            return f"reservation {job.reservation} does not hold now"
+    partitions = _partitions(job, supply)
+    if partitions and all(closed := [_closed(job, partition) for partition in partitions]):
+        return "; ".join(closed)
+    if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
+        return ""
+    return f"Slurm names the reason {job.reason}"
+
+
+def request_of(job: QueuedJob, supply: Supply) -> Request:
+    """Return what a pending job asks.
+
+    A job that names several partitions uses nodes of one of them: the one where most of its
+    chunks fit now, the first of these. So does one whose constraint has choices. A job of one
+    chunk may use the nodes of all.
+
+    Raises
+    ------
+    LeftToSlurmError
+        If the model cannot state the job.
+    """
+    if job.other:
+        raise LeftToSlurmError("; ".join(job.other))
+    if job.exclusive in ("mcs", "topo"):
+        raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
+    licences = _licences(job, supply)
+    found, refusals = [], []
+    for partition in _partitions(job, supply):
+        if _closed(job, partition):
+            continue
+        for nodes in _features(job, supply) & _permitted(job, supply, partition):
+            try:
+                found.append(_within(job, supply, partition, nodes, licences))
+            except LeftToSlurmError as error:
+                refusals.append(error)
+    if not found:
+        raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job))
+    first = found[0]
+    same = (first.chunks, first.demand, first.exclusive)
+    if first.chunks == 1 and all((r.chunks, r.demand, r.exclusive) == same for r in found):
+        return replace(first, nodes=np.any([each.nodes for each in found], axis=0))
+    return max(found, key=lambda each: min(each.room(supply), each.chunks))
+
+
+def _no_partition(job: QueuedJob) -> str:
+    return f"the site has no open partition {' or '.join(job.partitions) or 'for it'}"
+
+
+def _partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
+    """Return the partitions of a job that the site has, in the order of the job."""
+    there = {partition.name: partition for partition in supply.site.partitions}
+    return [there[name] for name in job.partitions if name in there]
+
+
+def _closed(job: QueuedJob, partition: Partition) -> str:
+    """Return why a job may not start in a partition, an empty text if it may."""
+    if not partition.up:
+        return f"partition {partition.name} is down"
+    if job.limit is not None and job.limit > partition.max_time:
+        limit = f"{job.limit:,.0f} s" if job.limit < math.inf else "none"
+        of = f"{partition.max_time:,.0f} s of partition {partition.name}"
+        return f"its time limit, {limit}, is over the {of}"
+    if job.least_nodes > partition.max_nodes:
+        of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
+        return f"its {job.least_nodes:,} nodes are more than the {of}"
+    return ""
+
+
+def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
+    return next((each for each in supply.reservations if each.name == job.reservation), None)
+
+
+def _licences(job: QueuedJob, supply: Supply) -> dict[str, int]:
+    """Return the licences of a job by name."""
+    found: Counter[str] = Counter()
+    for part in filter(None, job.licences.replace(";", ",").split(",")):
+        if "|" in part:
+            raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
+        name, colon, count = part.rpartition(":")
+        if not colon or not (count.isascii() and count.isdigit()):
+            name, count = part, "1"
+        if name not in supply.licences:
+            raise LeftToSlurmError(f"licence {name} is not one of the site")
+        found[name] += int(count[:15])
+    return dict(found)
+
+
+def _features(job: QueuedJob, supply: Supply) -> Flags:
+    """Return the nodes with the features that a job asks, shape (choices, nodes)."""
+    if not job.constraint:
+        return np.ones((1, len(supply.site.nodes)), dtype=bool)
+    try:
+        return supply.site.matching(job.constraint)
+    except InputError as error:
+        raise LeftToSlurmError(f"constraint {error.mistakes[0]}") from None
+
+
+def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
+    """Return the nodes of a partition on which a job may start now and run to its limit."""
+    site = supply.site
+    permitted = np.zeros(len(site.nodes), dtype=bool)
+    permitted[partition.nodes] = True
+    own = _reservation(job, supply) if job.reservation else None
+    if own is not None:
+        usable = np.isin(site.states, ("up", "reserved"))
+        permitted &= usable & _marked(own.nodes, supply)
+    else:
+        permitted &= site.is_up
+    limit = partition.max_time if job.limit is None else job.limit
+    for each in supply.reservations:
+        if each is not own and each.overlaps(supply.time, supply.time + limit):
+            permitted &= ~_marked(each.nodes, supply)
+    return permitted & ~_marked(job.excluded, supply)
+
+
+def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
+    """Return which nodes of the site have one of the names."""
+    marked = np.zeros(len(supply.site.nodes), dtype=bool)
+    marked[[supply.site.index[name] for name in names if name in supply.site.index]] = True
+    return marked
+
+
+class _Shape(NamedTuple):
+    """Number of chunks, with what each of them has."""
+
+    chunks: int
+    tasks: int
+    gres: Mapping[str, int]
+    most_per_node: int
+    on_nodes: bool  # each chunk is all that the job has on a node
+    notes: tuple[str, ...] = ()
+
+
+def _within(
+    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, licences: dict[str, int]
+) -> Request:
+    """Return the request of a job for some nodes of a partition."""
+    shape = _shape(job, supply, partition, nodes)
+    demand = _demand(job, supply, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    notes = list(shape.notes)
+    exclusive = partition.exclusive or job.exclusive in ("node", "user")
+    if job.exclusive == "user" and not partition.exclusive:
+        notes.append("it shares no node, though it may with jobs of its user")
+    if job.memory_per_node == 0 and not job.memory_per_gpu and supply.counts_memory:
+        exclusive = True
+        notes.append("it asks all memory of its nodes and so shares none of them")
+    if (
+        shape.chunks > 1
+        and not shape.on_nodes
+        and any(
+            demand[column(CORES, threads)] > demand[CORES]
+            and (nodes & (supply.threads == threads)).any()
+            for threads in supply.thread_counts
+        )
+    ):
+        notes.append("each chunk counts as whole cores on nodes of several threads per core")
+    if not supply.counts_memory:
+        nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
+        demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
+    span = "anywhere"
+    if shape.chunks > 1:
+        span, nodes, more = _span(job, supply, partition, nodes, shape)
+        notes += more
+    return Request(
+        chunks=shape.chunks,
+        demand=demand,
+        most_per_node=shape.most_per_node,
+        nodes=_required(job, supply, nodes, shape),
+        span=span,
+        exclusive=exclusive,
+        licences=licences,
+        notes=tuple(notes),
+    )
+
+
+def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
+    """Divide a job into equal chunks."""
+    least, tasks = job.least_nodes, job.tasks
+    if job.tasks_per_node:
+        least = max(least, -(-tasks // job.tasks_per_node))
+    limit = min(job.most_nodes or math.inf, max(partition.max_nodes, least))
+    of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
+    of_node |= job.memory_per_node is not None and not job.memory_per_gpu
+    gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
+    if not of_node and least <= gpus <= limit:
+        each = dict.fromkeys(job.per_job, 1)
+        return _Shape(gpus, 0, each, _spread(gpus, least), False)
+    if not of_node and not job.per_job and least <= tasks <= limit:
+        limits = [limit for limit in (job.tasks_per_node, _spread(tasks, least)) if limit]
+        return _Shape(tasks, 1, {}, min(limits, default=0), least == limit == tasks)
+    most = max(least, int(min(limit, tasks)))
+    count = _fewest(job, supply, nodes, least, most)
+    shares = {name: -(-total // count) for name, total in job.per_job.items()}
+    notes = []
+    if least < most:
+        notes.append(f"it is taken on the fewest nodes that can hold it, {count:,}")
+    if tasks % count:
+        notes.append(f"its {tasks:,} tasks count as {-(-tasks // count):,} on each node")
+    for name, total in job.per_job.items():
+        if total % count:
+            notes.append(f"its {total:,} {name} count as {shares[name]:,} on each node")
+    return _Shape(count, -(-tasks // count), shares, 1, True, tuple(notes))
+
+
+def _alike(per_job: Mapping[str, int]) -> int:
+    """Return the number of GPUs of a job if they are the only resource, and all of one type."""
+    names = {name.partition(":")[0] for name in per_job}
+    counts = {*per_job.values()}
+    return counts.pop() if names == {"gpu"} and len(counts) == 1 and len(per_job) <= 2 else 0
+
+
+def _spread(chunks: int, least: int) -> int:
+    """Return the most chunks on a node with which they are on `least` nodes; 0 for any number."""
+    return (chunks - 1) // (least - 1) if least > 1 else 0
+
+
+def _fewest(job: QueuedJob, supply: Supply, nodes: Flags, least: int, most: int) -> int:
+    """Return the fewest nodes, from `least`, that can hold a job when they are idle.
+
+    If there are not so many nodes it is `least`, and the job is never placed.
+    """
+    capacity = supply.capacity[nodes]
+    able: dict[tuple[int, ...], int] = {}  # nodes that hold a chunk, by its tasks and shares
+    for count in range(least, min(most, len(capacity)) + 1):
+        shares = {name: -(-total // count) for name, total in job.per_job.items()}
+        key = (-(-job.tasks // count), *shares.values())
+        if key not in able:
+            demand = _demand(job, supply, key[0], shares, on_nodes=True)
+            able[key] = int((_most(demand, supply.columns, capacity) > 0).sum())
+        if able[key] >= count:
+            return count
+    return least
+
+
+def _demand(
+    job: QueuedJob, supply: Supply, tasks: int, shares: Mapping[str, int], *, on_nodes: bool
+) -> dict[str, int]:
+    """Return what a chunk of some tasks needs of each column."""
+    gres = Counter(shares)
+    for name, count in job.per_task.items():
+        gres[name] += tasks * count
+    if on_nodes:
+        gres.update(job.per_node)
+    for name in gres:
+        if name not in supply.site.resources:
+            raise LeftToSlurmError(f"it asks {name}, which no node has")
+    gpus = gres.get("gpu", 0)
+    cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
+    if on_nodes:
+        cores = max(cores, job.least_cores)
+    demand = dict.fromkeys(supply.columns, 0) | gres
+    demand |= {CORES: cores, MEMORY: _memory(job, cores, gpus)}
+    for threads in supply.thread_counts:
+        used = min(threads, job.threads_per_core or threads)
+        taken = -(-cores // used) * threads
+        demand[column(CORES, threads)] = taken
+        demand[column(MEMORY, threads)] = _memory(job, taken, gpus)
+    return demand
+
+
+def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
+    """Return the memory in MB of a chunk of some cores and GPUs."""
+    if job.memory_per_gpu:
+        return job.memory_per_gpu * gpus
+    if job.memory_per_node is not None:
+        return job.memory_per_node
+    return (job.memory_per_core or 0) * cores
+
+
+def _most(demand: Mapping[str, int], columns: tuple[str, ...], amounts: Ints) -> Ints:
+    """Return how many chunks each node holds by its amounts."""
+    needs = np.array([demand[name] for name in columns], dtype=np.int64)
+    some = needs > 0
+    if not some.any():
+        return np.full(len(amounts), 1)
+    most: Ints = (amounts[:, some] // needs[some]).min(axis=1)
+    return most
+
+
+def _span(
+    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: _Shape
+) -> tuple[str, Flags, list[str]]:
+    """Return what must hold all chunks, the nodes in the topology, and notes."""
+    site = supply.site
+    topology = site.topology(partition.topology)
+    name = partition.topology or next(iter(site.topologies), None)
+    if isinstance(topology, Torus):
+        raise LeftToSlurmError(f"its nodes have places in the torus of partition {partition.name}")
+    if isinstance(topology, Blocks):
+        # Slurm counts on the least number of nodes when it looks for a block
+        if topology.sizes and job.least_nodes > topology.sizes[0]:
+            raise LeftToSlurmError(
+                f"its {job.least_nodes:,} nodes are in a group of several blocks"
+            )
+        if name != supply.block_topology:
+            raise LeftToSlurmError("it is in blocks of another topology than other jobs")
+        return "block", nodes & (topology.group >= 0), []
+    if not isinstance(topology, Tree) or not topology.switches:
+        return "anywhere", nodes, []
+    nodes = nodes & (topology.group >= 0)
+    if not job.switches or (shape.on_nodes and shape.chunks <= job.switches):
+        return "anywhere", nodes, []
+    if job.eligible is not None and job.eligible + job.switches_wait <= supply.time:
+        return "anywhere", nodes, ["it has waited for fewer switches as long as it wants"]
+    if job.switches > 1:
+        raise LeftToSlurmError(f"it asks at most {job.switches} leaf switches")
+    if name != supply.tree:
+        raise LeftToSlurmError("it asks one switch of another tree than other jobs")
+    return "switch", nodes, []
+
+
+def _required(job: QueuedJob, supply: Supply, nodes: Flags, shape: _Shape) -> Flags:
+    """Return the nodes that a job may use, which are those that it requires if it requires all."""
+    if not job.required:
+        return nodes
+    count = len({*job.required})
+    if count != shape.chunks or (shape.most_per_node != 1 and shape.chunks > 1):
+        raise LeftToSlurmError("it requires some nodes and leaves others open")
+    if not nodes[marked := _marked(job.required, supply)].sum() == count == marked.sum():
+        return np.zeros_like(nodes)
+    return marked

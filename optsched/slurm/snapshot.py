@@ -1,0 +1,240 @@
+"""The pending jobs of Slurm and the free nodes of a site as a placement problem."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import UnknownNameError
+from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
+from optsched.sites.records import Ints
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.requests import LeftToSlurmError, Request, blocked_by_rule, request_of
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+
+WEIGHTS = {
+    "priority": "the priority that Slurm gives the job",
+    "rank": "the number of jobs of lower priority, and 1",
+    "nodes": "the number of nodes, or the fewest that can hold the job",
+    "cores": "the number of cores",
+    "gpus": "the number of GPUs, and among plans with equally many the number of jobs",
+}
+"""What the weight of a job may be."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the problem: a job, or one task of a job array.
+
+    Parameters
+    ----------
+    label : str
+        The number of the job as Slurm writes it: ``17``, or ``17_3`` for a task of an array.
+    job : QueuedJob
+        The record of the queue.
+    request : Request
+        What it asks.
+    """
+
+    label: str
+    job: QueuedJob
+    request: Request
+
+
+@dataclass(frozen=True)
+class SlurmSnapshot:
+    """A placement problem with the jobs behind its rows, and the jobs that are not in it.
+
+    The nodes of the problem are those of the site in the same order; nothing is free on nodes that
+    are drained or down.
+
+    Parameters
+    ----------
+    problem : NodePlacement
+        The problem; its `jobs` are the labels of `rows`, its `nodes` the names of the nodes.
+    rows : tuple of Row
+        The job of each row.
+    blocked : dict of str to str
+        By label, the jobs that cannot start now whatever is free, and the rule that says so.
+    left : dict of str to str
+        By label, the jobs that the model cannot state, and why: Slurm alone decides on them.
+    """
+
+    problem: NodePlacement
+    rows: tuple[Row, ...]
+    blocked: Mapping[str, str]
+    left: Mapping[str, str]
+
+
+def placement_problem(
+    queue: Queue,
+    supply: Supply,
+    *,
+    weigh: str = "priority",
+    then: Sequence[str] = ("switches",),
+) -> SlurmSnapshot:
+    """Return the pending jobs of a queue on what is free, as a problem.
+
+    Parameters
+    ----------
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    weigh : str
+        The weight of a job, a name in `WEIGHTS`. Weights are at least 1, and are scaled down
+        where the objective would exceed 2^53, so that jobs of almost the same weight may get equal
+        ones.
+    then : sequence of str
+        What is minimized among the placements of greatest weight; see `NodePlacement`.
+        ``switches`` is left out where the site has no tree of switches.
+
+    Raises
+    ------
+    UnknownNameError
+        If `weigh` is not in `WEIGHTS`.
+    InputError
+        If there are more rows than weights that the objective can tell apart.
+    """
+    if weigh not in WEIGHTS:
+        raise UnknownNameError("weight", weigh, WEIGHTS)
+    rows: list[Row] = []
+    blocked: dict[str, str] = {}
+    left: dict[str, str] = {}
+    started = Counter(job.array_id for job in queue.running)  # or in the problem, by array
+    for job in queue.pending:
+        if rule := blocked_by_rule(job, supply, started[job.array_id]):
+            blocked[job.label] = rule
+            continue
+        try:
+            request = request_of(job, supply)
+        except LeftToSlurmError as error:
+            left[job.label] = str(error)
+            continue
+        own = _rows(job, request, supply, started[job.array_id])
+        started[job.array_id] += len(own)
+        rows += own
+    has_tree = supply.tree is not None
+    fields = _fields(rows, supply) | {
+        "then": [name for name in then if name != "switches" or has_tree]
+    }
+    problem = NodePlacement(**fields)
+    weights = _weights(rows, supply, weigh, COUNTABLE // math.prod(problem.radices))
+    problem = NodePlacement(**fields, weights=weights)
+    return SlurmSnapshot(problem, tuple(rows), blocked, left)
+
+
+def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> list[Row]:
+    """Return the rows of a job, one for each task of an array that could start now."""
+    if not job.array_tasks:
+        return [Row(job.label, job, request)]
+    tasks = job.array_tasks
+    if job.array_limit:
+        tasks = tasks[: job.array_limit - started]
+    # no more of them than fit if no other job is placed, but one for a message
+    tasks = tasks[: max(1, request.room(supply) // request.chunks)]
+    return [Row(f"{job.array_id}_{task}", job, request) for task in tasks]
+
+
+def _fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
+    """Return the fields of the problem but its weights and what is minimized."""
+    requests = [row.request for row in rows]
+    columns = _columns(requests, supply)
+    places = [supply.columns.index(name) for name in columns]
+    names, kinds, allowed = _kinds([request.nodes for request in requests], supply)
+    licences = sorted({name for request in requests for name in request.licences})
+    return {
+        "resources": columns,
+        "free": supply.amounts[:, places],
+        "chunks": np.array([request.chunks for request in requests], dtype=np.int64),
+        "demand": _table([request.demand for request in requests], columns),
+        "most_per_node": np.array([r.most_per_node for r in requests], dtype=np.int64),
+        "kinds": [names[kind] for kind in kinds.tolist()],
+        "allowed": allowed,
+        "span": tuple(request.span for request in requests),
+        "exclusive": tuple(place for place, r in enumerate(requests) if r.exclusive),
+        "busy": tuple(np.flatnonzero(supply.busy).tolist()),
+        "licences": np.array([supply.licences[name] for name in licences], dtype=np.int64),
+        "licences_of": _table([request.licences for request in requests], licences),
+        "switches": supply.switches and list(supply.switches),
+        "blocks": supply.blocks and list(supply.blocks),
+        "nodes": list(supply.site.nodes),
+        "jobs": [row.label for row in rows],
+    }
+
+
+def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
+    """Return the resources, and the columns of threads in which some job asks more there."""
+    columns = list(supply.site.resources)
+    for threads in supply.thread_counts:
+        there = supply.threads == threads
+        for resource in (CORES, MEMORY):
+            name = column(resource, threads)
+            if any(
+                request.demand[name] > request.demand[resource] and request.nodes[there].any()
+                for request in requests
+            ):
+                columns.append(name)
+    return columns
+
+
+def _table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:
+    rows = [[each.get(name, 0) for name in names] for each in amounts]
+    return np.array(rows, dtype=np.int64).reshape(len(amounts), len(names))
+
+
+def _kinds(
+    sets: Sequence[Flags], supply: Supply
+) -> tuple[list[str], Ints, list[tuple[str, ...] | None]]:
+    """Return the coarsest kinds of nodes of which all the sets consist.
+
+    Returns
+    -------
+    names : list of str
+        Name of each kind: that of its first node.
+    kinds : array of int, shape (nodes,)
+        Kind of each node.
+    allowed : list of tuple of str or None
+        The kinds of each set; None for all of them.
+    """
+    nodes = len(supply.site.nodes)
+    everywhere = np.ones(nodes, dtype=bool)
+    different = {each.tobytes(): each for each in (everywhere, *sets)}
+    member = np.array(list(different.values()), dtype=bool)
+    _, first, kinds = np.unique(member, axis=1, return_index=True, return_inverse=True)
+    kinds = kinds.ravel()
+    names = [supply.site.nodes[place] for place in first.tolist()]
+    found: dict[bytes, tuple[str, ...] | None] = {}
+    for key, each in different.items():
+        inside = each[first]
+        chosen = tuple(name for name, is_in in zip(names, inside.tolist()) if is_in)
+        found[key] = None if len(chosen) == len(names) else chosen
+    return names, kinds, [found[each.tobytes()] for each in sets]
+
+
+def _weights(rows: Sequence[Row], supply: Supply, weigh: str, most: int) -> Ints:
+    """Return the weights of rows, of which the sum is at most `most`."""
+    requests = [row.request for row in rows]
+    priorities = [row.job.priority for row in rows]
+    if weigh == "priority":
+        weights = priorities
+    elif weigh == "rank":
+        rank = {priority: place for place, priority in enumerate(sorted(priorities)[::-1])}
+        weights = [len(rows) - rank[priority] for priority in priorities]
+    elif weigh == "nodes":
+        weights = [request.fewest_nodes(supply) for request in requests]
+    else:
+        name = {"cores": CORES, "gpus": "gpu"}[weigh]
+        weights = [request.chunks * request.demand.get(name, 0) for request in requests]
+        if weigh == "gpus":
+            weights = [count * (len(rows) + 1) + 1 for count in weights]
+    weights = [max(1, weight) for weight in weights]
+    total = sum(weights)
+    if total > most:
+        weights = [max(1, weight * (most - len(rows)) // total) for weight in weights]
+    return np.array(weights, dtype=np.int64)

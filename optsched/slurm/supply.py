@@ -1,0 +1,151 @@
+"""What a site has free at one time, in the columns of a placement problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.sites.records import Ints, whole_numbers
+from optsched.sites.site import Site
+from optsched.sites.topology import Blocks, Tree
+from optsched.slurm.reservations import Reservation
+
+CORES, MEMORY = "cores", "memory"
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """Free resources of a site, and who else has a claim on its nodes.
+
+    Slurm gives whole physical cores. On nodes of two threads per core a job of three cores, which
+    are threads, takes four of them, and memory that is stated per core grows with them. Since a
+    job asks other amounts there than elsewhere, each number of threads has columns of its own,
+    in which all other nodes have more than enough.
+
+    Parameters
+    ----------
+    site : Site
+        The site.
+    free : array of int, shape (nodes, resources)
+        Free amounts of the resources of the site.
+    time : int
+        The time, in seconds since 1970.
+    licences : mapping of str to int
+        Free licences.
+    reservations : tuple of Reservation
+        The reservations.
+    threads : array of int, shape (nodes,), optional
+        Threads of each physical core of the node; by default 1.
+    busy : array of bool, shape (nodes,), optional
+        Whether jobs run on the node; by default where some cores are not free.
+    counts_memory : bool
+        Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
+        memory only rules out nodes that have less.
+
+    Raises
+    ------
+    InputError
+        If lengths do not match or an amount is negative.
+    """
+
+    site: Site
+    free: Ints
+    time: int
+    licences: Mapping[str, int] = field(default_factory=dict)
+    reservations: tuple[Reservation, ...] = ()
+    threads: Ints = None  # type: ignore[assignment]  # filled below
+    busy: Flags = None  # type: ignore[assignment]
+    counts_memory: bool = True
+
+    def __post_init__(self) -> None:
+        most = int(self.site.capacity.max(initial=0))
+        free = whole_numbers(self.free, "free", 0, most, dimensions=2)
+        if free.shape != self.site.capacity.shape:
+            raise InputError("expected a row for each node of the site", field="free")
+        nodes = len(self.site.nodes)
+        threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
+        threads = whole_numbers(threads, "threads", 1, 1024)
+        busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
+        for name, values in (("threads", threads), ("busy", busy)):
+            if len(values) != nodes:
+                raise InputError("expected one for each node of the site", field=name)
+        usable = np.isin(self.site.states, ("up", "reserved"))
+        object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
+        object.__setattr__(self, "threads", threads)
+        object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
+
+    @cached_property
+    def thread_counts(self) -> tuple[int, ...]:
+        """The numbers of threads per core, from 2, that nodes have."""
+        return tuple(count for count in np.unique(self.threads).tolist() if count > 1)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The resources of the site, and cores and memory for each number of threads."""
+        return (
+            *self.site.resources,
+            *(column(name, count) for count in self.thread_counts for name in (CORES, MEMORY)),
+        )
+
+    @cached_property
+    def amounts(self) -> Ints:
+        """Free amounts of the columns, shape (nodes, columns)."""
+        return self._widened(self.free)
+
+    @cached_property
+    def capacity(self) -> Ints:
+        """Amounts of the columns on idle nodes, shape (nodes, columns)."""
+        return self._widened(self.site.capacity)
+
+    def _widened(self, amounts: Ints) -> Ints:
+        own = [
+            amounts[:, :2] * np.where(self.threads == count, 1, count)[:, None]
+            for count in self.thread_counts
+        ]
+        return np.hstack([amounts, *own])
+
+    @cached_property
+    def tree(self) -> str | None:
+        """Name of the first tree of switches; None without one."""
+        return self._first(Tree)
+
+    @cached_property
+    def block_topology(self) -> str | None:
+        """Name of the first topology of blocks; None without one."""
+        return self._first(Blocks)
+
+    def _first(self, kind: type[Tree] | type[Blocks]) -> str | None:
+        topologies = self.site.topologies.items()
+        return next((name for name, each in topologies if isinstance(each, kind)), None)
+
+    @cached_property
+    def switches(self) -> tuple[str, ...] | None:
+        """Leaf switch of each node in `tree`; for a node on none a name of its own."""
+        return self._groups(self.tree)
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...] | None:
+        """Block of each node in `block_topology`; for a node in none a name of its own."""
+        return self._groups(self.block_topology)
+
+    def _groups(self, topology: str | None) -> tuple[str, ...] | None:
+        chosen = None if topology is None else self.site.topology(topology)
+        if not isinstance(chosen, Tree | Blocks):
+            return None
+        names = chosen.switches if isinstance(chosen, Tree) else chosen.names
+        return tuple(
+            names[group] if group >= 0 else f"none of {node}"
+            for node, group in zip(self.site.nodes, chosen.group.tolist())
+        )
+
+
+def column(resource: str, threads: int) -> str:
+    """Return the name of the column of cores or memory on nodes of some threads per core."""
+    return f"{resource} of {threads} threads"

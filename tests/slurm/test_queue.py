@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.sites.host_lists import hosts_of
+from optsched.slurm.queue import read_queue
+
+from .conftest import clock, pairs, text_of
+
+
+def lines_of(folder):
+    """What scontrol prints of each job, by number."""
+    lines = text_of(folder / "jobs.txt").splitlines()
+    return {int(line["JobId"]): (line, text) for line, text in ((pairs(t), t) for t in lines)}
+
+
+def value(line, key):
+    return "" if line.get(key) in (None, "(null)", "None", "N/A", "*") else line[key]
+
+
+def test_captured_jobs_are_those_of_squeue_as_text(captured):
+    folder, queue, _ = captured
+    header, *rows = (row.split("|") for row in text_of(folder / "squeue.txt").splitlines())
+    place = {name: header.index(name) for name in ("STATE", "PARTITION", "SCHEDNODES", "NAME")}
+    ids = [place for place, name in enumerate(header) if name == "JOBID"]
+    array = header.index("ARRAY_TASK_ID")
+    shown, started = {}, []
+    for row in rows:
+        task = row[array]
+        base = row[header.index("ARRAY_JOB_ID")]
+        label = row[ids[1]] if task == "N/A" else f"{base}_{task.partition('%')[0]}"
+        planned = "" if row[place["SCHEDNODES"]] in ("(null)", "n/a") else row[place["SCHEDNODES"]]
+        planned = planned if row[place["STATE"]] == "PENDING" else ""
+        shown[label] = (row[place["STATE"]], row[place["PARTITION"]], row[place["NAME"]], planned)
+    found = {
+        job.label.replace("[", "").replace("]", ""): (
+            job.state,
+            ",".join(job.partitions),
+            job.name,
+            job.planned_nodes,
+        )
+        for job in queue.jobs
+    }
+    assert found.keys() <= shown.keys() | {
+        job.label for job in queue.jobs if job.state != "PENDING"
+    }
+    both = found.keys() & shown.keys()
+    assert len(both) == len(shown)
+    for label in both:
+        state, partition, name, planned = shown[label]
+        if (found[label][0], state) == ("PENDING", "RUNNING"):  # started between the captures
+            started.append(label)
+        else:
+            assert found[label] == (state, partition, name, tuple(hosts_of(planned)))
+    assert len(started) <= 2
+
+
+def test_captured_requests_are_those_that_scontrol_prints(captured):
+    folder, queue, _ = captured
+    lines = lines_of(folder)
+    compared = 0
+    for job in queue.pending:
+        line, text = lines[job.job_id]
+        if line["JobState"] != "PENDING":  # started between the captures
+            continue
+        compared += 1
+        limits = re.fullmatch(r"(\d+)(?:-(\d+))?", line["NumNodes"])
+        asked = line.get("ReqTRES") or line["TRES"]
+        expected = {
+            "user": line["UserId"].partition("(")[0],
+            "account": line["Account"],
+            "qos": line["QOS"],
+            "priority": int(line["Priority"]),
+            "nice": int(line["Nice"]),
+            "limit": clock(line["TimeLimit"]),
+            "least_nodes": int(re.search(r"node=(\d+)", asked)[1]),
+            "most_nodes": int(limits[2] or 0),
+            "tasks": int(line["NumTasks"]),
+            "cores_per_task": int(line["CPUs/Task"]),
+            "tasks_per_node": int(line["NtasksPerN:B:S:C"].split(":")[0]),
+            "least_cores": int(line["MinCPUsNode"]),
+            "constraint": value(line, "Features"),
+            "excluded": tuple(hosts_of(value(line, "ExcNodeList"))),
+            "required": tuple(hosts_of(value(line, "ReqNodeList"))),
+            "licences": value(line, "Licenses"),
+            "dependency": value(line, "Dependency"),
+        }
+        assert {name: getattr(job, name) for name in expected} == expected
+        if job.reason not in ("", "Priority", "Resources"):  # which have descriptions in the text
+            assert job.reason == line["Reason"]
+        exclusive = line.get("Exclusive") == "NODE"
+        if "Exclusive" not in line:
+            exclusive = line["OverSubscribe"] == "NO"
+        assert job.exclusive == ("node" if exclusive else "")
+        memory = re.search(r"MinMemory(CPU|Node)=([\d.]+)(M|G)", text)
+        if memory and not job.memory_per_gpu:
+            amount = float(memory[2]) * (1024 if memory[3] == "G" else 1)
+            own = job.memory_per_core if memory[1] == "CPU" else job.memory_per_node
+            assert own == amount
+        switches = re.search(r" Switches=(\d+)@(\S+)", text)
+        assert job.switches == (int(switches[1]) if switches else 0)
+        assert job.switches_wait == (clock(switches[2]) if switches else 0)
+        assert bool(job.other) == (line["Contiguous"] == "1")
+        for key, own in (("PerNode", job.per_node), ("PerJob", job.per_job)):
+            stated = re.search(rf" Tres{key}=gres[:/](\S+)", text)
+            counts = Counter()
+            if stated:
+                *name, count = stated[1].split(":")
+                counts[name[0]] = int(count)
+                counts[":".join(name)] = int(count)
+            assert own == counts
+        assert job.held == line["Reason"].startswith("JobHeld")
+    assert compared > 80
+
+
+def test_captured_allocations_are_those_that_scontrol_prints(captured):
+    folder, queue, supply = captured
+    threads = dict(zip(supply.site.nodes, supply.threads.tolist()))
+    lines = lines_of(folder)
+    compared = 0
+    for job in queue.running:
+        line, text = lines[job.job_id]
+        if (job.state, line["JobState"]) != ("RUNNING", "RUNNING"):
+            continue
+        shown = {}
+        for listed, ids, memory, gres in re.findall(
+            r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)", text
+        ):
+            cores = sum(
+                int(last or first) - int(first) + 1
+                for first, last in re.findall(r"(\d+)(?:-(\d+))?", ids)
+            )
+            kinds = dict(re.findall(r"(gpu:\w+):(\d+)", gres))
+            for node in hosts_of(listed):
+                shown[node] = (cores, int(memory), {k: int(n) for k, n in kinds.items()})
+        found = {
+            each.node: (
+                each.cores * threads[each.node],
+                each.memory,
+                {name: count for name, count in each.gres.items() if ":" in name},
+            )
+            for each in job.allocations
+        }
+        assert found == shown
+        compared += 1
+    assert compared > 30
+
+
+@pytest.mark.parametrize("version", [42, 43, 44, 45])
+def test_all_versions_of_the_parser_state_the_same_jobs(shared, version):
+    folder = shared("slurm/fixtures/26.05.5")
+    whole = {job.job_id: job for job in read_queue(folder).jobs}
+    queue = read_queue(folder / "parsers" / f"squeue.v{version}.json.gz")
+    assert queue.version == version
+    assert len(queue.jobs) == 12
+    silent = version == 45
+    assert queue.missing == ({"exclusive": 12} if silent else {})
+    for job in queue.jobs:
+        own, other = (vars(each).copy() for each in (job, whole[job.job_id]))
+        if silent:
+            assert own.pop("exclusive") is None
+            other.pop("exclusive")
+        for name in ("start", "end", "planned_nodes"):  # planned again between the two captures
+            if job.state == "PENDING":
+                own.pop(name), other.pop(name)
+        assert own == other
+
+
+def a(number, **more):
+    return {"set": True, "infinite": False, "number": number} | more
+
+
+LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "expected"),
+    [
+        (42, {"time_limit": a(720)}, {"limit": 43200}),
+        (42, {"time_limit": a(0, infinite=True)}, {"limit": math.inf}),
+        (42, {"time_limit": a(0, set=False)}, {"limit": None}),
+        (38, {"time_limit": None}, {"limit": None}),
+        (38, {"time_limit": "UNLIMITED"}, {"limit": math.inf}),
+        (38, {"time_limit": 2**32 - 1}, {"limit": math.inf}),
+        (38, {"time_limit": 2**32 - 2}, {"limit": None}),
+        (42, {"max_nodes": a(0)}, {"most_nodes": 0}),
+        (42, {"start_time": a(0), "eligible_time": a(5)}, {"start": None, "eligible": 5}),
+        (42, {"core_spec": 0, "thread_spec": 32766}, {"other": ()}),
+        (42, {"core_spec": 2}, {"other": ("it asks specialized cores",)}),
+        (42, {"tasks_per_core": a(0, infinite=True)}, {"other": ()}),
+        (42, {"het_job_id": a(7)}, {"other": ("it is part of a heterogeneous job",)}),
+        (42, {"contiguous": True}, {"other": ("it asks adjacent nodes",)}),
+        (43, {"segment_size": 4}, {"other": ("it asks segments of a block",)}),
+        # the number of nodes of --nodes=1-2, and the estimate of --ntasks
+        (42, {"node_count": a(2), "tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"least_nodes": 1}),
+        (42, {"node_count": a(2)}, {"least_nodes": 2}),
+        (38, {"cpus": 12, "tasks": 3, "cpus_per_task": None}, {"cores_per_task": 4}),
+        (42, {"memory_per_node": a(0)}, {"memory_per_node": 0, "memory_per_core": None}),
+        (
+            42,
+            {"tres_per_task": "cpu=8,gres/gpu:a100=2"},
+            {"per_task": {"gpu": 2, "gpu:a100": 2}},
+        ),
+        (42, {"tres_per_node": "gres/gpu:2"}, {"per_node": {"gpu": 2}}),
+        (38, {"tres_per_node": "gres:gpu:a100:2"}, {"per_node": {"gpu": 2, "gpu:a100": 2}}),
+        (42, {"cpus_per_tres": "gres/gpu:4"}, {"cores_per_gpu": 4}),
+        (42, {"shared": ["none"]}, {"exclusive": "node"}),
+        (42, {"shared": ["user"]}, {"exclusive": "user"}),
+        (42, {"shared": []}, {"exclusive": ""}),
+        (38, {"shared": "none"}, {"exclusive": "node"}),
+        (45, {"shared": []}, {"exclusive": None}),
+        (42, {"hold": True, "priority": a(5)}, {"held": True}),
+        (42, {"priority": a(0)}, {"held": True}),
+        (42, {"priority": a(9), "nice": -20}, {"held": False, "nice": -20, "priority": 9}),
+        (42, {"job_state": ["PENDING", "REQUEUED"]}, {"flags": ("REQUEUED",)}),
+        (
+            42,
+            {"array_job_id": a(7), "array_task_string": "0-6:2,9%2", "array_max_tasks": a(2)},
+            {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2},
+        ),
+        (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
+        (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
+        (42, {"array_job_id": a(0), "array_task_id": a(0)}, {"array_id": 0, "array_tasks": ()}),
+        (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
+        (42, {"name": "</script>\n\x1b[2J"}, {"name": "</script>\n\x1b[2J"}),
+    ],
+)
+def test_traps(write_dump, version, fields, expected):
+    (job,) = read_queue(write_dump(version, LEAST | fields)).jobs
+    assert {name: getattr(job, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"job_id": None}, "job_id", "number of a job"),
+        ({"job_state": []}, "job_state", "a state"),
+        ({"tasks": "four"}, "tasks", "a number from 0"),
+        ({"tasks": a(-1)}, "tasks", "a number from 0"),
+        ({"tasks": a(1.5)}, "tasks", "a whole number"),
+        ({"tasks": {"set": True}}, "tasks", "a number"),
+        ({"tasks": True}, "tasks", "a number"),
+        ({"priority": [1]}, "priority", "a number"),
+        ({"nice": "low"}, "nice", "a whole number"),
+        ({"hold": 1}, "hold", "true or false"),
+        ({"partition": 3}, "partition", "a text"),
+        ({"tres_req_str": "cpu"}, "tres_req_str", "names and amounts"),
+        ({"tres_per_node": "gpu:::"}, "tres_per_node", "generic resources"),
+        ({"excluded_nodes": "c[1-"}, "excluded_nodes", "a host list"),
+        ({"array_task_string": "a-b"}, "array_task_string", "tasks of a job array"),
+        ({"array_task_string": "0-999999999"}, "array_task_string", "at most"),
+        ({"job_resources": {"nodes": 4}}, "job_resources", "nodes with their cores"),
+        ({"job_resources": {"nodes": {"allocation": [{}]}}}, "job_resources", "nodes with"),
+    ],
+)
+def test_malformed_fields_are_named(write_dump, fields, field, words):
+    with pytest.raises(InputError, match=words) as error:
+        read_queue(write_dump(42, {"job_id": 6, "job_state": ["PENDING"]}, LEAST | fields))
+    message = str(error.value)
+    assert message.count("\n") == 0
+    assert error.value.field == field
+    assert "squeue.json" in message
+    assert "record 2" in message
+
+
+FIELDS = ("job_id", "job_state", "tasks", "time_limit", "tres_req_str", "partition", "shared")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from((*FIELDS, "job_resources", "gres_detail")), JSON))
+def test_any_record_is_read_or_refused(tmp_path_factory, fields):
+    path = tmp_path_factory.mktemp("queue") / "squeue.json"
+    meta = {"plugin": {"data_parser": "data_parser/v0.0.42"}}
+    path.write_text(json.dumps({"meta": meta, "jobs": [LEAST | fields]}))
+    try:
+        queue = read_queue(path)
+    except InputError as refused:
+        error = refused
+    else:
+        assert len(queue.jobs) == 1
+        return
+    assert error.file == str(path)
+
+
+def test_the_text_states_what_the_json_does_not(write_dump):
+    path = write_dump(
+        38, {"job_id": 7, "job_state": "PENDING"}, {"job_id": 8, "job_state": "PENDING"}
+    )
+    path.with_name("jobs.txt").write_text(
+        "JobId=7 JobName=x Exclusive=NODE Switches=99 NodeList= SchedNodeList=c[1-2] NumNodes=2 "
+        "OverSubscribe=NO Contiguous=0 StdOut=/a Switches=1@00:10:00 Power=\n"
+    )
+    path.with_name("now").write_text("1795367234\n")
+    queue = read_queue(path.parent)
+    assert queue.time == 1795367234
+    assert queue.missing == {"switches": 1, "planned_nodes": 1}
+    assert queue.jobs[0].planned_nodes == ("c1", "c2")
+    assert (queue.jobs[0].switches, queue.jobs[0].switches_wait) == (1, 600)
+    assert (queue.jobs[1].switches, queue.jobs[1].planned_nodes) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("stated", "exclusive"),
+    [
+        ("OverSubscribe=NO Exclusive=NO", ""),  # of Slurm 26.05, where NO stands for all jobs
+        ("OverSubscribe=NO Exclusive=NODE", "node"),
+        ("OverSubscribe=NO Exclusive=USER", "user"),
+        ("OverSubscribe=NO", "node"),
+        ("OverSubscribe=OK", ""),
+    ],
+)
+def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump, stated, exclusive):
+    path = write_dump(45, LEAST)
+    path.with_name("jobs.txt").write_text(f"JobId=7 JobName=x {stated} Contiguous=0\n")
+    assert read_queue(path.parent).jobs[0].exclusive == exclusive
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("jobs.txt", "JobId=7 a\n\nJobName=7\n", "jobs.txt, line 3, JobId"),
+        ("jobs.txt", "JobId=7 SchedNodeList=c[1 NumNodes=1", "line 1, SchedNodeList"),
+        ("jobs.txt", "JobId=7 StdOut= Switches=1@soon Power=", "line 1, Switches"),
+        ("now", "today", "now: 'today'; expected seconds since 1970"),
+    ],
+)
+def test_malformed_texts_are_named(write_dump, name, text, words):
+    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
+    path.with_name(name).write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_queue(path.parent)
+
+
+def test_a_folder_without_a_queue_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"no squeue\.json"):
+        read_queue(tmp_path)
+
+
+def test_only_jobs_on_their_nodes_are_running(write_dump):
+    there = {"nodes": {"allocation": [{"name": "c1", "sockets": [], "memory": {"allocated": 5}}]}}
+    states = [["RUNNING"], ["SUSPENDED"], ["COMPLETED", "COMPLETING"], ["COMPLETED"], ["FAILED"]]
+    records = [
+        {"job_id": number, "job_state": state, "job_resources": there}
+        for number, state in enumerate(states, 1)
+    ]
+    assert [job.job_id for job in read_queue(write_dump(42, *records)).running] == [1, 2, 3]

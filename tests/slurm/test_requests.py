@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.slurm.requests import LeftToSlurmError, blocked_by_rule, request_of
+from optsched.slurm.reservations import Reservation
+from optsched.slurm.supply import CORES, MEMORY, column
+
+GPU = {"gpu": 1}
+A100 = {"gpu": 2, "gpu:a100": 2}
+
+
+def names(request, supply):
+    return {name for name, is_in in zip(supply.site.nodes, request.nodes.tolist()) if is_in}
+
+
+@pytest.mark.parametrize(
+    ("fields", "chunks", "most_per_node", "demand"),
+    [
+        # nodes are given: a chunk for each, of its tasks
+        ({"least_nodes": 2, "most_nodes": 2, "tasks": 8}, 2, 1, {CORES: 4}),
+        ({"least_nodes": 2, "most_nodes": 2, "tasks": 7}, 2, 1, {CORES: 4}),
+        ({"least_nodes": 2, "most_nodes": 2, "tasks": 2, "least_cores": 3}, 2, 1, {CORES: 3}),
+        ({"least_nodes": 3, "most_nodes": 3, "tasks": 1}, 3, 1, {CORES: 1}),
+        # only tasks are given: a chunk for each
+        ({"tasks": 5, "cores_per_task": 2}, 5, 0, {CORES: 2}),
+        ({"tasks": 5, "tasks_per_node": 2}, 5, 2, {CORES: 1}),
+        ({"tasks": 3, "most_nodes": 3}, 3, 0, {CORES: 1}),
+        ({"tasks": 5, "least_nodes": 3}, 5, 2, {CORES: 1}),
+        ({"tasks": 4, "least_nodes": 3}, 4, 1, {CORES: 1}),
+        # a range of nodes: the least number if each has a task, the fewest that hold them otherwise
+        ({"tasks": 2, "least_nodes": 2, "most_nodes": 4}, 2, 1, {CORES: 1}),
+        ({"tasks": 96, "most_nodes": 4}, 3, 1, {CORES: 32}),
+        ({"tasks": 1, "memory_per_node": 500}, 1, 1, {CORES: 1, MEMORY: 500}),
+        ({"tasks": 4, "memory_per_node": 500}, 1, 1, {CORES: 4, MEMORY: 500}),
+        ({"tasks": 4, "memory_per_core": 500, "cores_per_task": 3}, 4, 0, {MEMORY: 1500}),
+        # a partition of at most two nodes
+        ({"tasks": 20, "partitions": ("short",), "limit": 60.0}, 2, 1, {CORES: 10}),
+        # GPUs of a node, of a task, of the job
+        ({"per_node": A100}, 1, 1, {CORES: 1, "gpu": 2, "gpu:a100": 2}),
+        ({"per_node": GPU, "least_nodes": 2, "most_nodes": 2, "tasks": 2}, 2, 1, {"gpu": 1}),
+        ({"per_task": A100, "tasks": 3}, 3, 0, {"gpu": 2, "gpu:a100": 2}),
+        ({"per_task": GPU, "tasks": 4, "least_nodes": 2, "most_nodes": 2}, 2, 1, {"gpu": 2}),
+        (
+            {"per_job": {"gpu": 5}, "cores_per_gpu": 4, "memory_per_gpu": 100},
+            *(5, 0, {"gpu": 1, CORES: 4, MEMORY: 100}),
+        ),
+        ({"per_job": {"gpu": 8}, "cores_per_gpu": 4, "least_nodes": 2}, 8, 7, {"gpu": 1}),
+        ({"per_job": {"gpu": 3}}, 1, 1, {"gpu": 3, CORES: 1}),
+        ({"per_job": {"gpu": 5}, "tasks": 5}, 2, 1, {"gpu": 3, CORES: 3}),
+        (
+            {"per_job": A100, "least_nodes": 2, "most_nodes": 2, "tasks": 2, "cores_per_gpu": 3},
+            *(2, 1, {"gpu": 1, "gpu:a100": 1, CORES: 3}),
+        ),
+        ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 1}, 1, 1, {MEMORY: 700}),
+    ],
+)
+def test_chunks(job, supply, fields, chunks, most_per_node, demand):
+    request = request_of(job(**fields), supply())
+    assert (request.chunks, request.most_per_node) == (chunks, most_per_node)
+    assert {name: request.demand[name] for name in demand} == demand
+
+
+def test_an_untyped_gpu_takes_from_the_column_of_all_types_alone(job, supply):
+    demand = request_of(job(per_node=GPU), supply()).demand
+    assert (demand["gpu"], demand["gpu:a100"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cores", "memory"),
+    [
+        ({"tasks": 1, "memory_per_core": 100}, 2, 200),
+        ({"cores_per_task": 4, "memory_per_core": 100}, 4, 400),
+        ({"cores_per_task": 3, "memory_per_node": 70}, 4, 70),
+        ({"cores_per_task": 3, "threads_per_core": 1, "memory_per_core": 100}, 6, 600),
+    ],
+)
+def test_nodes_of_two_threads_give_whole_cores(job, supply, fields, cores, memory):
+    demand = request_of(job(**fields), supply()).demand
+    assert demand[column(CORES, 2)] == cores
+    assert demand[column(MEMORY, 2)] == memory
+
+
+def test_what_does_not_divide_is_noted(job, supply):
+    notes = request_of(job(least_nodes=2, most_nodes=2, tasks=7), supply()).notes
+    assert notes == ("its 7 tasks count as 4 on each node",)
+    notes = request_of(job(per_job={"gpu": 5}, tasks=5), supply()).notes
+    assert "its 5 gpu count as 3 on each node" in notes
+    assert "it is taken on the fewest nodes that can hold it, 2" in notes
+    assert request_of(job(tasks=7, cores_per_task=2), supply()).notes == ()
+    odd = ("each chunk counts as whole cores on nodes of several threads per core",)
+    assert request_of(job(tasks=7), supply()).notes == odd
+    assert request_of(job(tasks=7, excluded=("m1",)), supply()).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, {"c1", "c2", "c3", "c4", "m1", "g1", "g2"}),
+        ({"partitions": ("rest",)}, {"c3", "c4", "m1"}),
+        ({"constraint": "ib"}, {"c1", "c2", "c3"}),
+        ({"constraint": "ib&old"}, {"c2"}),
+        ({"constraint": "old|big"}, {"c2", "m1"}),
+        ({"constraint": "(old|big)&ib"}, {"c2"}),
+        ({"constraint": "none"}, set()),
+        ({"excluded": ("c1", "c4", "unknown")}, {"c2", "c3", "m1", "g1", "g2"}),
+        ({"required": ("c3",)}, {"c3"}),
+        ({"required": ("c3", "c1"), "least_nodes": 2, "most_nodes": 2}, {"c1", "c3"}),
+        ({"required": ("c3",), "partitions": ("short",), "limit": 60.0}, set()),
+        # a job on one node may use all its partitions, another one only the one with most room
+        ({"partitions": ("short", "rest"), "limit": 60.0}, {"c1", "c2", "c3", "c4", "m1"}),
+        (
+            {"partitions": ("short", "rest"), "limit": 60.0, "least_nodes": 2, "most_nodes": 2},
+            {"c1", "c2"},
+        ),
+        (
+            {"partitions": ("short", "rest"), "limit": 60.0, "least_nodes": 3, "most_nodes": 3},
+            {"c3", "c4", "m1"},
+        ),
+        # one hour is over the limit of the partition
+        ({"partitions": ("short", "rest")}, {"c3", "c4", "m1"}),
+        ({"partitions": ("off", "unknown", "rest")}, {"c3", "c4", "m1"}),
+        # brackets: all nodes of one choice; [old|ib] has more room with ib
+        ({"constraint": "[old|ib]", "least_nodes": 2, "most_nodes": 2}, {"c1", "c2", "c3"}),
+        ({"constraint": "[old|big]"}, {"c2", "m1"}),
+        # no leaf switch holds g1 and g2
+        ({"least_nodes": 2, "most_nodes": 2}, {"c1", "c2", "c3", "c4", "m1"}),
+        ({"partitions": ("block",), "least_nodes": 2, "most_nodes": 2}, {"g1", "g2"}),
+    ],
+)
+def test_nodes(job, supply, fields, expected):
+    fields = {"tasks": fields.get("least_nodes", 1)} | fields
+    assert names(request_of(job(**fields), supply()), supply()) == expected
+
+
+def test_nodes_that_are_not_up_are_never_used(job, supply):
+    states = ("drained", "up", "down", "up", "up", "reserved", "up")
+    there = supply(states=states)
+    assert names(request_of(job(), there), there) == {"c2", "c4", "m1", "g2"}
+    assert (there.free[[0, 2]] == 0).all()
+    assert (there.amounts[[0, 2]] == 0).all()
+
+
+def test_nodes_of_a_reservation_are_for_its_jobs_alone(job, supply):
+    states = ("reserved", *("up",) * 6)
+    there = supply(
+        states=states,
+        reservations=(
+            Reservation("now", ("c1", "c2"), 0, 2000),
+            Reservation("soon", ("c3",), 1000 + 1800, 9000),
+            Reservation("later", ("c4",), 1000 + 3600, 9000),
+            Reservation("past", ("m1",), 0, 1000),
+        ),
+    )
+    assert names(request_of(job(), there), there) == {"c4", "m1", "g1", "g2"}
+    assert names(request_of(job(limit=1800.0), there), there) == {"c3", "c4", "m1", "g1", "g2"}
+    own = job(reservation="now")
+    assert names(request_of(own, there), there) == {"c1", "c2"}
+    assert blocked_by_rule(own, there) == ""
+    assert "does not hold now" in blocked_by_rule(job(reservation="soon"), there)
+    assert "no reservation none" in blocked_by_rule(job(reservation="none"), there)
+
+
+@pytest.mark.parametrize(
+    ("fields", "span"),
+    [
+        ({"switches": 1, "least_nodes": 2, "most_nodes": 2, "tasks": 2}, "switch"),
+        ({"switches": 1}, "anywhere"),
+        ({"switches": 2, "least_nodes": 2, "most_nodes": 2, "tasks": 2}, "anywhere"),
+        ({"switches": 1, "tasks": 4}, "switch"),
+        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 900}, "anywhere"),
+        ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 901}, "switch"),
+        ({"partitions": ("block",), "tasks": 4}, "block"),
+        ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
+    ],
+)
+def test_spans(job, supply, fields, span):
+    assert request_of(job(**fields), supply()).span == span
+
+
+@pytest.mark.parametrize(
+    ("fields", "exclusive"),
+    [
+        ({}, False),
+        ({"exclusive": "node"}, True),
+        ({"exclusive": "user"}, True),
+        ({"exclusive": None}, False),
+        ({"partitions": ("own",)}, True),
+        ({"memory_per_node": 0}, True),
+    ],
+)
+def test_exclusive_jobs(job, supply, fields, exclusive):
+    assert request_of(job(**fields), supply()).exclusive is exclusive
+
+
+def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes(job, supply):
+    there = supply(counts_memory=False)
+    request = request_of(job(memory_per_node=100_000), there)
+    assert names(request, there) == {"m1", "g1", "g2"}
+    assert request.demand[MEMORY] == request.demand[column(MEMORY, 2)] == 0
+    assert not request_of(job(memory_per_node=0), there).exclusive
+
+
+def test_licences(job, supply):
+    assert request_of(job(licences="lab:2,lab"), supply()).licences == {"lab": 3}
+    assert request_of(job(), supply()).licences == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"other": ("it asks adjacent nodes",)}, "it asks adjacent nodes"),
+        ({"constraint": "[ib*2&old*1]"}, "node counts"),
+        ({"constraint": "ib&&old"}, "constraint"),
+        ({"exclusive": "mcs"}, "by the rule mcs"),
+        ({"licences": "lab:1|other:2"}, "one of several licences"),
+        ({"licences": "matlab:1"}, "licence matlab is not one of the site"),
+        ({"per_node": {"gpu": 1, "gpu:v100": 1}}, "gpu:v100, which no node has"),
+        ({"partitions": ("unknown",)}, "no open partition unknown"),
+        ({"partitions": ()}, "no open partition"),
+        ({"partitions": ("torus",), "tasks": 2}, "torus of partition torus"),
+        (
+            {"partitions": ("block",), "least_nodes": 3, "most_nodes": 3, "tasks": 3},
+            "3 nodes are in a group of several blocks",
+        ),
+        ({"switches": 2, "tasks": 4}, "at most 2 leaf switches"),
+        (
+            {"required": ("c1",), "least_nodes": 2, "most_nodes": 2, "tasks": 2},
+            "leaves others open",
+        ),
+        ({"required": ("c1",), "tasks": 4}, "leaves others open"),
+    ],
+)
+def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words):
+    with pytest.raises(LeftToSlurmError, match=words):
+        request_of(job(**fields), supply())
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),
+        ({"reason": "Priority"}, ""),
+        ({"reason": "Licenses"}, ""),
+        ({"held": True}, "held"),
+        ({"flags": ("REQUEUE_HOLD",)}, "held"),
+        ({"flags": ("COMPLETING",)}, "not yet completed"),
+        ({"eligible": 1000}, ""),
+        ({"eligible": 1001}, "may begin in 1 s"),
+        ({"dependency": "afterok:3(unfulfilled)"}, "depends on afterok:3"),
+        ({"partitions": ("off",)}, "partition off is down"),
+        (
+            {"partitions": ("short",)},
+            "its time limit, 3,600 s, is over the 600 s of partition short",
+        ),
+        ({"partitions": ("short",), "limit": math.inf}, "its time limit, none, is over"),
+        ({"partitions": ("short",), "limit": None}, ""),
+        (
+            {"partitions": ("short",), "limit": 60.0, "least_nodes": 3},
+            "3 nodes are more than the 2",
+        ),
+        ({"partitions": ("short", "off")}, "; partition off is down"),
+        ({"partitions": ("short", "all")}, ""),
+        ({"reason": "QOSMaxCpuPerUserLimit"}, "QOSMaxCpuPerUserLimit"),
+        ({"reason": "AssocGrpNodeLimit"}, "AssocGrpNodeLimit"),
+        ({"reason": "PartitionNodeLimit"}, "PartitionNodeLimit"),
+        ({"reason": "PartitionTimeLimit", "partitions": ("short", "all")}, ""),
+    ],
+)
+def test_rules(job, supply, fields, words):
+    rule = blocked_by_rule(job(**fields), supply())
+    assert words in rule
+    assert bool(rule) == bool(words)
+
+
+def test_a_full_array_waits(job, supply):
+    array = job(array_id=1, array_tasks=(3, 4), array_limit=2)
+    assert blocked_by_rule(array, supply(), 1) == ""
+    assert "its array may run 2 tasks" in blocked_by_rule(array, supply(), 2)
+
+
+def test_what_slurm_gave_running_jobs_holds_what_they_are_said_to_ask(captured):
+    """Of jobs of which no field but the state changes at the start, on nodes that are still up."""
+    _, queue, supply = captured
+    site = supply.site
+    idle = replace(supply, free=site.capacity, busy=np.zeros(64, dtype=bool), reservations=())
+    one_thread = supply.threads == 1
+    compared = 0
+    for running in queue.running:
+        places = [site.index[each.node] for each in running.allocations]
+        if running.per_job or not (one_thread & site.is_up)[places].all():
+            continue
+        try:
+            request = request_of(running, idle)
+        except LeftToSlurmError:
+            continue
+        assert request.nodes[places].all()
+        room = 0
+        for each, place in zip(running.allocations, places):
+            has = {CORES: each.cores, MEMORY: each.memory, **each.gres}
+            fit = min(has[name] // request.demand[name] for name in has if request.demand[name])
+            room += min(fit, request.most_per_node or fit)
+            if request.exclusive:
+                assert each.cores == site.capacity[place, 0]
+        assert room >= request.chunks
+        if request.span == "block":
+            assert len({supply.blocks[place] for place in places}) == 1
+        compared += 1
+    assert compared >= 15
+
+
+JOBS = st.fixed_dictionaries(
+    {
+        "partitions": st.sampled_from([("all",), ("block",)]),
+        "tasks": st.integers(1, 9),
+        "least_nodes": st.integers(1, 4),
+        "most_nodes": st.integers(0, 5),
+        "cores_per_task": st.integers(1, 9),
+        "tasks_per_node": st.sampled_from([0, 0, 1, 2, 3]),
+        "least_cores": st.sampled_from([0, 0, 0, 5, 12]),
+        "memory_per_node": st.sampled_from([None, None, None, 5000]),
+        "memory_per_core": st.integers(0, 5000),
+        "threads_per_core": st.sampled_from([0, 1]),
+        "per_node": st.sampled_from([{}, {}, GPU, A100]),
+        "per_task": st.sampled_from([{}, {}, GPU]),
+        "per_job": st.sampled_from([{}, {}, {"gpu": 3}, {"gpu": 6, "gpu:a100": 6}]),
+        "cores_per_gpu": st.integers(0, 3),
+        "memory_per_gpu": st.sampled_from([0, 0, 900]),
+    }
+)
+
+
+@settings(max_examples=600)
+@given(JOBS, st.lists(st.integers(0, 30), min_size=7, max_size=7), st.permutations(range(7)))
+def test_where_all_chunks_fit_slurm_can_start_the_job(job, supply, fields, percent, order):
+    """Whatever the nodes are, what the job has there is checked from its own fields."""
+    if fields["most_nodes"]:
+        fields["most_nodes"] = max(fields["most_nodes"], fields["least_nodes"])
+    asked = job(**fields)
+    capacity = supply().site.capacity
+    there = supply(free=capacity * np.array(percent)[:, None] // 100)
+    try:
+        request = request_of(asked, there)
+    except LeftToSlurmError:
+        return
+    most = request.most(there)
+    left, chunks = request.chunks, {}
+    for node in order:
+        if taken := min(left, int(most[node])):
+            chunks[node] = taken
+            left -= taken
+    if left:
+        return
+    _check_start(asked, there, chunks, request.chunks)
+
+
+def _check_start(asked, there, chunks, count):
+    nodes = len(chunks)
+    least = max(asked.least_nodes, 1)
+    assert nodes >= least
+    assert (
+        not asked.most_nodes
+        or nodes <= asked.most_nodes
+        or nodes == -(-asked.tasks // (asked.tasks_per_node or asked.tasks))
+    )
+    share = -(-asked.tasks // count)  # tasks of a chunk
+    gpus_of_job = -(-asked.per_job.get("gpu", 0) // count)
+    gpu_chunks = asked.per_job and count == asked.per_job["gpu"] and max(chunks.values()) > 1
+    for node, number in chunks.items():
+        tasks = min(number * share, asked.tasks)
+        if asked.tasks_per_node and not gpu_chunks:
+            assert tasks <= asked.tasks_per_node
+        gpus = number * gpus_of_job + asked.per_node.get("gpu", 0)
+        gpus += tasks * asked.per_task.get("gpu", 0)
+        cores = max(tasks * asked.cores_per_task, asked.cores_per_gpu * gpus)
+        if gpu_chunks:
+            cores = asked.cores_per_gpu * gpus
+        cores = max(cores, asked.least_cores) if asked.least_cores > asked.cores_per_task else cores
+        threads = int(there.threads[node])
+        used = min(threads, asked.threads_per_core or threads)
+        cores = math.ceil(cores / used) * threads
+        memory = asked.memory_per_core * cores
+        if asked.memory_per_node is not None:
+            memory = asked.memory_per_node
+        if asked.memory_per_gpu:
+            memory = asked.memory_per_gpu * gpus
+        assert cores <= there.free[node, 0]
+        assert memory <= there.free[node, 1]
+        assert gpus <= there.free[node, 2]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.slurm.reservations import Reservation, read_reservations
+
+MAINT = ("c01", "c02", "c03", "c04")
+
+
+@pytest.mark.parametrize(
+    "name", ["reservations.json", *(f"parsers/reservations.v{v}.json.gz" for v in range(42, 46))]
+)
+def test_captured_reservations(shared, name):
+    path = shared(f"slurm/fixtures/26.05.5/{name}")
+    expected = Reservation("maint", MAINT, 1795371019, 1795378219)
+    assert read_reservations(path) == (expected,)
+
+
+def test_a_text_has_no_times_that_could_be_compared(shared):
+    path = shared("slurm/fixtures/26.05.5/reservations.txt")
+    assert read_reservations(path) == (Reservation("maint", MAINT, -math.inf, math.inf),)
+
+
+@pytest.mark.parametrize("version", ["22.05.8", "24.11.5"])
+def test_no_reservations(shared, version):
+    assert read_reservations(shared(f"slurm/fixtures/{version}/reservations.txt")) == ()
+
+
+def test_times():
+    kept = Reservation("x", (), 100, 200)
+    assert [kept.at(time) for time in (99, 100, 199, 200)] == [False, True, True, False]
+    spans = [(0, 100), (0, 101), (150, 160), (199, 300), (200, 300)]
+    assert [kept.overlaps(*span) for span in spans] == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\nNodes=c1", "line 2: expected a line of a reservation"),
+        ("ReservationName=a StartTime=x Nodes=c[1 NodeCnt=1", "line 1, Nodes"),
+    ],
+)
+def test_malformed_texts_are_named(tmp_path, text, words):
+    path = tmp_path / "reservations.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_reservations(path)
+
+
+def test_malformed_fields_are_named(write_dump):
+    record = {"name": "maint", "node_list": "c[1-", "start_time": 0}
+    path = write_dump(42, record, name="reservations.json", key="reservations")
+    with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
+        read_reservations(path)

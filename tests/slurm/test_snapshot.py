@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.sites.host_lists import hosts_of
+from optsched.slurm.own_plan import slurm_plan, started_now
+from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.snapshot import WEIGHTS, placement_problem
+from optsched.solvers.result import Budget
+from optsched.solvers.solving import solve
+
+from .conftest import pairs, text_of
+
+LEFT = {
+    "22.05.8": {"it asks at most 2 leaf switches": 3, "it asks adjacent nodes": 1},
+    "24.11.5": {"it asks at most 2 leaf switches": 2},
+    "26.05.5": {
+        "it asks at most 2 leaf switches": 1,
+        "its 6 nodes are in a group of several blocks": 6,
+        "its nodes have places in the torus of partition whole": 3,
+    },
+}
+
+
+def queue_of(*jobs, time=1000):
+    return Queue(jobs, time, 42, Path("squeue.json"), {})
+
+
+def test_a_captured_queue_is_solved_and_verified(captured):
+    folder, queue, supply = captured
+    snapshot = placement_problem(queue, supply)
+    problem = snapshot.problem
+    result = solve(problem, "cp-sat", budget=Budget(work=1))
+    assert result.solution is not None
+    assert problem.violations(result.solution) == []
+    states = {
+        line["NodeName"]: line["State"]
+        for line in map(pairs, text_of(folder / "nodes.txt").splitlines())
+    }
+    partitions = {
+        line["PartitionName"]: line
+        for line in map(pairs, text_of(folder / "partitions.txt").splitlines())
+    }
+    placed = 0
+    for row, at in zip(snapshot.rows, result.solution.nodes):
+        nodes = {problem.nodes[node] for node in at}
+        placed += bool(nodes)
+        assert not [node for node in nodes if "DOWN" in states[node] or "DRAIN" in states[node]]
+        if nodes and row.job.most_nodes:
+            assert row.job.least_nodes <= len(nodes) <= row.job.most_nodes
+        if nodes:
+            assert any(nodes <= _hosts(partitions[name]) for name in row.job.partitions)
+            assert not nodes & {*row.job.excluded}
+    assert placed > 5
+
+
+def _hosts(partition):
+    return set(hosts_of(partition["Nodes"]))
+
+
+def test_every_captured_pending_job_is_in_the_problem_or_said_not_to_be(captured):
+    folder, queue, supply = captured
+    snapshot = placement_problem(queue, supply)
+    stated = {row.job.label for row in snapshot.rows}
+    assert not stated & snapshot.left.keys()
+    assert not (stated | snapshot.left.keys()) & snapshot.blocked.keys()
+    assert stated | snapshot.left.keys() | snapshot.blocked.keys() == {
+        j.label for j in queue.pending
+    }
+    assert Counter(snapshot.left.values()) == LEFT[folder.name]
+    for job in queue.pending:
+        rule = job.reason in (
+            *("JobHeldUser", "BeginTime", "Dependency", "DependencyNeverSatisfied"),
+            *("PartitionTimeLimit", "JobArrayTaskLimit"),
+        )
+        assert (job.label in snapshot.blocked) == rule
+
+
+def test_rows_of_a_captured_queue_are_labelled(captured):
+    _, queue, supply = captured
+    problem = placement_problem(queue, supply).problem
+    assert tuple(problem.nodes) == supply.site.nodes
+    assert len({*problem.jobs}) == len(problem.jobs)
+
+
+def test_slurm_plans_nothing_for_now_in_the_captured_queues(captured):
+    _, queue, supply = captured
+    plan = slurm_plan(queue)
+    assert len(plan) == {"22.05.8": 111, "24.11.5": 66, "26.05.5": 38}[queue.path.parent.name]
+    starts = [each.start for each in plan]
+    assert starts == sorted(starts)
+    assert all(start > queue.time for start in starts)
+    placements, violations = started_now(queue, placement_problem(queue, supply), supply)
+    assert not any(placements.nodes)
+    assert violations == []
+
+
+def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
+    """Two columns of GPUs, threads, a switch, licences and an own node, by hand."""
+    there = supply(busy=np.array([True, *(False,) * 6]))
+    jobs = (
+        job(job_id=1, tasks=2, switches=1, per_task={}),
+        job(job_id=2, exclusive="node"),
+        job(job_id=3, per_node={"gpu": 1}, licences="lab:2"),
+        job(job_id=4, partitions=("block",), tasks=2),
+    )
+    snapshot = placement_problem(queue_of(*jobs), there)
+    problem = snapshot.problem
+    names = ["cores", "memory", "gpu", "gpu:a100", "cores of 2 threads"]
+    assert list(problem.resources) == names
+    assert problem.free[:, 4].tolist() == [32] * 4 + [64] + [64] * 2
+    assert problem.demand[:, 4].tolist() == [2, 2, 2, 2]
+    assert problem.busy == (0,)
+    assert problem.exclusive == (1,)
+    assert problem.licences.tolist() == [3]
+    assert problem.licences_of.tolist() == [[0], [0], [2], [0]]
+    assert problem.span == ("switch", "anywhere", "anywhere", "block")
+    good = ((2, 3), (1,), (5,), (5, 6))
+    assert problem.violations(Placements(good, tuple(((),) * len(at) for at in good))) == []
+    for place, at, kind in (
+        (0, (0, 2), "span"),
+        (1, (0,), "exclusive"),
+        (2, (0,), "resource"),
+        (3, (4, 4), "kind"),
+    ):
+        bad = tuple(at if here == place else () for here in range(4))
+        (found,) = problem.violations(Placements(bad, tuple(((),) * len(each) for each in bad)))
+        assert found.constraint == kind
+
+
+def test_columns_of_threads_are_left_out_where_they_say_nothing_more(job, supply):
+    even = job(cores_per_task=2, memory_per_core=10)
+    assert "cores of 2 threads" not in placement_problem(queue_of(even), supply()).problem.resources
+    odd = job(partitions=("short",), limit=60.0)  # which has no such nodes
+    assert "cores of 2 threads" not in placement_problem(queue_of(odd), supply()).problem.resources
+
+
+def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room(job, supply):
+    array = job(job_id=9, array_id=9, array_tasks=(2, 3, 4, 7), array_limit=3)
+    running = job(
+        job_id=8,
+        array_id=9,
+        array_tasks=(1,),
+        state="RUNNING",
+        allocations=(Allocation(node="c1", cores=1, memory=0, gres={}),),
+    )
+    assert placement_problem(queue_of(array), supply()).problem.jobs == ("9_2", "9_3", "9_4")
+    with_one = placement_problem(queue_of(array, running), supply())
+    assert with_one.problem.jobs == ("9_2", "9_3")
+    split = replace(array, job_id=10, array_tasks=(9,))  # as an update of one task leaves it
+    with_both = placement_problem(queue_of(array, split), supply())
+    assert with_both.problem.jobs == ("9_2", "9_3", "9_4")
+    assert "its array may run 3 tasks" in with_both.blocked["9_9"]
+    wide = replace(array, array_limit=0, per_node={"gpu": 3})
+    assert placement_problem(queue_of(wide), supply()).problem.jobs == ("9_2", "9_3")
+    never = replace(wide, per_node={"gpu": 4}, least_nodes=3, most_nodes=3, tasks=3)
+    assert placement_problem(queue_of(never), supply()).problem.jobs == ("9_2",)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), max_size=5))
+def test_kinds_are_the_coarsest_that_the_sets_need(job, supply, sets):
+    there = supply()
+    nodes = there.site.nodes
+    jobs = [
+        job(job_id=place, excluded=tuple(n for n, is_in in zip(nodes, row) if not is_in))
+        for place, row in enumerate(sets, 1)
+    ]
+    problem = placement_problem(queue_of(*jobs), there).problem
+    for row, allowed in zip(sets, problem.allowed):
+        is_in = [allowed is None or kind in allowed for kind in problem.kinds]
+        assert is_in == row
+    signatures = {tuple(row[place] for row in sets) for place in range(7)}
+    assert len({*problem.kinds}) == len(signatures)
+
+
+@pytest.mark.parametrize(
+    ("weigh", "expected"),
+    [
+        ("priority", [5, 900, 900, 1]),
+        ("rank", [2, 3, 3, 1]),
+        ("nodes", [1, 2, 2, 1]),
+        ("cores", [1, 2, 30, 4]),
+        ("gpus", [1, 1, 1, 4 * 5 + 1]),
+    ],
+)
+def test_weights(job, supply, weigh, expected):
+    jobs = (
+        job(job_id=1, priority=5),
+        job(job_id=2, priority=900, least_nodes=2, most_nodes=2, tasks=2),
+        job(job_id=3, priority=900, tasks=30, partitions=("own",)),
+        job(job_id=4, priority=0, per_task={"gpu": 1}, tasks=4, partitions=("block",)),
+    )
+    problem = placement_problem(queue_of(*jobs), supply(), weigh=weigh).problem
+    assert problem.weights.tolist() == expected
+
+
+def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
+    jobs = [job(job_id=n, priority=4_000_000_000 - n, tasks=40) for n in range(1, 200)]
+    jobs.append(job(job_id=500, priority=1))
+    problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
+    most = int(problem.weights.sum()) * int(np.prod(problem.radices))
+    assert 2**52 < most <= 2**53
+    assert problem.weights.min() == 1
+    assert (np.diff(problem.weights) <= 0).all()
+
+
+def test_switches_are_not_minimized_without_a_tree(job, supply):
+    assert placement_problem(queue_of(job()), supply()).problem.then == ("switches",)
+    flat = supply(topologies={}, partitions=(supply().site.partition("all"),))
+    assert placement_problem(queue_of(job()), flat).problem.then == ()
+    then = placement_problem(queue_of(job()), flat, then=("switches", "nodes")).problem.then
+    assert then == ("nodes",)
+
+
+def test_an_unknown_weight_is_named():
+    with pytest.raises(InputError, match="unknown weight 'prioritty'; did you mean priority"):
+        placement_problem(queue_of(), None, weigh="prioritty")
+    assert "priority" in WEIGHTS
+
+
+def test_an_empty_queue_is_a_problem_without_jobs(supply):
+    snapshot = placement_problem(queue_of(), supply())
+    assert isinstance(snapshot.problem, NodePlacement)
+    assert snapshot.rows == ()
+    assert snapshot.problem.violations(Placements((), ())) == []
+
+
+def test_what_slurm_starts_now_is_checked(job, supply):
+    planned = {"start": 900}
+    jobs = (
+        job(job_id=1, planned_nodes=("c1", "c2"), least_nodes=2, most_nodes=2, tasks=2, **planned),
+        job(job_id=2, planned_nodes=("c3", "m1"), tasks=20, **planned),
+        job(job_id=3, planned_nodes=("c4",), start=2000),
+        job(job_id=4, planned_nodes=("c1",), constraint="old", **planned),
+        job(job_id=5, planned_nodes=("c1",), cores_per_task=16, **planned),
+        job(job_id=6),
+    )
+    there = supply()
+    queue = queue_of(*jobs)
+    placements, violations = started_now(queue, placement_problem(queue, there), there)
+    assert placements.nodes == ((0, 1), (2,) * 16 + (4,) * 4, (), (), (0,), ())
+    assert [found.constraint for found in violations] == ["planned nodes", "resource"]
+    assert "job 4 does not fit" in violations[0].detail
+    assert [each.label for each in slurm_plan(queue)] == ["1", "2", "4", "5", "3"]
