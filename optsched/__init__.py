@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.scaling import scale_trace as scale_trace
+    from optsched.traces.tables import trace_from_frame as trace_from_frame
     from optsched.traces.trace import Trace as Trace
     from optsched.workloads.generating import generate_workload as generate_workload
     from optsched.workloads.trace_fit import fit_workload as fit_workload
@@ -50,6 +51,7 @@ _HOME = {
     "solve": "optsched.solvers.solving",
     "study": "optsched.studies.study_folder",
     "sweep": "optsched.sweeps.sweeping",
+    "trace_from_frame": "optsched.traces.tables",
 }
 
 __all__ = ["__version__", *_HOME]

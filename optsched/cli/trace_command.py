@@ -58,9 +58,19 @@ def clean(trace: TraceName, /, *, output: TraceOutput) -> None:
 
 
 @command.command
-def convert(trace: TraceName, /, *, output: TraceOutput) -> None:
-    """Write a trace in another format, without cleaning."""
-    write(read_to_write(trace, output, clean=False), output)
+def convert(trace: TraceName, /, *, columns: str | None = None, output: TraceOutput) -> None:
+    """Write a trace in another format, without cleaning.
+
+    Parameters
+    ----------
+    columns
+        Columns of a table (CSV, Parquet) that have other names there: NAME=COLUMN,NAME=COLUMN,
+        submit=submit_time for instance.
+    """
+    read = read_to_write(trace, output, clean=False, columns=_columns(columns))
+    write(read, output)
+    for what, count in read.oddities.items():
+        say(f"{count:>9,} {what}")
 
 
 @command.command
@@ -252,6 +262,18 @@ def _whole_numbers(text: str) -> list[int]:
     except ValueError:
         expected = "whole numbers with commas between them"
         raise InputError(f"boundaries: {text!r}; expected {expected}") from None
+
+
+def _columns(text: str | None) -> dict[str, str]:
+    """Return the names of columns in a table by their names in a trace."""
+    columns: dict[str, str] = {}
+    for word in [] if text is None else text.split(","):
+        name, equals, column = word.partition("=")
+        if not (name and equals and column) or name in columns:
+            expected = "expected NAME=COLUMN with commas between them, each name once"
+            raise InputError(f"columns: {word!r}; {expected}")
+        columns[name] = column
+    return columns
 
 
 def _load(offered: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,12 @@ def say_file(trace: Trace) -> None:
         say(f"{trace.published}: {trace.path}")
 
 
-def read_to_write(trace: str, output: Path, *, clean: bool = True) -> Trace:
+def read_to_write(
+    trace: str, output: Path, *, clean: bool = True, columns: Mapping[str, str] | None = None
+) -> Trace:
     """Read a trace, of which the command writes another form to `output`.
+
+    The trace is cleaned or not, and columns are renamed, as in `optsched.read_trace`.
 
     Raises
     ------
@@ -30,7 +34,7 @@ def read_to_write(trace: str, output: Path, *, clean: bool = True) -> Trace:
     from optsched.traces.reading import read_trace
 
     check_output(output)
-    read = read_trace(trace, clean=clean)
+    read = read_trace(trace, clean=clean, columns=columns)
     check_output(output, read.path)
     say_file(read)
     return read

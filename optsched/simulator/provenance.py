@@ -13,6 +13,7 @@ from typing import Any
 from optsched import registry
 from optsched.class_file import origin_of
 from optsched.errors import InputError
+from optsched.json_text import json_text
 from optsched.machines.machine import Machine
 from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
@@ -20,7 +21,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
-from optsched.traces.trace import Trace
+from optsched.traces.trace import UNKNOWN, Trace
 from optsched.version import __version__
 
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
@@ -39,7 +40,8 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 def workload_sha256(trace: Trace) -> str:
     """Return the SHA-256 of the columns of a trace that a simulation reads.
 
-    These are submission, run and requested times, processors, and the annotations by name.
+    These are submission, run and requested times, processors, and, where the trace states any,
+    the waits, and the annotations and texts by name.
     """
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
@@ -47,6 +49,11 @@ def workload_sha256(trace: Trace) -> str:
     for name, column in sorted(trace.annotations.items()):
         digest.update(name.encode())
         digest.update(column.astype("<f8").tobytes())
+    if (trace.wait != UNKNOWN).any():
+        digest.update(b"wait")
+        digest.update(trace.wait.astype("<f8").tobytes())
+    for name, texts in sorted(trace.texts.items()):
+        digest.update(f"{name}:{json_text(texts.tolist())}".encode())
     return digest.hexdigest()
 
 

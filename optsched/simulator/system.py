@@ -124,9 +124,11 @@ class System:
     pose : callable
         ``pose(problem) -> solution``: solves a problem with the solver of the run, or with the
         fallback if the solver fails. The solution is verified.
-    annotations, owners : mapping of str to array, shape (jobs,)
-        Further columns of the trace, such as the bandwidth or the file of a job, and columns that
-        name the owner of a job.
+    annotations, texts, owners : mapping of str to array, shape (jobs,)
+        Further columns of the trace, such as the bandwidth or the file of a job, columns of texts,
+        such as its features, and columns that number the owner of a job.
+    logged_wait : array, shape (jobs,)
+        Wait of each job in seconds that the trace states, -1 for none.
     now : float
         Simulated time, in the trace's own seconds.
     queue : Queue
@@ -148,7 +150,9 @@ class System:
     requested_time: list[float]
     pose: Callable[[Problem[Any]], Any]
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    texts: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     owners: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    logged_wait: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     now: float = field(default=0.0, init=False)
     queue: Queue = field(default_factory=Queue, init=False)
     running: RunningJobs = field(default_factory=RunningJobs, init=False)
@@ -171,7 +175,9 @@ class System:
             requested_time=trace.requested_time.tolist(),
             pose=pose,
             annotations=trace.annotations,
+            texts=trace.texts,
             owners={name: getattr(trace, name) for name in OWNERS},
+            logged_wait=trace.wait,
         )
 
     def user_of(self, job: int) -> int | None:

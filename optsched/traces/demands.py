@@ -20,6 +20,7 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
+from optsched.traces.requests import QUANTITIES
 from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.trace import COLUMNS, Trace
 
@@ -55,7 +56,7 @@ def split_demands(
     """Return the annotations of a trace that are demands, and the other annotations.
 
     A demand is a whole number from 0 to 10^9 for each job, and has a name of small letters and
-    underscores that no trace format uses.
+    underscores that neither a trace format nor a request uses.
     """
     stated = _stated()
     demands = {
@@ -123,8 +124,8 @@ def encode_demands(
 
 
 def _stated() -> set[str]:
-    """Return the names of the annotations that some trace format can hold."""
-    return {name for kind in readers for name in readers[kind].annotations}
+    """Return the names of annotations with a meaning of their own: requests, and of a format."""
+    return {*QUANTITIES, *(name for kind in readers for name in readers[kind].annotations)}
 
 
 def _names(header: bytes, trace: Trace, file: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -36,7 +36,7 @@ class TraceFormat(ABC):
     annotations : frozenset of str
         Annotations that a file of the format can state.
     any_annotation : bool
-        Whether a file can state annotations of all names, and so demands too.
+        Whether a file can state annotations and texts of all names, and so demands too.
     encode : callable or None
         Function that returns the content of a file, before compression; None for a format that is
         only read.
@@ -75,6 +75,23 @@ class TraceFormat(ABC):
         return None
 
 
+class TableFormat(TraceFormat):
+    """A file format of tables with named columns, which may have other names than in a trace."""
+
+    any_annotation = True
+
+    @staticmethod
+    @abstractmethod
+    def read(path: Path, columns: Mapping[str, str] | None = None) -> Trace:
+        """Read a raw trace, with the names in the file of columns that have others there.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read or is not of this format.
+        """
+
+
 def known_columns(trace: Trace) -> list[str]:
     """Return the columns that are known for any job, without a stated time that is requested."""
     return [
@@ -86,16 +103,18 @@ def known_columns(trace: Trace) -> list[str]:
 
 
 def say_left_out(
-    trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()
+    trace: Trace, target: str, written: Set[str], header: Set[str] | None = frozenset()
 ) -> None:
     """Log the columns and header lines of a trace that a format, the target, cannot hold.
 
-    The format holds the columns and annotations `written`, and the header lines with the keys
-    `header`, in lower case.
+    The format holds the columns, annotations and texts `written`, and the header lines with the
+    keys `header`, in lower case; all lines if that is None.
     """
-    lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
+    lines = 0
+    if header is not None:
+        lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
     names = [name for name in known_columns(trace) if name not in written]
-    names += [name for name in trace.annotations if name not in written]
+    names += [name for name in (*trace.annotations, *trace.texts) if name not in written]
     left_out = [f"{lines:,} header lines"] if lines else []
     left_out += [f"{len(names)} columns ({', '.join(names)})"] if names else []
     if left_out:

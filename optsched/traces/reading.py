@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +14,16 @@ from optsched.files import check_output
 from optsched.registry import readers
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
-from optsched.traces.formats import TraceFormat, without_gz
+from optsched.traces.formats import TableFormat, TraceFormat, without_gz
 from optsched.traces.trace import Trace
 
 
 def read_trace(
-    path_or_name: str | Path, *, clean: bool = True, folder: str | Path | None = None
+    path_or_name: str | Path,
+    *,
+    clean: bool = True,
+    folder: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Trace:
     """Read a trace.
 
@@ -33,6 +37,9 @@ def read_trace(
         Whether to clean the trace; see `optsched.traces.cleaning.clean`.
     folder : path, optional
         Folder searched first for a trace of the catalogue.
+    columns : mapping of str to str, optional
+        For a table (CSV, Parquet), the name in the file of each column that has another name there:
+        ``{"submit": "submit_time"}``.
 
     Returns
     -------
@@ -43,13 +50,26 @@ def read_trace(
     ------
     InputError
         If there is no such file or name, the file is in no known format or has a mistake, no job
-        is left after cleaning, or a trace of the catalogue differs from what was published.
+        is left after cleaning, a trace of the catalogue differs from what was published, or columns
+        are named for a file that is no table.
     """
     path, published = find_trace(path_or_name, folder)
     with in_memory(path):
-        trace = replace(format_of(path).read(path), published=published)
+        trace = replace(_read(path, columns), published=published)
         trace = with_demands(trace, path)
         return cleaning.clean(trace) if clean else trace
+
+
+def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
+    kind = format_of(path)
+    if not columns:
+        return kind.read(path)
+    if issubclass(kind, TableFormat):
+        return kind.read(path, columns)
+    tables = ", ".join(one.name for one in _formats() if issubclass(one, TableFormat))
+    raise InputError(
+        f"{kind.name} has fixed columns; expected {tables}", file=path, field="columns"
+    )
 
 
 def find_trace(

@@ -23,7 +23,7 @@ from optsched.binary_files import opened, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.traces.formats import TraceFormat, stem
+from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.header import Header
 from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces, shown
 from optsched.traces.trace import UNKNOWN, Trace
@@ -74,6 +74,8 @@ FIELDS = (
     Field("think_time", "think time", decimals=True),
 )
 """The 18 columns. Times and memory may have decimals, as the definition of the format allows."""
+
+_WRITTEN = {"stated_time", *(field.column for field in FIELDS)}
 
 JOBS = "jobs in SWF"
 """Expected content of a file, for messages."""
@@ -136,6 +138,7 @@ def _encode(trace: Trace, path: Path) -> bytes:
     chunks = ["".join(f";{comment}\n" for comment in header.comments(path))]
     while chunk := [" ".join(job) for job in islice(jobs, _ROWS_AT_ONCE)]:
         chunks.append("\n".join(chunk) + "\n")
+    say_left_out(trace, "this format", _WRITTEN, header=None)
     return "".join(chunks).encode()
 
 
@@ -338,8 +341,8 @@ def _notes(trace: Trace) -> list[str]:
         notes.append(trace.cleaning.note(len(trace)))
     if trace.label is not None:
         notes.append("jobs are numbered; their names in the original are not part of this format")
-    if trace.annotations:
-        notes.append(f"{', '.join(trace.annotations)} of the jobs are not part of this format")
+    if columns := [*trace.annotations, *trace.texts]:
+        notes.append(f"{', '.join(columns)} of the jobs are not part of this format")
     if trace.limits_hold:
         notes.append("jobs end at their requested time, even those with a longer run time")
     return notes

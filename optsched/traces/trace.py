@@ -91,6 +91,9 @@ partition, preceding_job, think_time : array, optional
         Counts of what cleaning changed; None for a raw trace.
     annotations : mapping of str to array, optional
         Further columns by name, int64 or float64, finite. A name in `COLUMNS` is not allowed.
+    texts : mapping of str to array, optional
+        Columns of texts by name, object arrays of str; the empty text is unknown. A name in
+        `COLUMNS`, or of an annotation, is not allowed.
     limits_hold : bool
         Whether a run time above the requested time is intended, so that the job is cut at its
         limit. Cleaning keeps such a requested time.
@@ -99,7 +102,8 @@ partition, preceding_job, think_time : array, optional
     ------
     InputError
         If columns differ in length, a value is not a finite number (or not an integer where one
-        is required), a time or an amount is above 2^53, or an annotation has the name of a column.
+        is required), a time or an amount is above 2^53, a text is none, or an annotation or a
+        column of texts has the name of another column.
     """
 
     job_id: NDArray[np.int64]
@@ -131,6 +135,7 @@ partition, preceding_job, think_time : array, optional
     label: NDArray[np.str_] | None = None
     cleaning: CleaningReport | None = None
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    texts: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     limits_hold: bool = False
 
     def __post_init__(self) -> None:
@@ -143,15 +148,20 @@ partition, preceding_job, think_time : array, optional
             object.__setattr__(self, name, _checked(name, column, jobs))
         if self.label is not None and len(self.label) != jobs:
             raise InputError(f"{len(self.label)} values for {jobs} jobs", field="label")
-        for name in self.annotations:
-            if not name.isidentifier() or name in (*COLUMNS, "label"):
-                expected = "expected a word that is not the name of a column"
-                raise InputError(f"{name!r}; {expected}", field="annotations")
+        taken = {*COLUMNS, "label"}
+        for kind in ("annotations", "texts"):
+            for name in getattr(self, kind):
+                if not name.isidentifier() or name in taken:
+                    expected = "expected a word that is not the name of a column"
+                    raise InputError(f"{name!r}; {expected}", field=kind)
+            taken |= set(self.annotations)
         annotations = {
             name: _checked(name, np.asarray(column), jobs, annotation=True)
             for name, column in self.annotations.items()
         }
         object.__setattr__(self, "annotations", annotations)
+        texts = {name: _checked_texts(name, column, jobs) for name, column in self.texts.items()}
+        object.__setattr__(self, "texts", texts)
         oddities = {what: count for what, count in self.oddities.items() if count}
         object.__setattr__(self, "oddities", oddities)
 
@@ -164,10 +174,11 @@ partition, preceding_job, think_time : array, optional
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Table with one row per job: `COLUMNS`, the annotations, and `label` if there is one."""
+        """Table with a row per job: `COLUMNS`, annotations, texts, and `label` if there is one."""
         import pandas as pd
 
         columns = {name: getattr(self, name) for name in COLUMNS} | dict(self.annotations)
+        columns |= self.texts
         if self.label is not None:
             columns["label"] = self.label
         return pd.DataFrame(columns)
@@ -183,7 +194,8 @@ partition, preceding_job, think_time : array, optional
         columns: dict[str, Any] = {name: selected(getattr(self, name)) for name in COLUMNS}
         label = None if self.label is None else self.label[rows]
         annotations = {name: selected(column) for name, column in self.annotations.items()}
-        return replace(self, **columns, label=label, annotations=annotations)
+        texts = {name: column[rows] for name, column in self.texts.items()}
+        return replace(self, **columns, label=label, annotations=annotations, texts=texts)
 
     def annotated(self, **columns: NDArray[Any]) -> Trace:
         """Return the trace with further annotations, which replace those of the same names.
@@ -196,7 +208,7 @@ partition, preceding_job, think_time : array, optional
         Raises
         ------
         InputError
-            If a name is in `COLUMNS` or is ``label``, or an array is not of that form.
+            If a name is that of another column, or an array is not of that form.
         """
         return self.changed(annotations={**self.annotations, **columns})
 
@@ -262,3 +274,13 @@ def _checked(
     column = column.view()
     column.flags.writeable = False
     return column
+
+
+def _checked_texts(name: str, column: Any, jobs: int) -> NDArray[np.object_]:
+    texts: NDArray[np.object_] = np.asarray(column, dtype=object).view()
+    if texts.shape != (jobs,):
+        raise InputError(f"shape {texts.shape}; expected ({jobs},), one per job", field=name)
+    if not all(type(text) is str for text in texts.tolist()):
+        raise InputError("not all values are texts; expected str", field=name)
+    texts.flags.writeable = False
+    return texts

@@ -79,7 +79,7 @@ def test_info_tells_of_demands(trace, sample, tmp_path):
         ("--mix LOW --levels foo=3 -o a.swf", "--levels: 'foo'; expected high, medium, low"),
         ("--mix LOW --levels high=100 -o a.swf", "expected high >= medium >= low"),
         ("--mix LOW --levels high=12345678901234567 -o a.swf", "67; expected a whole number"),
-        ("--mix LOW -o a.csv", "a.csv: unknown suffix; expected .json, .parquet, .rackham, .swf"),
+        ("--mix LOW -o a.xlsx", "a.xlsx: unknown suffix; expected .json, .csv, .parquet"),
         ("--mix LOW -o a.rackham", "a.rackham: the jobs have no input files"),
     ],
 )

@@ -45,7 +45,7 @@ def test_from_is_for_traces_without_a_machine(optsched, tmp_path):
         ("--to 0 -o a.swf", "to: 0; expected a whole number from 1"),
         ("--to 64 --unit 65 -o a.swf", "unit: 65; expected a whole number from 1 to 64"),
         ("--to 64 --load 0 -o a.swf", "load: 0.0; expected a factor from"),
-        ("--to 64 -o a.txt", "a.txt: unknown suffix; expected .json, .parquet, .rackham, .swf"),
+        ("--to 64 -o a.txt", "a.txt: unknown suffix; expected .json, .csv, .parquet"),
         ("--to 64 -o {}", "is the input; expected another file to write to"),
     ],
 )

@@ -95,7 +95,7 @@ def test_notes_go_to_stderr(baseline, optsched):
         ("generate franke-1999 --jobs 0 -o a.swf", "jobs: 0; expected a whole number from 1"),
         ("generate franke-1999 --jobs 5 --seed -1 -o a.swf", "seed: -1; expected a whole number"),
         ("generate franke-1999 --jobs 5 --service-factor 0 -o a.swf", "service factor: 0.0; exp"),
-        ("generate franke-1999 --jobs 5 -o a.txt", "a.txt: unknown suffix; expected .json, .parq"),
+        ("generate franke-1999 --jobs 5 -o a.txt", "a.txt: unknown suffix; expected .json, .csv"),
         ("fit {} --boundaries 8,x", "boundaries: '8,x'; expected whole numbers with commas"),
         ("fit {} --boundaries 8,16", "jobs are larger; expected a last boundary of at least 254"),
         ("fit {} -o spec.txt", "spec.txt: expected a name that ends in .toml"),

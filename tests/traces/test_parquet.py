@@ -120,9 +120,11 @@ def test_the_frame_of_a_trace_is_a_file(tmp_path, small_swf):
 
 def test_columns_that_are_not_read_are_named(tmp_path):
     name = "a b"
-    trace = read_parquet(write(tmp_path, host=["x", "y", "z"], ok=[True] * 3, **{name: [1, 2, 3]}))
-    assert trace.oddities == {"columns that are not read (host, ok, a b)": 3}
+    lists, nothing = [[1], [2], []], [None] * 3
+    trace = read_parquet(write(tmp_path, parts=lists, none=nothing, **{name: [1, 2, 3]}))
+    assert trace.oddities == {"columns that are not read (parts, none, a b)": 3}
     assert trace.annotations == {}
+    assert trace.texts == {}
 
 
 def test_demands_are_in_the_file(tmp_path, small_swf):
@@ -152,12 +154,22 @@ def test_demands_are_in_the_file(tmp_path, small_swf):
         ({"bandwidth": pa.array([2**63, 2, 1], pa.uint64())}, ", bandwidth, row 1: 92233720368"),
         ({"weight": [0, 1, -float("inf")]}, ", weight, row 3: -inf; expected a finite number"),
         ({"label": ["a", None, "c"]}, ", label, row 2: missing; expected a text"),
-        ({"processors": [1.0, 2.0, 3.0]}, ", processors: type double; expected integers"),
+        ({"processors": [1.0, 2.5, 3.0]}, ", processors, row 2: 2.5; expected an integer of at"),
+        ({"gpus": [1.0, None, 1e300]}, ", gpus, row 3: 1e+300; expected an integer of at least 0"),
+        ({"exclusive": [1, 0, 2]}, ", exclusive, row 3: 2; expected an integer from 0 to 1"),
+        ({"nodes": [1, -2, None]}, ", nodes, row 2: -2; expected an integer of at least 0"),
         ({"wait": ["1", "2", "3"]}, ", wait: type string; expected numbers"),
-        ({"wait": [None] * 3}, ", wait: type null; expected numbers"),
+        ({"wait": ["1", "soon", "3"]}, ", wait, row 2: 'soon'; expected a number of at least 0"),
+        ({"qos": [1, 2, 3]}, ", qos: type int64; expected texts"),
+        ({"user": ["a", "b", "c"], "user_name": ["a"] * 3}, ", user_name: is user too; expected"),
+        ({"runtime": None, "start": [1, 2, 3]}, ": no column runtime; expected at least submit,"),
+        (
+            {"runtime": None, "start": [1, 2, 3], "end": [1, 1, None]},
+            ", end, row 2: 1; expected an end at the start or later",
+        ),
         ({"label": [1, 2, 3]}, ", label: type int64; expected texts"),
-        ({"submit": None}, ": no column submit; expected at least job_id, submit, runtime, proc"),
-        (dict.fromkeys(JOBS, ()), ", job_id: type null; expected integers"),
+        ({"submit": None}, ": no column submit; expected at least submit, runtime (or start and"),
+        (dict.fromkeys(JOBS, ()), ": no jobs; expected one in each row"),
         (dict.fromkeys(JOBS, np.empty(0, dtype=np.int64)), ": no jobs; expected one in each row"),
     ],
 )
@@ -226,6 +238,8 @@ def traces(draw):
     annotations = {
         "file": values(st.integers(-(2**63), 2**63 - 1)),
         "weight": values(st.floats(allow_nan=False, allow_infinity=False)),
+        "nodes": values(st.integers(-1, 2**63 - 1)),
+        "eligible": values(st.just(-1.0) | st.floats(0, 2**53)),
     }
     texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
     lines = draw(
@@ -240,6 +254,7 @@ def traces(draw):
         header=Header(tuple(lines)),
         label=values(texts) if draw(st.booleans()) else None,
         annotations=annotations if draw(st.booleans()) else {},
+        texts={"qos": values(texts), "host": values(texts)} if draw(st.booleans()) else {},
         limits_hold=draw(st.booleans()),
     )
 
@@ -258,6 +273,9 @@ def test_every_trace_survives_a_round_trip(tmp_path, trace):
     assert again.annotations.keys() == trace.annotations.keys()
     for name, column in trace.annotations.items():
         assert again.annotations[name].tolist() == column.tolist()
+    assert {name: column.tolist() for name, column in again.texts.items()} == {
+        name: column.tolist() for name, column in trace.texts.items()
+    }
     assert (again.label is None) == (trace.label is None)
     if trace.label is not None:
         assert again.label.tolist() == trace.label.tolist()

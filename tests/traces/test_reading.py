@@ -58,7 +58,7 @@ def test_a_file_with_a_known_suffix_gets_the_message_of_its_format(tmp_path):
 def test_unknown_formats_are_refused(tmp_path, content):
     (tmp_path / "a.bin").write_bytes(content)
     with pytest.raises(
-        InputError, match="not a known trace format; known: batsim, parquet, rackham, swf"
+        InputError, match="not a known trace format; known: batsim, csv, parquet, rackham, swf"
     ):
         read_trace(tmp_path / "a.bin")
 
@@ -81,7 +81,7 @@ def test_a_format_is_one_registered_class(tmp_path, small_swf, monkeypatch):
     (tmp_path / "a.toy.gz").write_bytes(gzip.compress(b"toy"))
     assert len(read_trace(tmp_path / "a.toy.gz")) == 4
     with pytest.raises(
-        InputError, match=r"unknown suffix; expected .json, .parquet, .rackham, .swf$"
+        InputError, match=r"unknown suffix; expected .json, .csv, .parquet, .rackham, .swf$"
     ):
         write_trace(read_trace(small_swf), tmp_path / "b.toy")
 
@@ -95,7 +95,7 @@ def test_traces_are_written_by_suffix(tmp_path, small_swf):
         assert again.header.max_procs == 32
     assert json.loads((tmp_path / "a.json").read_text())["nb_res"] == 32
     with pytest.raises(InputError, match="unknown suffix"):
-        write_trace(trace, tmp_path / "a.csv")
+        write_trace(trace, tmp_path / "a.xlsx")
 
 
 def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):

@@ -1,0 +1,140 @@
+"""Traces as CSV with a line of column names.
+
+File format: ``docs/formats/csv.md``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.binary_files import read_bytes, write_bytes
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.traces.formats import TableFormat, say_left_out, stem
+from optsched.traces.requests import TEXTS
+from optsched.traces.tables import shortened, table_of, trace_of
+from optsched.traces.text_pieces import BYTE_ORDER_MARK
+from optsched.traces.trace import COLUMNS, Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST = 2**34
+"""Most bytes of a file, which is read as a whole: 16 GiB."""
+
+
+def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trace:
+    """Read a raw trace from a CSV file, plain or gzipped.
+
+    Columns are those of a Parquet file, see `optsched.traces.parquet.read_parquet`. An empty value
+    is unknown. Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    columns : mapping of str to str, optional
+        Name in the file of each column that has another name there.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no job, a row of another length, or a wrong value; names
+        the column and the row, from 1 after the line of names.
+    """
+    path = Path(path)
+    data, sha256 = read_bytes(path, MOST)
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    table = _table(data, columns or {}, path)
+    return trace_of(
+        table.schema, table.column, columns or {}, name=stem(path), path=path, sha256=sha256
+    )
+
+
+def write_csv(trace: Trace, path: str | Path) -> None:
+    """Write a trace as CSV, with all annotations and texts; gzipped if the name ends in ``.gz``.
+
+    The header of the trace is left out, and its lines are counted in the log.
+
+    Raises
+    ------
+    InputError
+        If a number is not valid in the format, jobs run longer than requested although limits hold,
+        or the file cannot be written.
+    """
+    write_bytes(path, _encode(trace, Path(path)))
+
+
+def _encode(trace: Trace, path: Path) -> bytes:
+    import pyarrow.csv as pc
+
+    if trace.limits_hold and (trace.runtime > trace.requested_time).any():
+        expected = "which CSV cannot say; expected a Parquet file"
+        raise InputError(f"jobs end at their requested time, {expected}", file=path)
+    table = table_of(trace, path)
+    content = BytesIO()
+    content.write(f"{','.join(table.column_names)}\n".encode())
+    pc.write_csv(table, content, pc.WriteOptions(include_header=False))
+    say_left_out(trace, "this format", set(table.column_names) | set(COLUMNS))
+    return content.getvalue()
+
+
+@readers.register("csv")
+class CsvTrace(TableFormat):
+    """Traces as CSV."""
+
+    suffixes = (".csv",)
+    read = staticmethod(read_csv)
+    encode = staticmethod(_encode)
+
+    @staticmethod
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether the first line names a submit time and other columns."""
+        first = first_bytes.removeprefix(BYTE_ORDER_MARK).split(b"\n", 1)[0]
+        names = [name.strip(b' "\r') for name in first.split(b",")]
+        return len(names) > 1 and b"submit" in names
+
+
+def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
+    """Return the table of a text, with the types that its values have."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    first = data.split(b"\n", 1)[0]
+    if not first.strip():
+        raise InputError("no line of column names; expected one", file=path, line=1)
+    if data.count(b'"') % 2:
+        raise InputError('a quotation mark " is not closed', file=path)
+    try:
+        names = next(csv.reader([first.decode().rstrip("\r")]))
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError("not text; expected names of columns", file=path, line=1) from None
+    if blank := [place for place, name in enumerate(names, start=1) if not name.strip()]:
+        raise InputError("no name; expected one", file=path, line=1, field=f"column {blank[0]}")
+    targets = {source: target for target, source in columns.items()}
+    texts = [name for name in names if targets.get(name, name) in (*TEXTS, "label")]
+    wrong: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    try:
+        return pc.read_csv(
+            BytesIO(data),
+            # one thread, so that a wrong row has a number
+            pc.ReadOptions(use_threads=False),
+            pc.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            pc.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+        )
+    except pa.ArrowInvalid as error:
+        if wrong:
+            row = wrong[0]
+            mistake = f"{row.actual_columns} columns; expected {row.expected_columns}, as in line 1"
+            raise InputError(mistake, file=path, field=f"row {row.number - 1}") from None
+        reason = shortened(str(error).splitlines()[0], 120)
+        raise InputError(f"not CSV: {reason}", file=path) from None

@@ -1,0 +1,431 @@
+"""Traces from tables with named columns: Parquet, CSV, a DataFrame.
+
+Pages: ``docs/formats/parquet.md`` and ``docs/formats/csv.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.numbers import LARGEST
+from optsched.traces.formats import known_columns
+from optsched.traces.header import Header
+from optsched.traces.requests import QUANTITIES, SECONDS, TEXT_OF, TEXTS, numbered
+from optsched.traces.swf import FIELDS, Field, invalid, unusual
+from optsched.traces.text_pieces import shown
+from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+REQUIRED = ("submit", "runtime", "processors")
+
+MOMENTS = ("start", "end")
+"""Columns of a table that give the wait and the run time, where it has no columns of these."""
+
+_FIELDS = {field.column: field for field in FIELDS}
+_FIELDS["stated_time"] = _FIELDS["requested_time"]
+_FIELDS |= {name: Field(name, name, decimals=True) for name in MOMENTS}
+_FIELDS |= {
+    name: Field(name, name, decimals=quantity.unit == SECONDS)
+    for name, quantity in QUANTITIES.items()
+}
+_INSTANTS = ("submit", *MOMENTS, "begin", "eligible")
+_TEXTS = {"label", *TEXTS}
+_HIGHEST = np.iinfo(np.int64).max
+
+
+def trace_from_frame(frame: pd.DataFrame, *, name: str = "trace", **columns: str) -> Trace:
+    """Return the raw trace of a DataFrame with one row per job.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns as in a trace file: ``submit``, ``runtime`` (or ``start`` and ``end``) and
+        ``processors`` are required. Times are numbers in seconds, or dates and durations of pandas.
+        Further columns of numbers become annotations, further ones of texts `Trace.texts`.
+    name : str
+        Name of the trace.
+    **columns : str
+        Name in the frame of a column that has another name there, ``submit="submit_time"``.
+
+    Returns
+    -------
+    Trace
+        The raw trace; columns that are not read are counted in `Trace.oddities`.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or has a wrong value; names the column and the row, from 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> jobs = pd.DataFrame({"at": [0, 5], "runtime": [60, 9], "processors": [4, 1]})
+    >>> trace_from_frame(jobs, submit="at").submit.tolist()
+    [0, 5]
+    """
+    import pyarrow as pa
+
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = " ".join(map(str, error.args))
+        raise InputError(f"{reason}; expected one type in each column", field="frame") from None
+    return trace_of(table.schema, table.column, columns, name=name)
+
+
+def trace_of(
+    schema: pa.Schema,
+    read: Callable[[str], pa.ChunkedArray],
+    columns: Mapping[str, str],
+    *,
+    name: str,
+    path: Path | None = None,
+    sha256: str | None = None,
+    header: Header | None = None,
+    limits_hold: bool = False,
+) -> Trace:
+    """Return the raw trace of a table, from its schema and a function that reads a column.
+
+    `columns` names the columns of the table that have another name there. The other arguments are
+    fields of the trace.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or has a wrong value, or there is no job.
+    """
+    table = _Table(schema, read, columns, path)
+    found = {one: table.column(one) for one in table.names}
+    if not len(next(iter(found.values()))):
+        raise InputError("no jobs; expected one in each row", file=path)
+    header = Header() if header is None else header
+    if table.dated:
+        origin = table.origin(found["submit"])
+        for one in table.dated:
+            known = found[one] != UNKNOWN
+            found[one] = np.where(known, found[one] - origin, UNKNOWN)
+        header = Header((("UnixStartTime", str(origin)), *header.lines))
+    oddities = _add_times(found, path)
+    if "job_id" not in found:
+        found["job_id"] = np.arange(1, 1 + len(found["submit"]))
+        oddities["jobs numbered in the order of the rows"] = len(found["job_id"])
+    texts = {one: found.pop(one) for one in table.texts if one != "label"}
+    for column, text in TEXT_OF.items():
+        if column not in found and text in texts:
+            found[column] = numbered(texts[text])
+    label = found.pop("label", None)
+    annotations = {one: found.pop(one) for one in [*found] if one not in COLUMNS}
+    oddities = unusual(found) | oddities
+    oddities[f"columns that are not read ({', '.join(table.others)})"] = len(table.others)
+    unknown = np.broadcast_to(np.int64(UNKNOWN), len(found["job_id"]))
+    known_ones = {one: column for one, column in found.items() if (column != UNKNOWN).any()}
+    required = dict.fromkeys(("job_id", *REQUIRED, "requested_time"), unknown)
+    return Trace(
+        **required | known_ones,
+        name=name,
+        path=path,
+        sha256=sha256,
+        header=header,
+        oddities=oddities,
+        label=None if label is None else label.astype(np.str_),
+        annotations=annotations,
+        texts=texts,
+        limits_hold=limits_hold,
+    )
+
+
+def table_of(trace: Trace, path: Path) -> pa.Table:
+    """Return the table of a trace: its known columns, annotations and texts.
+
+    Raises
+    ------
+    InputError
+        If a number is not valid in a file.
+    """
+    import pyarrow as pa
+
+    names = dict.fromkeys(("job_id", *REQUIRED, *known_columns(trace)))
+    columns = {name: getattr(trace, name) for name in COLUMNS if name in names}
+    columns |= dict(trace.annotations)
+    for name, column in columns.items():
+        _check(name, column, None, path)
+    arrays = {name: pa.array(column) for name, column in columns.items()}
+    texts = dict(trace.texts) if trace.label is None else {**trace.texts, "label": trace.label}
+    for name, text in texts.items():
+        try:
+            arrays[name] = pa.array(text.tolist(), pa.string())
+        except (pa.ArrowException, UnicodeEncodeError):
+            raise InputError("a text that is not UTF-8", file=path, field=name) from None
+    return pa.table(arrays)
+
+
+class _Table:
+    """Columns of a table by their names in a trace."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        read: Callable[[str], pa.ChunkedArray],
+        columns: Mapping[str, str],
+        path: Path | None,
+    ) -> None:
+        self.dated: list[str] = []
+        self.others: list[str] = []
+        self.texts: list[str] = []
+        self._read = read
+        self._path = path
+        repeated = [name for name in schema.names if schema.names.count(name) > 1]
+        if repeated:
+            raise InputError(
+                "more than one column with this name", file=path, field=shortened(repeated[0])
+            )
+        self._types = {name: schema.field(name).type for name in schema.names}
+        self._sources = self._named(columns)
+        missing = [name for name in REQUIRED if name not in self._sources]
+        if "runtime" in missing and not set(MOMENTS) - self._sources.keys():
+            missing.remove("runtime")
+        if missing:
+            expected = "expected at least submit, runtime (or start and end), processors"
+            raise InputError(f"no column {', '.join(missing)}; {expected}", file=path)
+
+    @property
+    def names(self) -> list[str]:
+        """Names in the trace of the columns to read."""
+        return [*self._sources]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column: numbers, -1 where unknown, or texts."""
+        column = self._read(self._sources[name])
+        if name in self.texts:
+            return _texts(name, column, self._path)
+        return _numbers(name, column, self._path)
+
+    def origin(self, submit: NDArray[Any]) -> int:
+        """Return the whole seconds of 1970 from which dates count: those of the first submission.
+
+        Raises
+        ------
+        InputError
+            If some columns of times are dates and others are numbers.
+        """
+        for name in _INSTANTS:
+            if name in self._sources and name not in self.dated:
+                kind = self._types[self._sources[name]]
+                expected = f"expected dates, as in {self.dated[0]}"
+                raise InputError(f"type {kind}; {expected}", file=self._path, field=name)
+        known = submit[submit != UNKNOWN]
+        return int(known.min()) if len(known) else 0
+
+    def _named(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """Return the column of the table for each name in the trace; note those not read."""
+        for name, source in columns.items():
+            if source not in self._types:
+                has = f"the table has {', '.join(map(shortened, self._types))}"
+                raise InputError(f"no column {source!r}; {has}", file=self._path, field=name)
+            if not name.isidentifier():
+                raise InputError(f"{name!r}; expected a word", file=self._path, field="columns")
+        mapped = set(columns.values())
+        own = {name: name for name in self._types if name not in mapped and name not in columns}
+        self.others += [name for name in self._types if name in columns and name not in mapped]
+        sources: dict[str, str] = {}
+        for name, source in (own | dict(columns)).items():
+            if (kept := self._name(name, source)) is None:
+                self.others.append(source)
+            elif kept in sources:
+                expected = f"is {sources[kept]} too; expected one column"
+                raise InputError(expected, file=self._path, field=kept)
+            else:
+                sources[kept] = source
+        # in the order of the table, in which the first mistake is reported
+        places = {name: place for place, name in enumerate(self._types)}
+        self.others.sort(key=places.__getitem__)
+        return dict(sorted(sources.items(), key=lambda item: places[item[1]]))
+
+    def _name(self, name: str, source: str) -> str | None:
+        """Return the name in the trace of a column; None for one that is not read."""
+        import pyarrow as pa
+
+        kind = self._types[source]
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if is_text and name in TEXT_OF:
+            name = TEXT_OF[name]
+        if is_text and (name in _TEXTS or (name not in _FIELDS and name.isidentifier())):
+            self.texts.append(name)
+            return name
+        if pa.types.is_null(kind):
+            return name if name in _FIELDS else None
+        read = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if name not in COLUMNS:
+            read = read or pa.types.is_boolean(kind)
+        if name in _INSTANTS and pa.types.is_timestamp(kind):
+            self.dated.append(name)
+            read = True
+        field = _FIELDS.get(name)
+        if field is not None and field.decimals and name not in _INSTANTS:
+            read = read or pa.types.is_duration(kind)
+        if name in _TEXTS:
+            raise InputError(f"type {kind}; expected texts", file=self._path, field=name)
+        if read and name.isidentifier():
+            return name
+        if field is None:
+            return None
+        expected = field.expected
+        if is_text:
+            self._refuse_text(name, source, expected)
+        plural = "numbers" if field.decimals else "integers"
+        raise InputError(f"type {kind}; expected {plural}", file=self._path, field=name)
+
+    def _refuse_text(self, name: str, source: str, expected: str) -> None:
+        """Refuse the first text of a column that is no number."""
+        for row, text in enumerate(self._read(source).to_pylist(), start=1):
+            try:
+                float(text or 0)
+            except ValueError:
+                found = shown(text.encode(errors="replace"))
+                raise InputError(
+                    f"{found}; expected {expected}", file=self._path, field=f"{name}, row {row}"
+                ) from None
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """Return the name of a column for a message."""
+    return name if len(name) <= most else f"{name[:most]}..."
+
+
+def _add_times(found: dict[str, NDArray[Any]], path: Path | None) -> dict[str, int]:
+    """Add the wait and the run time from start and end, where these give them; count oddities."""
+    oddities: dict[str, int] = {}
+    if "start" in found and "wait" not in found:
+        found["wait"], early = waits(found["submit"], found["start"])
+        oddities["jobs that started before they were submitted, whose wait is unknown"] = early
+        if "end" in found and "runtime" not in found:
+            start, end = found["start"], found.pop("end")
+            known = (start != UNKNOWN) & (end != UNKNOWN)
+            wrong = known & (end < start)
+            if wrong.any():
+                row = int(wrong.argmax())
+                expected = "expected an end at the start or later"
+                field = f"end, row {row + 1}"
+                raise InputError(f"{end[row]}; {expected}", file=path, field=field)
+            found["runtime"] = np.where(known, end - start, UNKNOWN)
+        del found["start"]
+    return oddities
+
+
+def waits(submit: NDArray[Any], start: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Return the time from submission to start, -1 where unknown, and the number below 0."""
+    known = (submit != UNKNOWN) & (start != UNKNOWN)
+    early = known & (start < submit)
+    return np.where(known & ~early, start - submit, UNKNOWN), int(early.sum())
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without a dictionary."""
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _numbers(name: str, column: pa.ChunkedArray, path: Path | None) -> NDArray[Any]:
+    """Return the valid numbers of a column, -1 where a value is missing."""
+    import pyarrow as pa
+
+    column = _plain(column)
+    missing = None
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.int64())
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        column = _seconds(column)
+    if column.null_count:
+        missing = column.is_null().to_numpy()
+        column = column.fill_null(0)
+    numbers: NDArray[Any] = column.to_numpy()
+    field = _FIELDS.get(name)
+    if field is not None and not field.decimals and numbers.dtype.kind == "f":
+        numbers = _whole(name, numbers, missing, path)
+    _check(name, numbers, missing, path)
+    numbers = numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
+    return numbers if missing is None else np.where(missing, UNKNOWN, numbers)
+
+
+def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates or durations in seconds, as integers if all are whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+    counts = column.cast(pa.int64())
+    whole = pc.divide(counts, units)
+    if pc.all(pc.equal(pc.multiply(whole, units), counts)).as_py() in (True, None):
+        return whole
+    return pc.divide(counts.cast(pa.float64(), safe=False), float(units))
+
+
+def _whole(
+    name: str, numbers: NDArray[Any], missing: NDArray[np.bool_] | None, path: Path | None
+) -> NDArray[np.int64]:
+    """Return numbers of a floating type as integers; refuse one that is not whole."""
+    # nan and infinity are not whole either
+    wrong = ~(np.abs(numbers) <= LARGEST) | (numbers != np.rint(numbers))
+    if missing is not None:
+        wrong &= ~missing
+    if wrong.any():
+        row = int(wrong.argmax())
+        expected = f"expected {_FIELDS[name].expected}"
+        raise InputError(f"{numbers[row]}; {expected}", file=path, field=f"{name}, row {row + 1}")
+    return numbers.astype(np.int64)
+
+
+def _check(
+    name: str, column: NDArray[Any], missing: NDArray[np.bool_] | None, path: Path | None
+) -> None:
+    """Refuse a column with a value that is not valid, or that is missing but has to be known."""
+    field, quantity = _FIELDS.get(name), QUANTITIES.get(name)
+    if field is not None:
+        wrong, expected = invalid(field, column), field.expected
+        if quantity is not None and quantity.highest is not None:
+            wrong = wrong | (column > quantity.highest)
+            expected = f"an integer from 0 to {quantity.highest}, or -1 for unknown"
+    elif column.dtype.kind == "f":
+        wrong, expected = ~np.isfinite(column), "a finite number"
+    else:
+        wrong, expected = column > _HIGHEST, "an integer below 2^63"
+    if missing is not None:
+        wrong = missing if name == "job_id" else wrong & ~missing
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = "missing" if missing is not None and missing[row] else column[row]
+        raise InputError(f"{value}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
+
+
+def _texts(name: str, column: pa.ChunkedArray, path: Path | None) -> NDArray[np.object_]:
+    """Return the texts of a column, each different one stored once; empty where missing."""
+    column = _plain(column)
+    if column.null_count:
+        if name == "label":
+            row = int(column.is_null().to_numpy().argmax())
+            raise InputError("missing; expected a text", file=path, field=f"label, row {row + 1}")
+        column = column.fill_null("")
+    return shared_texts(column.to_pylist())
+
+
+def shared_texts(texts: Sequence[str]) -> NDArray[np.object_]:
+    """Return an array of texts in which equal texts are one object."""
+    once: dict[str, str] = {}
+    array = np.empty(len(texts), dtype=object)
+    array[:] = [once.setdefault(text, text) for text in texts]
+    return array

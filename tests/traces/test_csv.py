@@ -1,0 +1,276 @@
+import csv
+import datetime
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import optsched
+from optsched.cli import run as command
+from optsched.errors import InputError
+from optsched.traces.csv_table import read_csv, write_csv
+from optsched.traces.reading import read_trace, write_trace
+from optsched.traces.requests import QUANTITIES, TEXTS, numbered
+from optsched.traces.swf import FIELDS
+from optsched.traces.trace import COLUMNS, Trace
+
+EAGLE = (
+    "submit=submit_time,start=start_time,runtime=run_time,requested_time=wallclock_req,"
+    "processors=processors_req,nodes=nodes_req,gpus=gpus_req,job_name=name"
+)
+
+
+def write(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refusal(path, **columns):
+    with pytest.raises(InputError) as caught:
+        read_csv(path, columns)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    return message.removeprefix(str(path))
+
+
+def test_columns_are_read_by_their_names(tmp_path):
+    path = write(
+        tmp_path,
+        "processors,submit,runtime,user,partition,nodes,exclusive,gpu_type,qos,power,host,parts\n"
+        '4,0,60,anna,1,2,true,a100,007,1.5,"n1,n2",\n'
+        "2.0,5,,bob,2,,false,,high,2,n3,\n"
+        '1,9,7.5,anna,,1,true,"say ""h""",,,NA,\n',
+    )
+    trace = read_trace(path, clean=False)
+    assert trace.job_id.tolist() == [1, 2, 3]
+    assert trace.submit.tolist() == [0, 5, 9]
+    assert trace.runtime.tolist() == [60, -1, 7.5]
+    assert trace.processors.tolist() == [4, 2, 1]
+    assert trace.user.tolist() == [1, 2, 1]
+    assert trace.partition.tolist() == [1, 2, -1]
+    assert trace.queue.tolist() == [1, 2, -1]
+    assert {name: column.tolist() for name, column in trace.annotations.items()} == {
+        "nodes": [2, -1, 1],
+        "exclusive": [1, 0, 1],
+        "power": [1.5, 2, -1],
+    }
+    assert {name: column.tolist() for name, column in trace.texts.items()} == {
+        "user_name": ["anna", "bob", "anna"],
+        "gpu_type": ["a100", "", 'say "h"'],
+        "qos": ["007", "high", ""],
+        "host": ["n1,n2", "n3", "NA"],
+    }
+    assert trace.oddities == {
+        "jobs numbered in the order of the rows": 3,
+        "columns that are not read (parts)": 1,
+    }
+
+
+def test_other_names_and_dates_are_read(tmp_path):
+    path = write(
+        tmp_path,
+        "id,at,begun,over,cores,submit\n"
+        "7,2026-01-31 08:00:00,2026-01-31 08:00:10,2026-01-31 09:00:10,4,x\n"
+        "8,2026-01-31 08:01:00,2026-01-31 08:00:59,2026-01-31 08:02:00,1,x\n"
+        "9,2026-01-31 07:59:00,,,1,x\n",
+    )
+    columns = {"job_id": "id", "submit": "at", "start": "begun", "end": "over"}
+    trace = read_trace(path, clean=False, columns={**columns, "processors": "cores"})
+    began = datetime.datetime(2026, 1, 31, 7, 59, tzinfo=datetime.UTC)
+    assert trace.header.unix_start_time == int(began.timestamp())
+    assert trace.submit.tolist() == [60, 120, 0]
+    assert trace.wait.tolist() == [10, -1, -1]
+    assert trace.runtime.tolist() == [3600, 61, -1]
+    assert trace.job_id.tolist() == [7, 8, 9]
+    assert trace.oddities == {
+        "jobs submitted before the job above": 1,
+        "jobs that started before they were submitted, whose wait is unknown": 1,
+        "columns that are not read (submit)": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ", line 1: no line of column names; expected one"),
+        ("submit,runtime\n1,2\n", ": no column processors; expected at least submit, runtime (or"),
+        ("submit,,processors\n", ", line 1, column 2: no name; expected one"),
+        (b"\xff,submit\n1,2\n", ", line 1: not text; expected names of columns"),
+        ("submit,runtime,processors\n", ": no jobs; expected one in each row"),
+        ("submit,runtime,processors\n1,2,3\n4,5\n", ", row 2: 2 columns; expected 3, as in line 1"),
+        ("submit,runtime,processors\n1,2,3,4\n", ", row 1: 4 columns; expected 3, as in line 1"),
+        ("submit,runtime,processors\n1,2,two\n", ", processors, row 1: 'two'; expected an integer"),
+        ("submit,runtime,processors\n1,2,1.5\n", ", processors, row 1: 1.5; expected an integer"),
+        ("submit,runtime,processors\n1,2,3\n2,-3,4\n", ", runtime, row 2: -3; expected a number"),
+        ("submit,runtime,processors,submit\n1,2,3,4\n", ", submit: more than one column with this"),
+        ('submit,runtime,processors\n1,2,"3\n', ': a quotation mark " is not closed'),
+        (b"submit,runtime,processors,qos\n1,2,3,\xff\n", ": not CSV: In CSV column #3: "),
+        (
+            "submit,start,end,processors\n2026-01-31 08:00:00,5,9,1\n",
+            ", start: type int64; expected dates, as in submit",
+        ),
+        (
+            "submit,runtime,processors\n2026-01-31 08:00:00,5,1\nsoon,5,1\n",
+            ", submit, row 1: '2026-01-31 08:00:00'; expected a number of at least 0",
+        ),
+    ],
+)
+def test_what_is_no_trace_is_refused(tmp_path, text, message):
+    assert refusal(write(tmp_path, text)).startswith(message)
+
+
+def test_wrong_names_of_columns_are_refused(tmp_path):
+    path = write(tmp_path, "at,runtime,processors\n1,2,3\n")
+    found = refusal(path, submit="when")
+    assert found == ", submit: no column 'when'; the table has at, runtime, processors"
+    assert refusal(path, **{"a b": "at"}) == ", columns: 'a b'; expected a word"
+    swf = write(tmp_path, "1 0 -1 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n", "t.swf")
+    with pytest.raises(InputError, match="columns: swf has fixed columns; expected csv, parquet"):
+        read_trace(swf, columns={"submit": "at"})
+
+
+def test_the_command_renames_columns(tmp_path, capsys):
+    path = write(tmp_path, "at,took,cores\n0,9,1\n3,8,2\n", "jobs.txt")
+    for wrong in ("at", "submit=", "submit=at,submit=took"):
+        output = str(tmp_path / "b.swf")
+        assert command(["trace", "convert", str(path), "--columns", wrong, "-o", output]) == 1
+        assert "expected NAME=COLUMN with commas" in capsys.readouterr().err
+    path = path.rename(tmp_path / "jobs.csv")
+    words = ["--columns", "submit=at,runtime=took,processors=cores", "-o", str(tmp_path / "a.swf")]
+    assert command(["trace", "convert", str(path), *words]) == 0
+    assert "2 jobs numbered in the order of the rows" in capsys.readouterr().err
+    assert read_trace(tmp_path / "a.swf").runtime.tolist() == [9, 8]
+
+
+def test_swf_says_what_it_does_not_hold(tmp_path, caplog):
+    caplog.set_level("INFO", "optsched")
+    path = write(tmp_path, "submit,runtime,processors,nodes,qos\n0,9,1,1,high\n")
+    assert command(["trace", "convert", str(path), "-o", str(tmp_path / "a.swf")]) == 0
+    said = caplog.messages
+    assert said == ["not written, this format has no place for them: 2 columns (nodes, qos)"]
+    assert not (tmp_path / "a.swf.demands.csv").exists()
+    notes = read_trace(tmp_path / "a.swf").header.values("Note")
+    assert notes == ["nodes, qos of the jobs are not part of this format"]
+
+
+def test_csv_says_what_it_does_not_hold(tmp_path, caplog, small_swf):
+    caplog.set_level("INFO", "optsched")
+    assert command(["trace", "convert", str(small_swf), "-o", str(tmp_path / "a.csv.gz")]) == 0
+    assert caplog.messages == ["not written, this format has no place for them: 8 header lines"]
+    raw, again = (read_trace(path, clean=False) for path in (small_swf, tmp_path / "a.csv.gz"))
+    assert again.frame.equals(raw.frame)
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"job_id,submit,runtim")
+    cut = Trace([1], [0], [9], [5], [1], limits_hold=True)
+    with pytest.raises(InputError, match="which CSV cannot say; expected a Parquet file"):
+        write_csv(cut, tmp_path / "b.csv")
+
+
+@st.composite
+def traces(draw):
+    jobs = draw(st.integers(1, 5))
+
+    def values(numbers):
+        return np.array(draw(st.lists(numbers, min_size=jobs, max_size=jobs)))
+
+    columns = {}
+    for field in FIELDS:
+        numbers = st.integers(max(field.lowest, -(2**53)), 2**53)
+        if field.decimals and draw(st.booleans()):
+            numbers = st.just(-1.0) | st.floats(0, 2**53)
+        columns[field.column] = values(numbers)
+    annotations = {
+        name: values(st.integers(-1, quantity.highest or 2**53))
+        for name, quantity in QUANTITIES.items()
+        if draw(st.booleans())
+    }
+    annotations["weight"] = values(st.floats(allow_nan=False, allow_infinity=False))
+    characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+    texts = {name: values(st.text(characters)) for name in TEXTS if draw(st.booleans())}
+    return Trace(**columns, annotations=annotations, texts=texts)
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(trace=traces())
+def test_every_trace_survives_a_round_trip(tmp_path, trace):
+    write_trace(trace, tmp_path / "a.csv")
+    again = read_trace(tmp_path / "a.csv", clean=False)
+    for name in COLUMNS:
+        assert getattr(again, name).tolist() == getattr(trace, name).tolist()
+    for kind in ("annotations", "texts"):
+        read, written = getattr(again, kind), getattr(trace, kind)
+        assert read.keys() == written.keys()
+        for name, column in written.items():
+            assert read[name].tolist() == column.tolist()
+
+
+def test_a_frame_is_a_trace():
+    frame = pd.DataFrame(
+        {
+            "when": pd.to_datetime(["2026-01-01 00:00:10", "2026-01-01 00:00:00"]),
+            "took": pd.to_timedelta([90, 0.5], unit="s"),
+            "processors": [4.0, 2.0],
+            "user": pd.Categorical(["bob", "anna"]),
+            "qos": ["high", None],
+            "group": [7, None],
+        },
+        index=[5, 3],
+    )
+    trace = optsched.trace_from_frame(frame, name="mine", submit="when", runtime="took")
+    assert trace.name == "mine"
+    assert trace.submit.tolist() == [10, 0]
+    assert trace.runtime.tolist() == [90, 0.5]
+    assert trace.header.unix_start_time == 1_767_225_600
+    assert trace.texts["user_name"].tolist() == ["bob", "anna"]
+    assert trace.user.tolist() == [1, 2]
+    assert trace.group.tolist() == [7, -1]
+    assert trace.texts["qos"].tolist() == ["high", ""]
+    assert optsched.simulate(trace, machine="nodes:4", policy="easy").summary["jobs"] == 1
+
+
+def test_the_frame_of_a_trace_is_a_trace(small_swf):
+    trace = read_trace(small_swf).changed(texts={"qos": np.array(["a", "", "b", "a"])})
+    again = optsched.trace_from_frame(trace.frame)
+    pd.testing.assert_frame_equal(again.frame, trace.frame)
+
+
+def test_wrong_frames_are_refused():
+    jobs = {"submit": [0, 1], "runtime": [9, 9], "processors": [1, 2]}
+    mixed = pd.DataFrame(jobs | {"qos": pd.Series(["a", 1], dtype=object)})
+    with pytest.raises(InputError, match="expected one type in each column"):
+        optsched.trace_from_frame(mixed)
+    with pytest.raises(InputError, match=r"^submit: no column 'at'; the table has submit, runtime"):
+        optsched.trace_from_frame(pd.DataFrame(jobs), submit="at")
+
+
+def test_texts_are_numbered_as_they_appear():
+    texts = np.array(["b", "", "a", "b"], dtype=object)
+    assert numbered(texts).tolist() == [1, -1, 2, 1]
+
+
+def test_the_eagle_sample_converts_by_one_command(shared, tmp_path):
+    path, output = shared("traces/clusters/eagle_sample.csv.gz"), tmp_path / "eagle.parquet"
+    words = ["trace", "convert", str(path), "--columns", EAGLE, "-o", str(output)]
+    assert command(words) == 0
+    trace = read_trace(output, clean=False)
+    with gzip.open(path, "rt", newline="") as text:
+        rows = list(csv.DictReader(text))
+
+    def seconds(name):
+        return [datetime.datetime.fromisoformat(f"{row[name]}+00:00").timestamp() for row in rows]
+
+    submit, start = seconds("submit_time"), seconds("start_time")
+    assert trace.header.unix_start_time == min(submit)
+    assert (trace.submit + min(submit)).tolist() == submit
+    assert trace.wait.tolist() == [b - a for a, b in zip(submit, start)]
+    assert trace.runtime.tolist() == [float(row["run_time"]) for row in rows]
+    assert trace.processors.tolist() == [int(row["processors_req"]) for row in rows]
+    assert trace.annotations["gpus"].tolist() == [int(row["gpus_req"]) for row in rows]
+    for name, column in (("user_name", "user"), ("job_name", "name"), ("state", "state")):
+        assert trace.texts[name].tolist() == [row[column] for row in rows]
