@@ -109,6 +109,23 @@ def test_decisions_on_a_torus_are_compared_by_model(tmp_path):
     assert all(int(row["found"]) <= int(row["solvable"]) <= int(row["snapshots"]) for row in rows)
 
 
+CLOS = [26, 35, 22, 90, 93, 84, 73, 82, 70, 42, 49, 50, 89, 87, 88, 134, 126, 138]
+"""Fewest switches of the cases on the Lingjun cluster, as another program proved them."""
+
+
+def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
+    told = run(
+        "switch_groups.py", "--traces", shared("traces"), "--families", "clos", "--seconds", 60,
+        "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "switch-groups.txt").read_text()
+    rows = rows_of(tmp_path / "switch-groups.csv")
+    assert [int(row["own_switches"]) for row in rows] == CLOS
+    assert {row["status"] for row in rows} == {"optimal"}
+    assert all(row["rule_weight"] == row["own_weight"] == row["jobs"] for row in rows)
+    assert all(int(row["rule_switches"]) >= int(row["own_switches"]) for row in rows)
+
+
 def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
     told = run(
         "reconfiguration.py", "--sides", 4, "--busy", 0.7, "--states", 2, "--joint", 1,

@@ -28,7 +28,11 @@ def test_the_text_of_a_module_has_the_names_that_it_registers(kind):
     ("kind", "name", "modules"),
     [
         ("policies", "easy", "easy"),
-        ("solvers", "first-fit", "gang_packing.fit_rules threshold_allocation.moving_rules"),
+        (
+            "solvers",
+            "first-fit",
+            "gang_packing.fit_rules node_placement.fit_rules threshold_allocation.moving_rules",
+        ),
         ("models", "window-mkp", "window_mkp.problem"),
     ],
 )

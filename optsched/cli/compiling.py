@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from optsched import registry
 from optsched.cli.terminal import progress_bar
 from optsched.content import bundled
 from optsched.cores import cores
+from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ def _prepare(model: str) -> None:
         problem = read_snapshot(file).problem
         for name in registry.solvers:
             if model in (registry.solvers[name].models or ()):
-                registry.solvers[name]().prepare(problem)
+                with suppress(InputError):  # a solver may refuse a problem of its model
+                    registry.solvers[name]().prepare(problem)
 
 
 def _simulate(policy: str, kind: str) -> None:

@@ -71,6 +71,12 @@ def parquet(rng: Random, folder: Path, seeds: Seeds) -> Case:
 
 
 @target
+def csv(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "t.csv").write_bytes(damaged(rng, seeds.traces[".csv"]))
+    return reading_a_trace(rng, "t.csv")
+
+
+@target
 def demands(rng: Random, folder: Path, seeds: Seeds) -> Case:
     trace, beside = seeds.demands
     (folder / "d.swf").write_bytes(trace if rng.random() < 0.8 else damaged(rng, trace))

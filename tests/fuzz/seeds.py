@@ -17,6 +17,7 @@ from fuzz.mutation import to_toml
 from optsched import registry
 from optsched.cli import run
 from optsched.content import bundled
+from optsched.errors import InputError
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report import comparison_folder
@@ -95,7 +96,7 @@ class Seeds:
             self._make()
 
     def _make(self) -> None:
-        for suffix in (".json", ".parquet"):
+        for suffix in (".json", ".parquet", ".csv"):
             assert _done("trace", "convert", "t.swf", "-o", f"t{suffix}")
         assert _done("trace", "annotate", "bandwidth", "t.swf", "--mix", "HIGH", "-o", "d.swf")
         assert _done("trace", "info", "t.swf", "--json")
@@ -114,7 +115,8 @@ class Seeds:
             for snapshot in snapshots:
                 problem = Snapshot.from_json(json.loads(snapshot)).problem
                 for solver in solvers_of(model, own=True):
-                    solve(problem, solver, budget=Budget(work=100))
+                    with contextlib.suppress(InputError):  # a problem that the solver refuses
+                        solve(problem, solver, budget=Budget(work=100))
             assert _done("snapshot", "show", f"{model}.json")
         Path("study.toml").write_bytes(to_toml(SWEEP))
         sweep = Sweep(read_sweep("study.toml"), Path("sweep"))

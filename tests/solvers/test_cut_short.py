@@ -28,6 +28,7 @@ from optsched.models import (
     ThresholdAllocation,
     WindowMKP,
 )
+from optsched.models.node_placement import NodePlacement
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer
 
@@ -62,6 +63,11 @@ SMALL_PIECES = {
     "row-search": {
         "gang_packing.row_search.TURN": (1, 3),
         "gang_packing._row_tree.MOST_KNOWN": (0, 2),
+    },
+    "switch-groups": {
+        "node_placement._groups.PER_ROUND": (1, 2),
+        "node_placement._groups.MOST_LISTED": (0, 5),
+        "node_placement._groups.MOST_SLACK": (0, 3),
     },
 }
 """What a search does between two looks at its budget, and what it may remember: little of both."""
@@ -143,6 +149,24 @@ def hard_times(rng):
     )
 
 
+def hard_leaves(rng):
+    """Jobs of whole nodes that fill most of some leaves, and too many of them."""
+    room = [rng.randint(1, 6) for _ in range(rng.randint(3, 8))]
+    leaves = [leaf for leaf, nodes in enumerate(room) for _ in range(nodes)]
+    jobs = [rng.randint(1, 9) for _ in range(rng.randint(4, 12))]
+    return NodePlacement(
+        ["cores"],
+        [[1]] * len(leaves),
+        jobs,
+        [[1]] * len(jobs),
+        weights=[rng.randint(1, 3) * rng.choice([1, size]) for size in jobs],
+        then=("switches",),
+        switches=[str(leaf) for leaf in leaves],
+        blocks=[str(leaf % 2) for leaf in leaves],
+        span=[rng.choice(["anywhere", "anywhere", "block", "switch"])] * len(jobs),
+    )
+
+
 def hard_files(rng):
     """Jobs that share three files on nodes of which cores become free one by one."""
     nodes, cores, jobs = rng.randint(1, 3), rng.randint(1, 4), rng.randint(4, 6)
@@ -164,6 +188,9 @@ def hard_files(rng):
     )
 
 
+OF_SOLVER = {"switch-groups": hard_leaves}
+"""Problems of the solvers that refuse most problems of their model."""
+
 HARD = {
     "box-placement": hard_boxes,
     "data-placement": hard_files,
@@ -175,13 +202,16 @@ HARD = {
 """Small problems that take a search: those of `optsched.testing` are odd, but soon solved."""
 
 
-def problems(model):
+def problems(name, model):
     """Return a strategy for the odd problems of a model and, if there are some, the hard ones."""
+    make = OF_SOLVER.get(name) or HARD.get(model)
+    hard = None
+    if make is not None:
+        hard = st.integers(0, 2**32).map(lambda seed: make(random.Random(seed)))
+    if name in OF_SOLVER:
+        return hard
     odd = getattr(testing, model.replace("-", "_") + "s")()
-    if model not in HARD:
-        return odd
-    hard = st.integers(0, 2**32).map(lambda seed: HARD[model](random.Random(seed)))
-    return st.one_of(hard, hard, odd)
+    return odd if hard is None else st.one_of(hard, hard, odd)
 
 
 attacks = settings(
@@ -248,7 +278,7 @@ def small_pieces(rng, name):
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_what_a_search_says_when_it_is_cut_short_is_true(solver_named, name, data, seed):
     rng, solver = random.Random(seed), solver_named(name)
-    problem = data.draw(problems(*solver.models))
+    problem = data.draw(problems(name, *solver.models))
     whole = optimum_of(solver, problem)
     hints = [None, None, whole.solution]
 
@@ -281,7 +311,7 @@ def test_what_a_search_says_when_it_is_cut_short_is_true(solver_named, name, dat
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_the_same_work_gives_the_same_answer(solver_named, name, data, seed):
     rng, solver = random.Random(seed), solver_named(name)
-    problem = data.draw(problems(*solver.models))
+    problem = data.draw(problems(name, *solver.models))
     whole = solve(problem, solver)
     budget = Budget(work=rng.choice(works(rng, solver, whole)))
     one, other = (solve(problem, solver, budget=budget) for _ in range(2))
@@ -300,7 +330,7 @@ class EnoughError(Exception):
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_what_stops_a_search_from_outside_gets_through(solver_named, name, data, seed):
     rng, solver = random.Random(seed), solver_named(name)
-    problem = data.draw(problems(*solver.models))
+    problem = data.draw(problems(name, *solver.models))
     with patch("time.perf_counter", Clock()) as clock:
         whole = solve(problem, solver)
     interrupting = Clock(rng.randrange(clock.looks), KeyboardInterrupt())

@@ -73,10 +73,11 @@ def test_each_problem_goes_to_the_solver_of_its_model(shared):
 def test_a_solver_without_a_model_yet_answers_for_all_of_them(shared):
     solver = registry.solvers["first-fit"]()
     assert isinstance(solver, Dispatch)
-    assert solver.models == {"gang-packing", "threshold-allocation", "window-mkp"}
+    models = {"gang-packing", "node-placement", "threshold-allocation", "window-mkp"}
+    assert solver.models == models
     assert (solver.exact, solver.is_rule, solver.default_work) == (False, False, 7e7)
     assert solver.installed_version() is not None
-    assert len(classes_of("first-fit")) == 3
+    assert len(classes_of("first-fit")) == 4
     assert classes_of("greedy") == (registry.solvers["greedy"],)
     solver.prepare()
     for problem in (WINDOW, GANG):
@@ -123,5 +124,5 @@ def test_a_model_has_a_name_once(models):
 
 def test_a_class_takes_the_place_of_its_earlier_version(shared):
     registry.solvers.register("first-fit")(again := window_solver())
-    assert len(classes_of("first-fit")) == 3
+    assert len(classes_of("first-fit")) == 4
     assert isinstance(find_solver("first-fit", "window-mkp")[0], again)

@@ -1,0 +1,65 @@
+"""The work of a search, as a share of its budget."""
+
+from __future__ import annotations
+
+import math
+
+from optsched.solvers.progress import Progress
+from optsched.solvers.result import Budget, Limit
+
+
+class StoppedError(Exception):
+    """Signal that a limit is reached."""
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class Effort:
+    """The work that a search has done, in the unit of its solver, and its limits.
+
+    Parameters
+    ----------
+    budget : Budget
+        Limits of the search.
+    progress : Progress
+        Its clock.
+    """
+
+    def __init__(self, budget: Budget, progress: Progress) -> None:
+        self.work = 0.0
+        self._budget = budget
+        self._progress = progress
+
+    def spent(self) -> float:
+        """Return the larger share that is spent of a limit, 0 without limits."""
+        of_work = self.work / self._budget.work if self._budget.work else 0.0
+        seconds = self._budget.seconds
+        return max(of_work, self._progress.seconds() / seconds if seconds else 0.0)
+
+    def check(self) -> None:
+        """Return unless a limit is reached.
+
+        Raises
+        ------
+        StoppedError
+            If a limit is reached.
+        """
+        limit = self.limit()
+        if limit is not None:
+            raise StoppedError(limit)
+
+    def limit(self) -> Limit | None:
+        """Return the limit that is reached, or None."""
+        return self._progress.exhausted(self.work)
+
+    def seconds_left(self, until: float = 1.0) -> float:
+        """Return the seconds until that share of the time limit, infinite without a limit."""
+        if self._budget.seconds is None:
+            return math.inf
+        return max(0.0, until * self._budget.seconds - self._progress.seconds())
+
+    def work_left(self) -> float:
+        """Return the work until the work limit, infinite without a limit."""
+        return math.inf if self._budget.work is None else max(0.0, self._budget.work - self.work)

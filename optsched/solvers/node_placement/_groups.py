@@ -1,0 +1,427 @@
+"""Fewest leaf switches for jobs of whole nodes, by column generation over groups.
+
+The pairs of a job and a leaf that it spans are the edges of a graph. In a cheapest solution it is a
+forest: along a cycle, nodes can be exchanged until an edge is gone. So the number of pairs is that
+of the jobs and the leaves less that of the *groups*, the trees of the forest. Conversely, jobs and
+leaves are a group, or several, if the nodes of the leaves suffice: fill one leaf after the other
+with one job after the other. So only sizes matter: a group is a number of jobs of each size, and of
+leaves of each kind, which is a block and a number of nodes.
+
+A linear program chooses fractions of groups and of job sets, and the groups and the set of least
+reduced cost become its next columns. With prices pi of a job of each size and mu of a leaf of each
+kind, both from 0, and with n leaves of a kind, every solution costs at least
+
+    price of the cheapest set - sum of n mu + sum of the reduced costs of its groups,
+
+where the reduced cost of a group is its jobs and leaves - 1 - its pi + its mu. Prices are integers
+in units of 1 / `SCALE`, so the bound is exact, whatever the linear program was solved to. It also
+names all groups that a solution of at most some cost can have. If these are few enough, an integer
+program over them finds such a solution, or proves that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.program import Program
+from optsched.models.program_builder import ProgramBuilder
+from optsched.solvers.node_placement._effort import Effort, StoppedError
+from optsched.solvers.node_placement._group_pricing import (
+    NONE,
+    SCALE,
+    knapsack,
+    matches,
+    selection,
+    selections,
+)
+from optsched.solvers.node_placement._integer_program import best_vector, run
+from optsched.solvers.node_placement._priority_sets import PrioritySets
+from optsched.solvers.node_placement._whole_nodes import Cells, Pool
+from optsched.solvers.result import Limit
+
+Ints = NDArray[np.int64]
+
+PER_ROUND = 40
+"""Most groups of a block that a round of pricing adds."""
+
+WORK_PER_ROUND = 20
+"""Simplex iterations that take as long as a round of pricing."""
+
+TOLERANCE = SCALE // 10**6
+"""Reduced cost from which a group is not worth a column."""
+
+MOST_LISTED = 50_000
+"""Most groups of a block that are listed."""
+
+MOST_SLACK = 1_000_000
+"""Most units of weight among which sets are priced."""
+
+IMPOSSIBLE = 1 << 60
+"""A value that no selection reaches."""
+
+
+class Group(NamedTuple):
+    """Number of jobs of each size, and of leaves of each kind, that are a group."""
+
+    jobs: tuple[int, ...]
+    leaves: tuple[int, ...]
+
+    @property
+    def cost(self) -> int:
+        """Pairs of a job and a leaf that it spans."""
+        return sum(self.jobs) + sum(self.leaves) - 1
+
+
+class Prices(NamedTuple):
+    """Prices of a job of each size, and of a leaf of each kind, in units of 1 / `SCALE`."""
+
+    jobs: Ints
+    leaves: Ints
+
+
+class Block(NamedTuple):
+    """Knapsacks of jobs and of leaves in a block at some prices.
+
+    Parameters
+    ----------
+    kinds : int64 array
+        Numbers of the kinds of leaves in the block.
+    gains, costs : int64 arrays
+        What a job of each size gains, and a leaf of each of the kinds costs, negated.
+    jobs, leaves : int64 arrays
+        Their tables, see `knapsack`.
+    """
+
+    kinds: Ints
+    gains: Ints
+    costs: Ints
+    jobs: Ints
+    leaves: Ints
+
+
+class GroupSearch:
+    """Search for the fewest pairs of jobs and leaves among the job sets of greatest weight.
+
+    Parameters
+    ----------
+    pool : Pool
+        Jobs and leaves.
+    sets : PrioritySets
+        The job sets.
+    cells : dict
+        A solution with one of the sets.
+    seed : int
+        Seed of the integer programs.
+
+    Attributes
+    ----------
+    cells : dict
+        Best solution so far.
+    bound : int
+        Least number of pairs, as far as proven.
+    """
+
+    def __init__(self, pool: Pool, sets: PrioritySets, cells: Cells, seed: int) -> None:
+        self.cells = cells
+        self._pool, self._sets, self._seed = pool, sets, seed
+        room = pool.room
+        kinds, self._kind_of, self._leaves = np.unique(
+            np.stack([pool.blocks, room]), axis=1, return_inverse=True, return_counts=True
+        )
+        self._kind_of = self._kind_of.ravel()
+        self._block_of, self._capacities = kinds
+        # each job of a set spans so many leaves alone
+        alone = -(-sets.sizes // room.max())
+        self.bound = int(sets.always @ alone)
+        self._groups: dict[Group, None] = {}
+        self._least = 0  # reduced cost of a group at these prices
+        self._prices = Prices(np.zeros_like(sets.sizes), np.zeros_like(self._leaves))
+        self._most_groups = int(min(sets.most.sum(), self._leaves.sum()))
+
+    def run(self, effort: Effort) -> Iterator[None]:
+        """Search until `bound` is the number of `cells`; pause after each improvement.
+
+        Raises
+        ------
+        StoppedError
+            If a limit is reached first.
+        """
+        if self._is_proven():
+            return
+        if self._sets.slack > MOST_SLACK:
+            raise StoppedError(Limit.MEMORY)
+        self._generate(effort)
+        yield
+        target = None
+        groups: Iterable[Group] = self._groups
+        while not self._is_proven():
+            program = self._program([*groups], target)
+            x, limit = best_vector(program, effort, self._seed)
+            if x is not None:
+                self.cells = min(self.cells, self._cells(groups, x), key=len)
+            if limit is not None:
+                raise StoppedError(limit)
+            if x is None and target is not None:
+                self.bound += 1
+            yield
+            target = self.bound
+            groups = self._listed(target)
+            effort.work += WORK_PER_ROUND
+
+    def _is_proven(self) -> bool:
+        return self.bound >= len(self.cells)
+
+    def _generate(self, effort: Effort) -> None:
+        """Solve the linear program, and raise `bound`; keep the prices of the best bound."""
+        master = _Master(len(self._sets.sizes), self._leaves)
+        for group in self._groups_of_cells():
+            self._groups[group] = None
+            master.add_group(group)
+        known = {tuple(self._set_of_cells().tolist())}
+        master.add_set(self._set_of_cells())
+        best = -IMPOSSIBLE
+        while not self._is_proven():
+            effort.check()
+            prices = master.prices(effort)
+            effort.work += WORK_PER_ROUND
+            groups, least = self._cheapest_groups(prices)
+            cheapest, _ = self._sets.cheapest(prices.jobs)
+            bound = self._constant(prices) + least * self._most_groups
+            if bound > best:
+                best, self._prices, self._least = bound, prices, least
+                self.bound = max(self.bound, -(-bound // SCALE))
+            new = [group for group in groups if group not in self._groups]
+            for group in new:
+                self._groups[group] = None
+                master.add_group(group)
+            if (numbers := tuple(cheapest.tolist())) not in known:
+                known.add(numbers)
+                master.add_set(cheapest)
+            elif not new:
+                break
+
+    def _constant(self, prices: Prices) -> int:
+        """Return what every solution costs at least, without the reduced costs of its groups."""
+        return self._sets.cheapest(prices.jobs)[1] - int(prices.leaves @ self._leaves)
+
+    def _blocks(self, prices: Prices) -> Iterator[Block]:
+        """Yield the knapsacks of each block."""
+        sets = self._sets
+        gains = prices.jobs - SCALE
+        wanted = int(sets.most @ sets.sizes)
+        for block in np.unique(self._block_of):
+            kinds = np.flatnonzero(self._block_of == block)
+            capacities, leaves = self._capacities[kinds], self._leaves[kinds]
+            costs = -(prices.leaves[kinds] + SCALE)
+            most = int(min(capacities @ leaves, wanted + capacities.max() - 1))
+            yield Block(
+                kinds,
+                gains,
+                costs,
+                knapsack(sets.sizes, gains, sets.most, most),
+                knapsack(capacities, costs, leaves, most),
+            )
+
+    def _cheapest_groups(self, prices: Prices) -> tuple[list[Group], int]:
+        """Return groups of negative reduced cost, of different total sizes, and the least cost."""
+        groups: list[Group] = []
+        least = 0
+        for block in self._blocks(prices):
+            jobs, leaves = block.jobs[-1], block.leaves[-1]
+            enough = np.maximum.accumulate(leaves[::-1])[::-1]
+            reduced = np.where(jobs > NONE, -enough - jobs - SCALE, 0)
+            reduced[0] = 0  # no jobs
+            least = min(least, int(reduced.min()))
+            for total in np.argsort(reduced, kind="stable")[:PER_ROUND].tolist():
+                if reduced[total] >= -TOLERANCE:
+                    break
+                chosen = selection(block.jobs, self._sets.sizes, block.gains, total)
+                held = total + int(leaves[total:].argmax())
+                capacities = self._capacities[block.kinds]
+                of_block = selection(block.leaves, capacities, block.costs, held)
+                groups.append(self._group(chosen, block.kinds, of_block))
+        return groups, least
+
+    def _listed(self, cost: int) -> list[Group]:
+        """Return all groups that a solution of at most a cost can have.
+
+        Raises
+        ------
+        StoppedError
+            If these are too many.
+        """
+        # all groups but one reduce the cost as much as they can
+        rest = self._least * (self._most_groups - 1)
+        reduced = cost * SCALE - self._constant(self._prices) - rest
+        found: list[Group] = []
+        for block in self._blocks(self._prices):
+            capacities, leaves = self._capacities[block.kinds], self._leaves[block.kinds]
+            window = int(capacities.max())  # leaves of no use are left out: totals differ by less
+            least = -reduced - SCALE
+            totals = range(block.jobs.shape[1])
+            with_jobs = [block.leaves[-1, d : d + window].max() for d in totals]
+            with_leaves = [block.jobs[-1, max(0, d - window + 1) : d + 1].max() for d in totals]
+            jobs = selections(
+                block.jobs,
+                self._sets.sizes,
+                block.gains,
+                self._sets.most,
+                _least_values(least, with_jobs),
+                MOST_LISTED,
+            )
+            held = selections(
+                block.leaves,
+                capacities,
+                block.costs,
+                leaves,
+                _least_values(least, with_leaves),
+                MOST_LISTED,
+            )
+            pairs = matches(jobs, held, capacities, reduced + SCALE, MOST_LISTED)
+            if max(len(jobs.totals), len(held.totals), len(pairs)) > MOST_LISTED:
+                raise StoppedError(Limit.MEMORY)
+            found += [
+                self._group(jobs.counts[one], block.kinds, held.counts[other])
+                for one, other in pairs.tolist()
+            ]
+        return found
+
+    def _group(self, jobs: Ints, kinds: Ints, leaves: Ints) -> Group:
+        of_kinds = np.zeros(len(self._leaves), dtype=np.int64)
+        of_kinds[kinds] = leaves
+        return Group(tuple(jobs.tolist()), tuple(of_kinds.tolist()))
+
+    def _program(self, groups: list[Group], cost: int | None) -> Program:
+        """Return the integer program over some groups, for a given cost or for the least."""
+        sets = self._sets
+        jobs = np.array([group.jobs for group in groups], dtype=np.int64)
+        jobs = jobs.reshape(-1, len(sets.sizes)).T
+        leaves = np.array([group.leaves for group in groups], dtype=np.int64)
+        leaves = leaves.reshape(-1, len(self._leaves)).T
+        costs = np.array([group.cost for group in groups], dtype=np.int64)
+        builder = ProgramBuilder("min")
+        x = builder.variables("x_{}", len(groups), objective=costs, upper=self._most_groups)
+        out = [one.jobs for one in sets.optional]
+        u = builder.variables("u_{}", len(out), upper=np.array(out, dtype=np.int64))
+        kinds = np.array([one.kind for one in sets.optional], dtype=np.int64)
+        for kind, most in enumerate(sets.most.tolist()):
+            here, left_out = np.flatnonzero(jobs[kind]), np.flatnonzero(kinds == kind)
+            terms = (jobs[kind, here], x[here]), (np.ones_like(left_out), u[left_out])
+            builder.row(f"jobs_{kind}", *terms, at_least=most)
+        for kind, most in enumerate(self._leaves.tolist()):
+            here = np.flatnonzero(leaves[kind])
+            builder.row(f"leaves_{kind}", (leaves[kind, here], x[here]), at_most=most)
+        weights = np.array([one.weight for one in sets.optional], dtype=np.int64)
+        builder.row("weight", (weights, u), at_most=sets.slack)
+        if cost is not None:
+            builder.row("cost", (costs, x), equal=cost)
+        return builder.build()
+
+    def _cells(self, groups: Iterable[Group], x: Ints) -> Cells:
+        """Return the cells of chosen groups: leaf after leaf is filled with job after job."""
+        pool, sets = self._pool, self._sets
+        left_out = np.zeros_like(sets.most)
+        chosen = x[: len(x) - len(sets.optional)]
+        for (kind, _, _), number in zip(sets.optional, x[len(chosen) :].tolist()):
+            left_out[kind] += number
+        jobs_of = []
+        for size, most in zip(sets.sizes.tolist(), (sets.most - left_out).tolist()):
+            alike = np.flatnonzero(pool.sizes == size)
+            heaviest_first = alike[np.argsort(-pool.weights[alike], kind="stable")]
+            jobs_of.append(heaviest_first[:most].tolist())
+        leaves_of = [np.flatnonzero(self._kind_of == k).tolist() for k in range(len(self._leaves))]
+        room = pool.room
+        cells: Cells = {}
+        for group, number in zip(groups, chosen.tolist()):
+            for _ in range(number):
+                jobs = [mine.pop() for mine, n in zip(jobs_of, group.jobs) for _ in mine[:n]]
+                leaves = [mine.pop() for mine, n in zip(leaves_of, group.leaves) for _ in range(n)]
+                for job in jobs:
+                    left = int(pool.sizes[job])
+                    while left:
+                        leaf = leaves[-1]
+                        taken = min(left, int(room[leaf]))
+                        cells[job, leaf] = taken
+                        left -= taken
+                        room[leaf] -= taken
+                        if not room[leaf]:
+                            leaves.pop()
+        return cells
+
+    def _set_of_cells(self) -> Ints:
+        """Return the number of jobs of each size in the solution."""
+        sizes = self._pool.sizes[sorted({job for job, _ in self.cells})]
+        return np.array([np.count_nonzero(sizes == size) for size in self._sets.sizes])
+
+    def _groups_of_cells(self) -> Iterator[Group]:
+        """Yield the groups of the solution."""
+        leaves_of: dict[int, list[int]] = {}
+        jobs_on: dict[int, list[int]] = {}
+        for job, leaf in self.cells:
+            leaves_of.setdefault(job, []).append(leaf)
+            jobs_on.setdefault(leaf, []).append(job)
+        size_of = {size: kind for kind, size in enumerate(self._sets.sizes.tolist())}
+        while leaves_of:
+            jobs, leaves = [0] * len(size_of), [0] * len(self._leaves)
+            reached = [leaves_of.popitem()]
+            while reached:
+                job, its_leaves = reached.pop()
+                jobs[size_of[int(self._pool.sizes[job])]] += 1
+                for leaf in its_leaves:
+                    if leaf in jobs_on:
+                        leaves[self._kind_of[leaf]] += 1
+                        others = jobs_on.pop(leaf)
+                        reached += [(j, leaves_of.pop(j)) for j in others if j in leaves_of]
+            yield Group(tuple(jobs), tuple(leaves))
+
+
+def _least_values(least: int, others: list[int]) -> Ints:
+    """Return the least value of a selection of each total beside the best one of the others."""
+    values = [IMPOSSIBLE if other == NONE else least - int(other) for other in others]
+    return np.array([IMPOSSIBLE, *values[1:]])  # no selection of nothing
+
+
+class _Master:
+    """The linear program: fractions of groups that hold the jobs of fractions of sets."""
+
+    def __init__(self, sizes: int, leaves: Ints) -> None:
+        import highspy
+
+        self._sizes, self._kinds = sizes, len(leaves)
+        self._highs = highspy.Highs()
+        self._highs.silent()
+        self._highs.setOptionValue("threads", 1)
+        self._infinity = highspy.kHighsInf
+        for _ in range(sizes):
+            self._row(0, self._infinity)
+        for number in leaves.tolist():
+            self._row(-self._infinity, number)
+        self._row(1, 1)
+
+    def _row(self, lower: float, upper: float) -> None:
+        self._highs.addRow(float(lower), float(upper), 0, [], [])
+
+    def _column(self, cost: int, entries: Iterable[tuple[int, int]]) -> None:
+        rows, values = zip(*((row, float(value)) for row, value in entries if value))
+        self._highs.addCol(float(cost), 0.0, self._infinity, len(rows), rows, values)
+
+    def add_group(self, group: Group) -> None:
+        """Add the column of a group."""
+        self._column(group.cost, enumerate((*group.jobs, *group.leaves)))
+
+    def add_set(self, jobs: Ints) -> None:
+        """Add the column of a set, by its number of jobs of each size."""
+        entries = [*enumerate((-jobs).tolist()), (self._sizes + self._kinds, 1)]
+        self._column(0, entries)
+
+    def prices(self, effort: Effort) -> Prices:
+        """Solve the program, and return its prices."""
+        run(self._highs)
+        effort.work += max(0, self._highs.getInfo().simplex_iteration_count)
+        duals = np.array(self._highs.getSolution().row_dual) * SCALE
+        jobs, leaves = duals[: self._sizes], -duals[self._sizes : self._sizes + self._kinds]
+        return Prices(*(np.rint(np.maximum(part, 0)).astype(np.int64) for part in (jobs, leaves)))

@@ -1,0 +1,230 @@
+"""Node placements in which every chunk has a node to itself, as pools of nodes that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.node_placement.fields import WHOLE
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+Cells = dict[tuple[int, int], int]
+"""Number of nodes that a job of a pool has on a leaf of the pool, for the pairs that have some."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Jobs that may use the same nodes, all of which are alike but for their leaf and block.
+
+    Parameters
+    ----------
+    jobs : tuple of int
+        Numbers of the jobs in the problem.
+    sizes, weights : int64 array, shape (jobs,)
+        Nodes and priority of each job.
+    span : str
+        What holds all nodes of a job.
+    nodes : tuple of tuple of int
+        The nodes of each leaf.
+    blocks : int64 array, shape (leaves,)
+        A number for each leaf, from 0: leaves of one number can be spanned by one job.
+    """
+
+    jobs: tuple[int, ...]
+    sizes: Ints
+    weights: Ints
+    span: str
+    nodes: tuple[tuple[int, ...], ...]
+    blocks: Ints
+
+    @property
+    def room(self) -> Ints:
+        """Number of nodes of each leaf, int64 array of shape (leaves,)."""
+        return np.array([len(nodes) for nodes in self.nodes], dtype=np.int64)
+
+    @property
+    def block_room(self) -> Ints:
+        """Number of nodes of each block, int64 array of shape (blocks,)."""
+        room = np.zeros(int(self.blocks.max()) + 1, dtype=np.int64)
+        np.add.at(room, self.blocks, self.room)
+        return room
+
+    def weight(self, cells: Cells) -> int:
+        """Return the weight of the jobs that are placed."""
+        return sum(int(self.weights[job]) for job in {job for job, _ in cells})
+
+
+def pools(problem: NodePlacement) -> list[Pool]:
+    """Return the pools of a problem, without jobs that fit nowhere and jobs of weight 0.
+
+    Raises
+    ------
+    InputError
+        If `then` is not ``switches`` alone, if a job needs licences, if two chunks can be on a
+        node, or if jobs share some of their nodes and differ in the others, or in their span.
+    """
+    if problem.then != ("switches",):
+        raise _refusal(f"then is {list(problem.then)}; expected switches alone")
+    if problem.licences_of.any():
+        raise _refusal("jobs need licences")
+    by_nodes: dict[bytes, list[int]] = {}
+    for alike in _alike(problem):
+        fitting = _fitting(problem, alike[0])
+        wide = [job for job in alike if problem.chunks[job] > 1]
+        if wide and problem.most_per_node[wide[0]] != 1 and fitting.max() > 1:
+            node = int(fitting.argmax())
+            raise _refusal(f"two chunks of job {wide[0] + 1} fit on node {node}")
+        most = _most_in_span(problem, alike[0], fitting > 0)
+        jobs = [job for job in alike if problem.chunks[job] <= most]
+        if jobs:
+            by_nodes.setdefault((fitting > 0).tobytes(), []).extend(jobs)
+    found = []
+    taken = np.zeros(len(problem.free), dtype=np.int64)
+    for key, jobs in by_nodes.items():
+        mine = np.frombuffer(key, dtype=np.bool_)
+        if (shared := np.flatnonzero(mine & (taken > 0))).size:
+            other = int(taken[shared[0]])
+            raise _refusal(f"jobs {other} and {jobs[0] + 1} have some of their nodes in common")
+        taken[mine] = jobs[0] + 1
+        found.append(_pool(problem, jobs, np.flatnonzero(mine)))
+    return found
+
+
+def placements(problem: NodePlacement, cells: Iterable[tuple[Pool, Cells]]) -> Placements:
+    """Return the placements of the cells of each pool, each leaf filled in the order of nodes."""
+    nodes: list[list[int]] = [[] for _ in problem.chunks]
+    for pool, its_cells in cells:
+        unused = [iter(there) for there in pool.nodes]
+        for (job, leaf), number in sorted(its_cells.items()):
+            nodes[pool.jobs[job]] += [next(unused[leaf]) for _ in range(number)]
+    devices = [
+        tuple(_devices(problem.devices[node], int(problem.share[job])) for node in sorted(at))
+        for job, at in enumerate(nodes)
+    ]
+    return Placements(tuple(tuple(sorted(at)) for at in nodes), tuple(devices))
+
+
+def cells_of(pool: Pool, solution: Placements) -> Cells:
+    """Return the cells of the jobs of a pool in a feasible solution."""
+    leaf_of = {node: leaf for leaf, nodes in enumerate(pool.nodes) for node in nodes}
+    cells: Cells = {}
+    for number, job in enumerate(pool.jobs):
+        for node in solution.nodes[job]:
+            key = number, leaf_of[node]
+            cells[key] = cells.get(key, 0) + 1
+    return cells
+
+
+def _refusal(reason: str) -> InputError:
+    return InputError(f"{reason}: for whole nodes only, then switches")
+
+
+def _alike(problem: NodePlacement) -> list[list[int]]:
+    """Return the jobs of some weight, in lists of those alike but for chunks and weight."""
+    alone = {*problem.exclusive}
+    lists: dict[tuple[object, ...], list[int]] = {}
+    for job in np.flatnonzero(problem.weights).tolist():
+        needs = problem.demand[job].tobytes(), int(problem.share[job])
+        limits = int(problem.most_per_node[job]), problem.allowed[job], problem.span[job]
+        lists.setdefault((needs, limits, job in alone), []).append(job)
+    return [*lists.values()]
+
+
+def _fitting(problem: NodePlacement, job: int) -> Ints:
+    """Return how many chunks of a job fit on each node: 0, 1, or 2 for several."""
+    fitting = np.full(len(problem.free), 2)
+    for resource in np.flatnonzero(problem.demand[job]):
+        there = problem.free[:, resource] // problem.demand[job, resource]
+        fitting = np.minimum(fitting, there)
+    share = int(problem.share[job])
+    if share:
+        there = [
+            1 + _fit_together(row, share, share) if _devices(row, share) else 0
+            for row in problem.devices
+        ]
+        fitting = np.minimum(fitting, there)
+    kinds = problem.allowed[job]
+    if kinds is not None and problem.kinds is not None:
+        fitting[~np.isin(problem.kinds, kinds)] = 0
+    if job in problem.exclusive:
+        fitting[list(problem.busy)] = 0
+    return fitting
+
+
+def _devices(free: tuple[int, ...], share: int) -> tuple[int, ...]:
+    """Return devices for a share: the tightest for a part of one; () if there are none."""
+    if share >= WHOLE:
+        whole = [device for device, left in enumerate(free) if left == WHOLE]
+        return tuple(whole[: share // WHOLE]) if len(whole) >= share // WHOLE else ()
+    fitting = [device for device, left in enumerate(free) if left >= share > 0]
+    return (min(fitting, key=free.__getitem__),) if fitting else ()
+
+
+def _fit_together(free: tuple[int, ...], one: int, other: int) -> bool:
+    """Return whether the shares of two chunks fit on the devices of a node."""
+    larger, smaller = max(one, other), min(one, other)
+    chosen = _devices(free, larger)
+    if not chosen:
+        return False
+    # the tightest device for the larger share leaves most to the smaller one, unless they share it
+    rest = list(free)
+    for device in chosen:
+        rest[device] -= min(larger, WHOLE)
+    if smaller == 0 or _devices(tuple(rest), smaller):
+        return True
+    return larger < WHOLE and max(free) >= larger + smaller
+
+
+def _most_in_span(problem: NodePlacement, job: int, usable: Bools) -> int:
+    """Return the most nodes that a job can have if it is placed alone."""
+    labels = {"switch": problem.switches, "block": problem.blocks}.get(problem.span[job])
+    if labels is None or not usable.any():
+        return int(usable.sum())
+    return int(np.unique(np.array(labels)[usable], return_counts=True)[1].max())
+
+
+def _pool(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Pool:
+    """Return the pool of jobs on nodes, once it is sure that no two of them share a node."""
+    for job in jobs:
+        if problem.span[job] != problem.span[jobs[0]]:
+            raise _refusal(f"jobs {jobs[0] + 1} and {job + 1} share nodes and differ in their span")
+    alone = {*problem.exclusive}
+    sharing = [job for job in jobs if job not in alone]
+    if len(sharing) > 1 and (fit := _shareable(problem, sharing, nodes)).size:
+        raise _refusal(f"chunks of two jobs may fit on node {fit[0]}")
+    span = problem.span[jobs[0]]
+    switches = problem.switches
+    assert switches is not None
+    of_block = {"switch": switches, "block": problem.blocks}.get(span)
+    leaves: dict[tuple[str, str], list[int]] = {}
+    for node in nodes.tolist():
+        block = "" if of_block is None else of_block[node]
+        leaves.setdefault((block, switches[node]), []).append(node)
+    names = sorted(leaves)
+    _, blocks = np.unique([block for block, _ in names], return_inverse=True)
+    return Pool(
+        tuple(jobs),
+        problem.chunks[jobs],
+        problem.weights[jobs],
+        span,
+        tuple(tuple(leaves[name]) for name in names),
+        blocks,
+    )
+
+
+def _shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
+    """Return the nodes without a resource, or devices, of which no two jobs' chunks fit."""
+    least = np.sort(problem.demand[jobs], axis=0)[:2].sum(axis=0)
+    full = (least > problem.free[nodes]).any(axis=1)
+    one, other = sorted(problem.share[jobs].tolist())[:2]
+    if one > 0:
+        full |= [not _fit_together(problem.devices[node], one, other) for node in nodes]
+    shareable: Ints = nodes[~full]
+    return shareable

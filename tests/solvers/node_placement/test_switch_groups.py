@@ -1,0 +1,277 @@
+"""Switch groups: optimal, bounded, warm-started, deterministic, and for whole nodes only."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget, registry
+from optsched.models.node_placement import NodePlacement
+from optsched.solvers.node_placement import _groups
+from optsched.solvers.node_placement._group_pricing import NONE, knapsack, matches, selections
+from optsched.solvers.node_placement._leaf_filling import filled
+from optsched.solvers.node_placement._priority_sets import PrioritySets, heaviest_set
+from optsched.solvers.node_placement._whole_nodes import pools
+from optsched.solvers.result import Limit, Status
+from optsched.solvers.solving import solve
+from optsched.testing import check_solver
+
+from .whole_nodes import optimum_of, placements_of_whole_nodes, whole_nodes
+
+
+def random_problem(seed, *, leaves, jobs, largest=12, room=8, **options):
+    """Draw more jobs than fit, so that weights choose among them."""
+    rng = random.Random(seed)
+    sizes = [rng.randint(1, largest) for _ in range(jobs)]
+    weights = [size * rng.randint(1, 3) for size in sizes]
+    return whole_nodes([rng.randint(1, room) for _ in range(leaves)], sizes, weights, **options)
+
+
+@settings(max_examples=300)
+@given(placements_of_whole_nodes())
+def test_the_answer_is_that_of_trying_everything(problem):
+    result = solve(problem, "switch-groups")
+    assert result.status is Status.OPTIMAL, result.message
+    assert result.objective == optimum_of(problem)
+
+
+@settings(max_examples=25)
+@given(placements_of_whole_nodes())
+def test_the_contract_holds(problem):
+    for name in ("switch-groups", "leaf-best-fit"):
+        check_solver(registry.solvers[name](), problem, optimum=optimum_of(problem))
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_larger_ones_agree_with_cp_sat(seed, blocks):
+    leaves = 6
+    options = {"blocks": [leaf % 2 for leaf in range(leaves)], "span": "block"} if blocks else {}
+    problem = random_problem(seed, leaves=leaves, jobs=7, room=5, largest=7, **options)
+    result = solve(problem, "switch-groups")
+    other = solve(problem, "cp-sat", budget=Budget(work=20))
+    assert result.status is Status.OPTIMAL
+    assert other.objective <= result.objective <= other.bound
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_never_behind_the_rule(seed):
+    problem = random_problem(seed, leaves=60, jobs=60)
+    rule, result = solve(problem, "leaf-best-fit"), solve(problem, "switch-groups")
+    assert result.status is Status.OPTIMAL
+    assert result.objective > rule.objective  # none of these is solved by the rule
+    weights = [problem.measures(one.solution)["weight"] for one in (rule, result)]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_wherever_work_ends(seed):
+    problem = random_problem(seed, leaves=40, jobs=50, largest=20)
+    whole = solve(problem, "switch-groups")
+    assert whole.status is Status.OPTIMAL
+    limits = set()
+    for share in np.linspace(0, 1.1, 23)[1:]:
+        result = solve(problem, "switch-groups", budget=Budget(work=share * whole.work))
+        limits.add(result.limit)
+        assert result.verified
+        assert result.objective <= whole.objective <= result.bound
+    assert limits == {None, Limit.WORK}
+
+
+def test_the_same_work_gives_the_same_answer():
+    problem = random_problem(1, leaves=60, jobs=60)
+    one, other = (solve(problem, "switch-groups", budget=Budget(work=300)) for _ in range(2))
+    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
+    assert one.solution == other.solution
+
+
+def test_jobs_of_greatest_weight_are_chosen_for_few_switches():
+    # two jobs of 3 have the weight of those of 2 and 4, which fill a leaf each
+    problem = whole_nodes([2, 4], [3, 3, 2, 4], [3, 3, 2, 4])
+    result = solve(problem, "switch-groups")
+    assert problem.measures(result.solution) == {"weight": 6, "switches": 2, "nodes": 6}
+
+
+def test_a_knapsack_of_leaves_places_jobs_that_a_switch_holds():
+    problem = whole_nodes([5, 5], [3, 3, 2, 4], [3, 3, 2, 4], span="switch")
+    result = solve(problem, "switch-groups")
+    assert (result.status, problem.measures(result.solution)["weight"]) == (Status.OPTIMAL, 9)
+
+
+def test_large_priorities_do_not_matter_if_they_decide():
+    rng = random.Random(3)
+    sizes = [rng.randint(1, 9) for _ in range(30)]
+    problem = whole_nodes([5] * 16, sizes, [rng.randint(10**8, 10**9) for _ in sizes])
+    assert solve(problem, "switch-groups").status is Status.OPTIMAL
+
+
+def test_too_many_sets_of_weights_leave_the_proven_weight(monkeypatch):
+    problem = random_problem(1, leaves=60, jobs=60)
+    whole = solve(problem, "switch-groups")
+    monkeypatch.setattr(_groups, "MOST_SLACK", 0)
+    result = solve(problem, "switch-groups")
+    assert (result.status, result.limit) == (Status.FEASIBLE, Limit.MEMORY)
+    assert result.objective <= whole.objective <= result.bound
+    radix = problem.radices[0]
+    assert -(-result.bound // radix) == -(-result.objective // radix)
+
+
+GPUS = {
+    "resources": ["cores"],
+    "free": [[64]] * 4,
+    "chunks": [1, 2],
+    "demand": [[8], [8]],
+    "then": ("switches",),
+    "switches": [*"aabb"],
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"then": ()}, "expected switches alone"),
+        ({"then": ("switches", "nodes")}, "expected switches alone"),
+        ({"licences": [3], "licences_of": [[1], [0]]}, "jobs need licences"),
+        ({}, "two chunks of job 2 fit on node 0"),
+        ({"most_per_node": [1, 1]}, "chunks of two jobs may fit on node 0"),
+        (
+            {"exclusive": [0, 1], "most_per_node": [1, 1], "kinds": [*"xxyy"],
+             "allowed": [None, ["x"]]},
+            "jobs 1 and 2 have some of their nodes in common",
+        ),
+        (
+            {"exclusive": [0, 1], "most_per_node": [1, 1], "span": ["switch", "anywhere"]},
+            "jobs 1 and 2 share nodes and differ in their span",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("solver", ["switch-groups", "leaf-best-fit"])
+def test_other_problems_are_refused(solver, fields, reason):
+    result = solve(NodePlacement(**GPUS | fields), solver)
+    assert result.status is Status.NO_SOLUTION
+    assert reason in result.message
+
+
+ON_NODES = {"most_per_node": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exclusive": [0, 1]},
+        {"demand": [[40], [33]]},
+        {"devices": [[1000] * 3] * 4, "share": [2000, 3000]},
+        {"devices": [[1000, 600]] * 4, "share": [1000, 700]},
+        {"devices": [[900]] * 4, "share": [400, 600]},
+        {"exclusive": [0, 1], "devices": [[500, 300]] * 4, "share": [300, 400]},
+        {"exclusive": [1], "demand": [[8], [8]]},
+    ],
+)
+def test_whole_nodes_are_seen_from_the_data(fields):
+    problem = NodePlacement(**GPUS | ON_NODES | fields)
+    result, other = solve(problem, "switch-groups"), solve(problem, "cp-sat")
+    assert (result.status, result.objective) == (Status.OPTIMAL, other.objective)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"demand": [[40], [24]]},
+        {"devices": [[1000] * 5] * 4, "share": [2000, 3000]},
+        {"devices": [[1000, 700]] * 4, "share": [1000, 700]},
+        {"devices": [[1000]] * 4, "share": [400, 600]},
+        {"devices": [[1000]] * 4, "share": [1000, 0]},
+    ],
+)
+def test_nodes_that_two_jobs_can_share_are_seen_from_the_data(fields):
+    result = solve(NodePlacement(**GPUS | ON_NODES | fields), "switch-groups")
+    assert result.status is Status.NO_SOLUTION
+    assert "chunks of two jobs may fit on node 0" in result.message
+
+
+def test_a_job_that_needs_two_chunks_on_a_node_is_refused_and_not_left_out():
+    result = solve(NodePlacement(**GPUS | {"chunks": [1, 5]}), "switch-groups")
+    assert "two chunks of job 2 fit on node 0" in result.message
+
+
+def test_exclusive_jobs_stay_away_from_busy_nodes():
+    fields = {"exclusive": [0, 1], "most_per_node": [1, 1], "busy": [0, 2]}
+    problem = NodePlacement(**GPUS | fields)
+    result = solve(problem, "switch-groups")
+    assert result.status is Status.OPTIMAL
+    assert problem.measures(result.solution)["weight"] == 1
+
+
+@given(st.data())
+def test_sets_are_those_of_the_weight(data):
+    jobs = data.draw(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=7))
+    sizes, weights = (np.array([job[i] for job in jobs], dtype=np.int64) for i in range(2))
+    nodes = data.draw(st.integers(0, 20))
+    chosen = heaviest_set(sizes, weights, nodes)
+    weight = int(weights[chosen].sum())
+    every = [
+        list(some)
+        for number in range(len(jobs) + 1)
+        for some in itertools.combinations(range(len(jobs)), number)
+    ]
+    heaviest = [s for s in every if sizes[s].sum() <= nodes and weights[s].sum() == weight]
+    assert all(weights[s].sum() <= weight for s in every if sizes[s].sum() <= nodes)
+    assert chosen in heaviest
+    sets = PrioritySets.of(sizes, weights, nodes, weight)
+    counts = [[np.count_nonzero(sizes[s] == size) for size in sets.sizes] for s in heaviest]
+    assert np.array_equal(np.max(counts, axis=0), sets.most)
+    prices = np.array(data.draw(st.lists(st.integers(0, 9), min_size=9, max_size=9)))
+    prices = prices[: len(sets.sizes)]
+    cheapest, price = sets.cheapest(prices)
+    assert price == prices @ cheapest
+    assert price <= min(int(prices @ count) for count in counts)
+    assert (sets.always <= np.min(counts, axis=0)).all()
+
+
+@given(st.data())
+def test_all_groups_up_to_a_cost_are_listed(data):
+    kinds = st.lists(
+        st.tuples(st.integers(1, 5), st.integers(-9, 9), st.integers(1, 3)), min_size=1, max_size=3
+    )
+    jobs, leaves = (np.array(data.draw(kinds)).T.copy() for _ in range(2))
+    leaves[1] = -abs(leaves[1]) - 1
+    most = int(leaves[0] @ leaves[2])
+
+    def all_of(kinds):
+        counts = itertools.product(*(range(n + 1) for n in kinds[2]))
+        return [np.array(c) for c in counts if any(c) and kinds[0] @ np.array(c) <= most]
+
+    cost = data.draw(st.integers(-20, 20))
+    expected = set()
+    for a, b in itertools.product(all_of(jobs), all_of(leaves)):
+        wanted, held = int(jobs[0] @ a), int(leaves[0] @ b)
+        smallest = min(size for size, n in zip(leaves[0], b) if n)
+        if held - smallest < wanted <= held and -(jobs[1] @ a + leaves[1] @ b) <= cost:
+            expected.add((*a.tolist(), *b.tolist()))
+    least = np.full(most + 1, NONE + 1)
+    least[0] = 10**6
+    listed = []
+    for sizes, values, counts in (jobs, leaves):
+        tables = knapsack(sizes, values, counts, most)
+        listed.append(selections(tables, sizes, values, counts, least, 10**6))
+    pairs = matches(*listed, leaves[0], cost, 10**6)
+    found = [(*listed[0].counts[i].tolist(), *listed[1].counts[j].tolist()) for i, j in pairs]
+    assert len(found) == len({*found})
+    assert {*found} == expected
+    if len(found) > 1:
+        assert len(matches(*listed, leaves[0], cost, len(found) - 1)) == len(found)
+
+
+def test_the_groups_of_a_solution_are_its_trees():
+    pool = pools(whole_nodes([2, 2, 3, 1], [3, 1, 2, 1]))[0]
+    sets = PrioritySets.of(pool.sizes, pool.weights, 8, 4)
+    cells = filled(pool.sizes, pool.room, pool.blocks)
+    search = _groups.GroupSearch(pool, sets, cells, seed=0)
+    groups = [*search._groups_of_cells()]
+    assert sum(group.cost for group in groups) == len(cells)
+    assert np.sum([group.jobs for group in groups], axis=0).tolist() == [2, 1, 1]
