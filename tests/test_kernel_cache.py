@@ -186,20 +186,30 @@ def test_kernels_with_bounds_checks_are_kept_beside_those_without(run, package, 
 
 def test_the_seal_covers_each_file_with_kernels_and_what_they_take_from_others():
     covered = {path for path, _ in kernel_cache.source_files(OURS, nested=True)}
-    with_kernels = [path for path in OURS.rglob("*.py") if imports(path) & {"optsched.compiled"}]
+    with_kernels = {path: used for path in OURS.rglob("*.py") if (used := used_by_kernels(path))}
     assert len(with_kernels) > 30
-    for path in with_kernels:
-        homes = {
-            OURS.parent.joinpath(*name.split(".")).with_suffix(".py") for name in imports(path)
-        }
+    for path, used in with_kernels.items():
+        homes = {OURS.parent.joinpath(*name.split(".")).with_suffix(".py") for name in used}
         assert {path, *homes} <= covered
 
 
-def imports(path: Path) -> set[str]:
-    """Return the names of the modules of optsched that a file imports."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    return {name for name in names if name.startswith("optsched")}
+def used_by_kernels(path: Path) -> set[str]:
+    """Return the modules of optsched from which a file takes names that its kernels use."""
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    homes = {
+        alias.asname or alias.name: node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("optsched.")
+        for alias in node.names
+    }
+    kernels = [
+        node
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and any("kernel" in ast.unparse(each) for each in node.decorator_list)
+    ]
+    names = {name.id for node in kernels for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {homes[name] for name in names if name in homes}
 
 
 @pytest.fixture

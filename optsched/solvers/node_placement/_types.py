@@ -2,7 +2,8 @@
 
 Chunks of a type need the same, on the same nodes; jobs of a class have as many chunks of one type,
 and the same weight; nodes of a kind have the same use for all chunks. Column generation counts them
-and does not tell them apart.
+and does not tell them apart. Functions with ``@kernel`` take these tables, so that their cache
+covers this file.
 """
 
 from __future__ import annotations
