@@ -26,6 +26,7 @@ COMMANDS = {
     "report": "Rewrite the HTML pages of run, comparison and study folders from the files in them.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",
+    "slurm": "Plan the pending jobs of Slurm, and let Slurm follow the plan.",
     "list": "List policies, solvers and all else that the command line takes by name.",
     "doctor": "Check the installation: versions, and a small problem for each solver.",
 }
@@ -40,7 +41,10 @@ SOON = 0.01
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
-INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["trace", "annotate"], ["snapshot"])
+INCOMPLETE: tuple[list[str], ...] = (
+    *([], ["trace"], ["trace", "annotate"]),
+    *(["snapshot"], ["slurm"]),
+)
 """Arguments that name no command yet; they get the help, as wrong usage."""
 
 _interrupts: list[int] = []

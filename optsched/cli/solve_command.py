@@ -87,7 +87,7 @@ def command(
         budget = Budget(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = _solve_in_process(read, name, budget, hint, seed)
+    result = solve_in_process(read, name, budget, hint, seed)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -108,7 +108,7 @@ def command(
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
 
 
-def _solve_in_process(
+def solve_in_process(
     snapshot: Snapshot, name: str, budget: Budget | None, hint: str | None, seed: int | None
 ) -> Result:
     """Solve in a separate process, and verify the result again in this one."""

@@ -1,0 +1,373 @@
+"""``optsched slurm``."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from cyclopts import App, Parameter
+
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
+from optsched.cli.options import Integer, Json, Number, Output
+from optsched.cli.solve_command import solve_in_process
+from optsched.cli.terminal import (
+    figure,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say,
+    say_error,
+)
+from optsched.errors import InputError
+from optsched.files import check_output, written_folder
+from optsched.models.node_placement.problem import Placements
+from optsched.models.snapshot_file import save_snapshot
+from optsched.report.durations import spoken
+from optsched.sites.host_lists import host_list
+from optsched.slurm.capture import FOLDER, capture
+from optsched.slurm.following import carry_out, current_pins, current_situation
+from optsched.slurm.own_plan import PlannedStart
+from optsched.slurm.pins import Update, clearing
+from optsched.slurm.plan import Plan, PlannedJob, Situation, read_situation
+from optsched.slurm.queue import read_queue
+from optsched.solvers.result import Budget, Result, Status
+
+SECONDS = 10.0
+"""Default time limit of a plan in seconds."""
+
+SHOWN = 10
+"""Most reasons that the summary of a plan lists of one kind."""
+
+NO_PLACE = "-"
+"""What a table shows for no nodes."""
+
+command = App(name="slurm", help="Plan the pending jobs of Slurm, and let Slurm follow the plan.")
+
+From: TypeAlias = Annotated[
+    Path | None,
+    Parameter(
+        name="--from",
+        help="A folder with captured output of Slurm; by default the Slurm of this machine.",
+    ),
+]
+
+Solver: TypeAlias = Annotated[
+    str | None,
+    Parameter(help="A solver of node-placement; by default the default solver of the model."),
+]
+
+TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
+
+Weigh: TypeAlias = Annotated[
+    str,
+    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
+]
+
+Yes: TypeAlias = Annotated[
+    bool, Parameter(help="Run the lines; by default they are printed only.", negative="")
+]
+
+
+class Solved(NamedTuple):
+    """A plan with the answer of the solver, which is None if there was nothing to place."""
+
+    plan: Plan
+    result: Result | None
+
+
+@command.command
+def snapshot(
+    *, source: From = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
+) -> None:
+    """Write the pending jobs and what is free as a snapshot, for `optsched solve`.
+
+    Parameters
+    ----------
+    keep
+        A folder to keep the captured output of Slurm in.
+    output
+        The file to write: .json or .json.gz.
+    """
+    check_output(output)
+    if keep is None:
+        situation = _situation(source, weigh)
+    elif source is not None:
+        raise InputError("expected without --from, which is such a folder", field="--keep")
+    else:
+        with written_folder(keep, FOLDER) as folder:
+            capture(folder)
+        situation = read_situation(keep, weigh)
+    save_snapshot(situation.snapshot(), output)
+    _say_notes(situation)
+    posed = situation.posed
+    lines: list[tuple[str, Any]] = [
+        ("jobs", figure(len(posed.rows))),
+        ("nodes", figure(len(situation.supply.site.nodes))),
+        *_reasons("blocked", posed.blocked),
+        *_reasons("left to Slurm", posed.left),
+        ("written", output),
+    ]
+    print_lines(lines)
+
+
+@command.command
+def plan(
+    *,
+    source: From = None,
+    solver: Solver = None,
+    time_limit: TimeLimit = SECONDS,
+    weigh: Weigh = "priority",
+    json: Json = False,
+) -> int:
+    """Plan which pending jobs start now, and where, beside Slurm's own plan."""
+    solved = _solve(_situation(source, weigh), solver, time_limit)
+    if isinstance(solved, int):
+        return solved
+    if json:
+        print_json(_describe(solved))
+        return DONE
+    _print_jobs(solved.plan)
+    print_lines(_summary(solved))
+    if solved.plan.updates.updates:
+        print()
+        _print_updates(solved.plan.updates.updates)
+    return DONE
+
+
+@command.command
+def apply(
+    *,
+    source: From = None,
+    solver: Solver = None,
+    time_limit: TimeLimit = SECONDS,
+    weigh: Weigh = "priority",
+    yes: Yes = False,
+) -> int:
+    """Plan, and pin the jobs to their nodes; pins of earlier plans are replaced.
+
+    A job that changes meanwhile is left alone.
+    """
+    _check_yes(source, yes)
+    solved = _solve(_situation(source, weigh), solver, time_limit)
+    if isinstance(solved, int):
+        return solved
+    return _follow(solved.plan.updates.updates, yes)
+
+
+@command.command
+def reset(*, source: From = None, yes: Yes = False) -> int:
+    """Take all pins back: nodes and comments of jobs become what they were."""
+    _check_yes(source, yes)
+    updates = current_pins() if source is None else clearing(read_queue(source))
+    return _follow(updates, yes)
+
+
+@command.command
+def watch(
+    *,
+    every: Number = 60.0,
+    cycles: Integer | None = None,
+    solver: Solver = None,
+    time_limit: TimeLimit = SECONDS,
+    weigh: Weigh = "priority",
+    yes: Yes = False,
+) -> int:
+    """Apply a new plan again and again; at the end, or on an interrupt, take all pins back.
+
+    Parameters
+    ----------
+    every
+        Seconds from the start of a plan to that of the next one.
+    cycles
+        Number of plans; by default until an interrupt.
+    """
+    if every <= 0:
+        raise InputError(f"{every:g}; expected a number above 0", field="--every")
+    if cycles is not None and cycles < 1:
+        raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
+    code = done = 0
+    try:
+        while cycles is None or done < cycles:
+            began = time.monotonic()
+            code = _cycle(solver, time_limit, weigh, yes)
+            done += 1
+            time.sleep(max(0.0, began + every - time.monotonic()))
+    except KeyboardInterrupt:
+        say("optsched: interrupted")
+    if yes:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # take all pins back, whatever comes
+        return _follow(current_pins(), yes)
+    return code
+
+
+def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool) -> int:
+    """Apply a plan, and return the exit code; a Slurm that does not answer is said."""
+    try:
+        solved = _solve(current_situation(weigh), solver, time_limit)
+        if isinstance(solved, int):
+            return solved
+        jobs = solved.plan.totals["plan"]["jobs"]
+        clock = time.strftime("%H:%M:%S")
+        print_line(f"{clock}  {figure(jobs)} of {len(solved.plan.situation.posed.rows):,} jobs")
+        return _follow(solved.plan.updates.updates, yes)
+    except InputError as error:
+        say_error(error)
+        return BAD_INPUT
+
+
+def _check_yes(source: Path | None, yes: bool) -> None:
+    if source is not None and yes:
+        raise InputError("expected without --from: jobs may have changed since", field="--yes")
+
+
+def _situation(source: Path | None, weigh: str) -> Situation:
+    return current_situation(weigh) if source is None else read_situation(source, weigh)
+
+
+def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solved | int:
+    """Return the plan that a solver finds, or the exit code if it finds none."""
+    budget = Budget(time_limit)
+    _say_notes(situation)
+    if not situation.posed.rows:
+        return Solved(Plan(situation, Placements((), ())), None)
+    stated = situation.snapshot()
+    name = solver or stated.problem.default_solver
+    result = solve_in_process(stated, name, budget, None, None)
+    if result.solution is None or not result.verified:
+        say(f"optsched: {result.message or f'{name} found no plan within {time_limit:g} s'}")
+        return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
+    return Solved(Plan(situation, result.solution), result)
+
+
+def _follow(updates: Sequence[Update], yes: bool) -> int:
+    """Carry updates out if `yes`, and print their lines."""
+    if not yes:
+        _print_updates(updates)
+        say(f"optsched: dry run of {len(updates):,} updates; --yes runs them")
+        return DONE
+    updated = 0
+    try:
+        for update, reason in carry_out(updates):
+            if reason:
+                say(f"optsched: job {update.label} is left alone: {reason}")
+            else:
+                updated += 1
+                print_line(update.line)
+    except KeyboardInterrupt:
+        say(
+            f"optsched: interrupted after {updated:,} updates; optsched slurm reset takes pins back"
+        )
+        return INTERRUPTED
+    say(f"optsched: {updated:,} of {len(updates):,} jobs are updated")
+    return DONE
+
+
+def _print_updates(updates: Iterable[Update]) -> None:
+    for update in updates:
+        print_line(update.line)
+
+
+def _print_jobs(plan: Plan) -> None:
+    """Print a table of the jobs that start now, beside Slurm's plan."""
+    tree = plan.situation.posed.problem.switches is not None
+    columns = ["job", "user", "partition", "nodes", "leaf switches" if tree else "blocks"]
+    columns += ["nodes by Slurm", "start by Slurm"]
+    now = plan.situation.supply.time
+    rows = [_row(each, now) for each in plan.jobs]
+    if rows:
+        print_table(columns, rows)
+        print()
+
+
+def _row(each: PlannedJob, now: int) -> list[str]:
+    by_slurm = host_list(each.slurm.nodes) if each.slurm else NO_PLACE
+    return [
+        each.label,
+        each.job.user,
+        ",".join(each.job.partitions),
+        host_list(each.nodes) or NO_PLACE,
+        ", ".join(each.groups) or NO_PLACE,
+        by_slurm,
+        _start(each.slurm, now),
+    ]
+
+
+def _start(planned: PlannedStart | None, now: int) -> str:
+    if planned is None or planned.start is None:
+        return NO_PLACE
+    return "now" if planned.start <= now else f"in {spoken(planned.start - now)}"
+
+
+def _summary(solved: Solved) -> list[tuple[str, Any]]:
+    """Return lines on a plan: totals beside Slurm's, proof, and the jobs that are not in it."""
+    plan, result = solved
+    situation = plan.situation
+    ours, slurm = plan.totals["plan"], plan.totals["slurm"]
+    lines: list[tuple[str, Any]] = [
+        (name, f"{ours[key]:,}; by Slurm {slurm[key]:,} now")
+        for name, key in (("jobs", "jobs"), ("weight", "weight"), ("leaf switches", "switches"))
+        if key != "switches" or situation.posed.problem.switches is not None
+    ]
+    if result is not None:
+        lines += [
+            ("solver", f"{result.solver} {result.version}".rstrip()),
+            ("status", f"{result.status.value}, verified"),
+            ("objective", figure(result.objective)),
+            ("bound", figure(result.bound)),
+            ("gap", NO_PLACE if result.gap is None else f"{result.gap:.2%}"),
+            ("seconds", f"{result.seconds:.4g}"),
+        ]
+    lines.append(("not placed", f"{len(situation.posed.rows) - ours['jobs']:,}"))
+    lines += _reasons("blocked", situation.posed.blocked)
+    lines += _reasons("left to Slurm", situation.posed.left)
+    lines += _reasons("not pinned", plan.updates.without)
+    return lines
+
+
+def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the number of jobs, then the reasons with the number of jobs of each."""
+    counts = Counter(reasons.values()).most_common()
+    lines = [(label, f"{len(reasons):,}")]
+    lines += [("", f"{count:,}: {reason}") for reason, count in counts[:SHOWN]]
+    if len(counts) > SHOWN:
+        rest = sum(count for _, count in counts[SHOWN:])
+        lines.append(("", f"{rest:,} for {len(counts) - SHOWN:,} more reasons"))
+    return lines
+
+
+def _describe(solved: Solved) -> dict[str, Any]:
+    """Return a plan and the answer of the solver as a JSON-able object."""
+    plan, result = solved
+    answer = None
+    if result is not None:
+        answer = {
+            "solver": result.solver,
+            "version": result.version,
+            "status": result.status.value,
+            "objective": result.objective,
+            "bound": result.bound,
+            "gap": result.gap,
+            "seconds": result.seconds,
+            "verified": result.verified,
+        }
+    situation = plan.situation
+    return {
+        "site": situation.supply.site.name,
+        "time": situation.supply.time,
+        "weigh": situation.weigh,
+        "answer": answer,
+        **plan.to_json(),
+    }
+
+
+def _say_notes(situation: Situation) -> None:
+    for note in situation.supply.notes:
+        say(f"optsched: {note}")
+    for field, jobs in situation.queue.missing.items():
+        say(f"optsched: the queue does not state {field} of {jobs:,} jobs")

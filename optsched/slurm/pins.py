@@ -1,0 +1,184 @@
+"""Pins: pending jobs that Slurm is told to start on planned nodes, and how that is taken back.
+
+A pin sets two fields of a job, and both can be set back: the nodes that it requires, which were
+none before, and its comment, which gets a mark in front of what it was. The mark has a digest of
+the nodes; so nodes that somebody else has set since are not taken for ours.
+
+The number of nodes is never set, though a job that may start on more nodes than it requires could
+then be held to these. As an operator's setting it would exempt the job from limits for good, and
+Slurm does not show a range of numbers such that it could be restored. Worse, if the job starts in
+the moment before the update, Slurm takes the surplus nodes from the running job. Naming required
+nodes has that effect too; hence only those jobs are pinned that cannot start on more nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from optsched.models.node_placement.problem import Placements
+from optsched.sites.host_lists import host_list
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.snapshot import Row, SlurmSnapshot
+
+LONGEST_COMMENT = 1024
+"""Most bytes of a comment that Slurm accepts."""
+
+_MARKED = re.compile(r"optsched:([0-9a-f]{8})(?: (.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Update:
+    """Update of a job.
+
+    Parameters
+    ----------
+    label : str
+        Number of the job.
+    what : str
+        What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job that has started
+        or whose nodes somebody else has set.
+    job : QueuedJob
+        Record of the queue on which the update was decided.
+    settings : tuple of str
+        Settings, as ``scontrol update`` takes them.
+    """
+
+    label: str
+    what: str
+    job: QueuedJob
+    settings: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command and its arguments."""
+        return ("scontrol", "update", f"JobId={self.label}", *self.settings)
+
+    @property
+    def line(self) -> str:
+        """The command as a line for a shell, without control characters."""
+        return " ".join(map(_quoted, self.words))
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Updates by which Slurm follows a plan.
+
+    Parameters
+    ----------
+    updates : tuple of Update
+        Pins to clear first, then new pins, jobs of higher priority first.
+    without : dict of str to str
+        By label, the jobs of the plan that are not pinned, and why.
+    """
+
+    updates: tuple[Update, ...]
+    without: Mapping[str, str]
+
+
+def without_pins(queue: Queue) -> Queue:
+    """Return a queue in which the jobs have the nodes and comments that they had before pins."""
+    return replace(queue, jobs=tuple(map(_original, queue.jobs)))
+
+
+def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
+    """Return the updates that take all pins back, but those of the labels in `keep`."""
+    kept = {*keep}
+    found = (_cleared(job) for job in queue.jobs if job.label not in kept)
+    return tuple(update for update in found if update is not None)
+
+
+def updates_of(queue: Queue, snapshot: SlurmSnapshot, placements: Placements) -> Updates:
+    """Return the updates by which Slurm follows a plan.
+
+    Parameters
+    ----------
+    queue : Queue
+        The queue as it is, with the pins of earlier plans.
+    snapshot : SlurmSnapshot
+        The problem, which is made from the queue `without_pins`.
+    placements : Placements
+        Feasible placements.
+    """
+    names = snapshot.problem.nodes
+    assert names is not None
+    as_is = {job.label: job for job in queue.jobs}
+    pins: list[tuple[int, Update]] = []
+    without: dict[str, str] = {}
+    keep = []
+    for row, at in zip(snapshot.rows, placements.nodes):
+        if not at:
+            continue
+        nodes = tuple(str(names[node]) for node in dict.fromkeys(at))
+        if reason := _why_not(row, nodes):
+            without[row.label] = reason
+            continue
+        keep.append(row.label)
+        job = as_is.get(row.label, row.job)
+        if _digest(job.required) != _digest(nodes):
+            comment = f"Comment={_mark(nodes)}{row.job.comment and ' '}{row.job.comment}"
+            settings = (f"ReqNodeList={host_list(nodes)}", comment)
+            pins.append((row.job.priority, Update(row.label, "pin", job, settings)))
+    pins.sort(key=lambda pair: -pair[0])
+    return Updates((*clearing(queue, keep), *(update for _, update in pins)), without)
+
+
+def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
+    """Return why a job is not pinned to its planned nodes; an empty text if it is."""
+    job = row.job
+    if job.required:
+        return "it requires these nodes itself"
+    one_task = job.tasks == 1 and not job.per_job
+    if len(nodes) != (job.most_nodes or one_task):
+        return "it may start on more nodes than these"
+    if "\0" in job.comment or any("\ud800" <= sign <= "\udfff" for sign in job.comment):
+        return "its comment cannot be set back"
+    if len(f"{_mark(nodes)} {job.comment}".encode()) > LONGEST_COMMENT:
+        return "its comment has no room for a mark"
+    return ""
+
+
+def _original(job: QueuedJob) -> QueuedJob:
+    """Return a job with the nodes and the comment that it had before its pin."""
+    marked = _MARKED.fullmatch(job.comment)
+    if marked is None:
+        return job
+    ours = marked[1] == _digest(job.required)
+    return replace(job, comment=marked[2] or "", required=() if ours else job.required)
+
+
+def _cleared(job: QueuedJob) -> Update | None:
+    """Return the update that takes the pin of a job back; None for a job without one."""
+    original = _original(job)
+    pending = job.state == "PENDING"
+    if original is job or not (pending or job.has_nodes) or "COMPLETING" in (job.state, *job.flags):
+        return None
+    comment = f"Comment={original.comment}"
+    if pending and original.required != job.required:
+        return Update(job.label, "clear", job, ("ReqNodeList=", comment))
+    return Update(job.label, "unmark", job, (comment,))
+
+
+def _mark(nodes: Iterable[str]) -> str:
+    return f"optsched:{_digest(nodes)}"
+
+
+def _digest(nodes: Iterable[str]) -> str:
+    """Return a digest of a set of nodes."""
+    return hashlib.sha256("\n".join(sorted({*nodes})).encode()).hexdigest()[:8]
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a shell reads it, with ``$'...'`` around control characters."""
+    if word.isprintable():
+        return shlex.quote(word)
+    safe = (
+        sign
+        if sign.isprintable() and sign not in "\\'"
+        else "".join(f"\\x{byte:02x}" for byte in sign.encode(errors="surrogatepass"))
+        for sign in word
+    )
+    return f"$'{''.join(safe)}'"

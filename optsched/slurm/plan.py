@@ -1,0 +1,170 @@
+"""A plan for the pending jobs of Slurm, beside the one of Slurm itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from optsched.models.node_placement.problem import Placements
+from optsched.models.snapshot import Snapshot
+from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
+from optsched.slurm.pins import Updates, updates_of, without_pins
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
+from optsched.slurm.supply import Supply, read_supply
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What Slurm says at one time, and the problem that it poses.
+
+    Parameters
+    ----------
+    queue : Queue
+        The queue as it is, with the pins of earlier plans.
+    supply : Supply
+        The site and what is free.
+    posed : SlurmSnapshot
+        The problem, as if no job was pinned.
+    weigh : str
+        The weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`.
+    """
+
+    queue: Queue
+    supply: Supply
+    posed: SlurmSnapshot
+    weigh: str
+
+    def snapshot(self) -> Snapshot:
+        """Return the problem with its origin, which names the jobs that are not in it too."""
+        origin = {
+            "scheduler": "Slurm",
+            "site": self.supply.site.name,
+            "time": self.supply.time,
+            "weigh": self.weigh,
+            "blocked": dict(self.posed.blocked),
+            "left": dict(self.posed.left),
+        }
+        return Snapshot(self.posed.problem, origin)
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job that starts now by our plan or by Slurm's, or by both.
+
+    Parameters
+    ----------
+    label : str
+        Number of the job.
+    job : QueuedJob
+        Record of the queue.
+    nodes : tuple of str
+        Its nodes by our plan, empty if it is not placed.
+    groups : tuple of str
+        Leaf switches of these nodes, or their blocks on a site without a tree of switches.
+    slurm : PlannedStart or None
+        The start that Slurm plans, if any.
+    """
+
+    label: str
+    job: QueuedJob
+    nodes: tuple[str, ...]
+    groups: tuple[str, ...]
+    slurm: PlannedStart | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Feasible placements of pending jobs.
+
+    Parameters
+    ----------
+    situation : Situation
+        What was planned for.
+    placements : Placements
+        The placements.
+    """
+
+    situation: Situation
+    placements: Placements
+
+    @cached_property
+    def updates(self) -> Updates:
+        """The updates by which Slurm follows the plan."""
+        return updates_of(self.situation.queue, self.situation.posed, self.placements)
+
+    @cached_property
+    def totals(self) -> dict[str, Mapping[str, int]]:
+        """Number of jobs, weight, leaf switches and nodes of our plan and of Slurm's for now."""
+        situation = self.situation
+        slurm, _ = started_now(situation.queue, situation.posed, situation.supply)
+        return {"plan": self._total(self.placements), "slurm": self._total(slurm)}
+
+    def _total(self, placements: Placements) -> dict[str, int]:
+        jobs = sum(1 for at in placements.nodes if at)
+        return {"jobs": jobs, **self.situation.posed.problem.measures(placements)}
+
+    @cached_property
+    def jobs(self) -> tuple[PlannedJob, ...]:
+        """The jobs that start now by either plan, in the order of the queue."""
+        situation = self.situation
+        problem = situation.posed.problem
+        names = problem.nodes or ()
+        groups = problem.switches or problem.blocks
+        starts = {each.label: each for each in slurm_plan(situation.queue)}
+        found = []
+        for row, at in zip(situation.posed.rows, self.placements.nodes):
+            start = starts.get(row.label, starts.get(row.job.label))
+            if not at and not (start and (start.start or 0) <= situation.supply.time):
+                continue
+            nodes = dict.fromkeys(at)
+            found.append(
+                PlannedJob(
+                    row.label,
+                    row.job,
+                    tuple(str(names[node]) for node in nodes),
+                    tuple(sorted({groups[node] for node in nodes})) if groups else (),
+                    start,
+                )
+            )
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as a JSON-able object."""
+        lines = {update.label: update.line for update in self.updates.updates}
+        return {
+            "jobs": [
+                {
+                    "job": each.label,
+                    "user": each.job.user,
+                    "partition": ",".join(each.job.partitions),
+                    "nodes": list(each.nodes),
+                    "groups": list(each.groups),
+                    "slurm_nodes": list(each.slurm.nodes) if each.slurm else [],
+                    "slurm_start": each.slurm.start if each.slurm else None,
+                }
+                for each in self.jobs
+            ],
+            "totals": {name: dict(total) for name, total in self.totals.items()},
+            "blocked": dict(self.situation.posed.blocked),
+            "left": dict(self.situation.posed.left),
+            "not_pinned": dict(self.updates.without),
+            "lines": list(lines.values()),
+        }
+
+
+def read_situation(folder: Path, weigh: str) -> Situation:
+    """Return what captured output of Slurm says, and the problem that it poses.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is wrong, or if the weight is unknown.
+    """
+    queue = read_queue(folder)
+    supply = read_supply(folder, queue.time)
+    posed = placement_problem(without_pins(queue), supply, weigh=weigh)
+    return Situation(queue, supply, posed, weigh)

@@ -1,0 +1,197 @@
+"""A real Slurm of 64 nodes on the loopback interface, for tests on the closed loop.
+
+On Debian it needs the packages slurmctld, slurmd, slurm-client, slurm-wlm-basic-plugins and munge,
+whose daemons need not run, and root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
+NODES, LEAVES, CORES = 64, 8, 8
+FIRST_PORT = 26_817
+
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=100
+PriorityType=priority/multifactor
+TopologyPlugin=topology/tree
+Licenses=matlab:2
+TreeWidth=64
+KillWait=2
+SchedulerType=sched/backfill
+SchedulerParameters={scheduler}
+NodeName=n[01-64] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] \
+CPUs=8 CoresPerSocket=8 RealMemory=16000
+PartitionName=batch Nodes=n[01-64] Default=YES MaxTime=60 DefaultTime=10 State=UP
+"""
+
+ASLEEP = "defer,sched_interval=3000,sched_min_interval=2000000000,bf_interval=3000"
+"""Parameters of a scheduler that starts nothing for a while, so that jobs wait for a plan."""
+
+AWAKE = "sched_interval=2,bf_interval=2"
+
+
+class RealSlurm:
+    """Daemons of Slurm, started in a folder and ended by their handles."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
+        self.daemons: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start all daemons, and wait until all nodes are idle."""
+        for name in ("state", "spool", "sbin"):
+            (self.folder / name).mkdir(parents=True)
+        self.folder.chmod(0o755)
+        leaves = [
+            f"SwitchName=leaf{leaf + 1} Nodes=n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]\n"
+            for leaf in range(LEAVES)
+        ]
+        (self.folder / "topology.conf").write_text(
+            "".join(leaves) + f"SwitchName=core Switches=leaf[1-{LEAVES}]\n"
+        )
+        self._configure(AWAKE)
+        # version 22.05 cannot disable the plug-in, and does not need to
+        old = " 22." in self.call("scontrol", "--version")
+        without = "CgroupAutomount=no\n" if old else "CgroupPlugin=disabled\n"
+        (self.folder / "cgroup.conf").write_text(without)
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        named = {name: self.folder / f"munge.{name}" for name in ("socket", "pid", "log", "seed")}
+        self._run(
+            *("munged", "--foreground", "--force", f"--key-file={key}"),
+            *(f"--socket={named['socket']}", f"--pid-file={named['pid']}"),
+            *(f"--log-file={named['log']}", f"--seed-file={named['seed']}"),
+        )
+        self._wait(named["socket"].exists, "munged")
+        self._run(self._daemon("slurmctld"), "-D", "-c")
+        self._wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
+        slurmd = self._daemon("slurmd")
+        for number in range(1, NODES + 1):
+            (self.folder / "spool" / f"n{number:02}").mkdir()
+            self._run(slurmd, "-D", "-N", f"n{number:02}")
+        self._wait(
+            lambda: self.call("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").count("n") == NODES,
+            "slurmd",
+        )
+
+    def stop(self) -> None:
+        """Cancel all jobs, whose steps would outlive the daemons, and end the daemons."""
+        if len(self.daemons) > 2:
+            self.cancel()
+        for daemon in reversed(self.daemons):
+            daemon.terminate()
+        for daemon in self.daemons:
+            try:
+                daemon.wait(20)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+    def cancel(self) -> None:
+        """Cancel all jobs, and wait until they are gone."""
+        jobs = self.call("squeue", "-h", "-o", "%A").split()
+        if jobs:
+            self.call("scancel", *sorted({*jobs}), check=False)
+            self._wait(lambda: not self.call("squeue", "-h"), "scancel")
+
+    def schedule(self, parameters: str) -> None:
+        """Change the parameters of the scheduler."""
+        self._configure(parameters)
+        self.call("scontrol", "reconfigure")
+
+    def submit(self, *options: str) -> str:
+        """Submit a job that sleeps, and return its number."""
+        script = "--wrap=sleep 300"
+        return self.call(
+            *("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, script)
+        ).strip()
+
+    def call(self, *words: str, check: bool = True) -> str:
+        """Return what a command prints."""
+        variables = os.environ | self.variables
+        done = subprocess.run(words, capture_output=True, text=True, env=variables, timeout=60)
+        assert done.returncode == 0 or not check, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def field(self, job: str, name: str) -> str:
+        """Return what squeue prints of a job, by the name of its option ``-O``."""
+        return self.call("squeue", "-h", "-j", job, "-O", f"{name}:200").strip()
+
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Wait until a condition is met."""
+        self._wait(reached, "the scheduler")
+
+    def _configure(self, scheduler: str) -> None:
+        text = CONFIGURATION.format(
+            folder=self.folder,
+            port=FIRST_PORT,
+            first=FIRST_PORT + 1,
+            last=FIRST_PORT + NODES,
+            scheduler=scheduler,
+        )
+        (self.folder / "slurm.conf").write_text(text)
+
+    def _daemon(self, name: str) -> str:
+        """Return a link to a daemon by its own name, as Slurm looks at the name of its program."""
+        found = shutil.which(f"{name}-wlm", path=_PATH) or shutil.which(name, path=_PATH)
+        link = self.folder / "sbin" / name
+        link.symlink_to(str(found))
+        return str(link)
+
+    def _run(self, *words: str) -> None:
+        with (self.folder / "daemons.log").open("ab") as log:
+            self.daemons.append(
+                subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=os.environ | self.variables | {"PATH": _PATH},
+                )
+            )
+
+    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + 90
+        while not reached():
+            assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
+            time.sleep(0.2)
+
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def why_not() -> str:
+    """Return why a real Slurm cannot be started; an empty text if it can."""
+    lacking = [name for name in DAEMONS if shutil.which(name, path=_PATH) is None]
+    if lacking:
+        return f"not installed: {', '.join(lacking)}"
+    return "" if os.geteuid() == 0 else "the daemons need root"
