@@ -25,17 +25,18 @@ from optsched.cli.terminal import (
 )
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
-from optsched.models.node_placement.problem import Placements
+from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
 from optsched.report.durations import spoken
 from optsched.sites.host_lists import host_list
 from optsched.slurm.capture import FOLDER, capture
 from optsched.slurm.following import carry_out, current_pins, current_situation
 from optsched.slurm.own_plan import PlannedStart
-from optsched.slurm.pins import Update, clearing
+from optsched.slurm.pins import Update, clearing, pinned_placements
 from optsched.slurm.plan import Plan, PlannedJob, Situation, read_situation
 from optsched.slurm.queue import read_queue
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solving import find_solver
 
 SECONDS = 10.0
 """Default time limit of a plan in seconds."""
@@ -125,6 +126,7 @@ def plan(
     json: Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, beside Slurm's own plan."""
+    _check_solver(solver, time_limit)
     solved = _solve(_situation(source, weigh), solver, time_limit)
     if isinstance(solved, int):
         return solved
@@ -153,10 +155,11 @@ def apply(
     A job that changes meanwhile is left alone.
     """
     _check_yes(source, yes)
+    _check_solver(solver, time_limit)
     solved = _solve(_situation(source, weigh), solver, time_limit)
     if isinstance(solved, int):
         return solved
-    return _follow(solved.plan.updates.updates, yes)
+    return _follow_once(solved.plan.updates.updates, yes)
 
 
 @command.command
@@ -164,7 +167,7 @@ def reset(*, source: From = None, yes: Yes = False) -> int:
     """Take all pins back: nodes and comments of jobs become what they were."""
     _check_yes(source, yes)
     updates = current_pins() if source is None else clearing(read_queue(source))
-    return _follow(updates, yes)
+    return _follow_once(updates, yes)
 
 
 @command.command
@@ -186,6 +189,7 @@ def watch(
     cycles
         Number of plans; by default until an interrupt.
     """
+    _check_solver(solver, time_limit)
     if every <= 0:
         raise InputError(f"{every:g}; expected a number above 0", field="--every")
     if cycles is not None and cycles < 1:
@@ -226,23 +230,35 @@ def _check_yes(source: Path | None, yes: bool) -> None:
         raise InputError("expected without --from: jobs may have changed since", field="--yes")
 
 
+def _check_solver(solver: str | None, time_limit: float) -> None:
+    """Check the solver and its time limit, before Slurm is asked."""
+    find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
+    Budget(time_limit)
+
+
 def _situation(source: Path | None, weigh: str) -> Situation:
     return current_situation(weigh) if source is None else read_situation(source, weigh)
 
 
 def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solved | int:
-    """Return the plan that a solver finds, or the exit code if it finds none."""
-    budget = Budget(time_limit)
+    """Return the plan that a solver finds, or the exit code if it finds none.
+
+    The solver starts from the pins of earlier plans, which stay if its plan is no better.
+    """
     _say_notes(situation)
     if not situation.posed.rows:
         return Solved(Plan(situation, Placements((), ())), None)
     stated = situation.snapshot()
-    name = solver or stated.problem.default_solver
-    result = solve_in_process(stated, name, budget, None, None)
+    name = solver or NodePlacement.default_solver
+    pinned = pinned_placements(situation.queue, situation.posed)
+    result = solve_in_process(stated, name, Budget(time_limit), pinned, None)
     if result.solution is None or not result.verified:
         say(f"optsched: {result.message or f'{name} found no plan within {time_limit:g} s'}")
         return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
-    return Solved(Plan(situation, result.solution), result)
+    chosen = result.solution
+    if pinned is not None and stated.problem.objective(pinned) == result.objective:
+        chosen = pinned
+    return Solved(Plan(situation, chosen), result)
 
 
 def _follow(updates: Sequence[Update], yes: bool) -> int:
@@ -252,20 +268,23 @@ def _follow(updates: Sequence[Update], yes: bool) -> int:
         say(f"optsched: dry run of {len(updates):,} updates; --yes runs them")
         return DONE
     updated = 0
-    try:
-        for update, reason in carry_out(updates):
-            if reason:
-                say(f"optsched: job {update.label} is left alone: {reason}")
-            else:
-                updated += 1
-                print_line(update.line)
-    except KeyboardInterrupt:
-        say(
-            f"optsched: interrupted after {updated:,} updates; optsched slurm reset takes pins back"
-        )
-        return INTERRUPTED
+    for update, reason in carry_out(updates):
+        if reason:
+            say(f"optsched: job {update.label} is left alone: {reason}")
+        else:
+            updated += 1
+            print_line(update.line)
     say(f"optsched: {updated:,} of {len(updates):,} jobs are updated")
     return DONE
+
+
+def _follow_once(updates: Sequence[Update], yes: bool) -> int:
+    """Carry updates out if `yes`; an interrupt is told how pins are taken back."""
+    try:
+        return _follow(updates, yes)
+    except KeyboardInterrupt:
+        say("optsched: interrupted; optsched slurm reset --yes takes all pins back")
+        return INTERRUPTED
 
 
 def _print_updates(updates: Iterable[Update]) -> None:

@@ -109,7 +109,7 @@ def command(
 
 
 def solve_in_process(
-    snapshot: Snapshot, name: str, budget: Budget | None, hint: str | None, seed: int | None
+    snapshot: Snapshot, name: str, budget: Budget | None, hint: Any, seed: int | None
 ) -> Result:
     """Solve in a separate process, and verify the result again in this one."""
 

@@ -13,7 +13,7 @@ JSON_OPTIONS = ("--json=v0.0.44", "--json")
 """Options for JSON, of which the first that the version knows is taken.
 
 Version 45 of the data parser does not say which jobs are exclusive; releases that do not know
-version 44 write an older one.
+version 44 write an older one, of which some need the text of the jobs as well.
 """
 
 JSON_FILES = {
@@ -78,7 +78,8 @@ def capture_queue(folder: Path) -> str:
     else:
         raise InputError(f"squeue --json: {answer.refusal}")
     (folder / "squeue.json").write_bytes(answer.text)
-    _write(folder / "jobs.txt", "scontrol", "--all", "-o", "-d", "show", "jobs")
+    if option != JSON_OPTIONS[0]:
+        _write(folder / "jobs.txt", "scontrol", "--all", "-o", "-d", "show", "jobs")
     return option
 
 

@@ -91,6 +91,27 @@ def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
     return tuple(update for update in found if update is not None)
 
 
+def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | None:
+    """Return the pins of earlier plans as placements; None without any that is feasible still.
+
+    Parameters
+    ----------
+    queue : Queue
+        The queue as it is.
+    snapshot : SlurmSnapshot
+        The problem, which is made from the queue `without_pins`.
+    """
+    problem = snapshot.problem
+    index = {name: place for place, name in enumerate(problem.nodes or ())}
+    pins = {job.label: job.required for job in queue.jobs if _is_pinned(job)}
+    nodes = []
+    for row in snapshot.rows:
+        at = sorted(index[name] for name in pins.get(row.label, ()) if name in index)
+        nodes.append(tuple(at) if len(at) == row.request.chunks else ())
+    placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
+    return placements if any(nodes) and not problem.violations(placements) else None
+
+
 def updates_of(queue: Queue, snapshot: SlurmSnapshot, placements: Placements) -> Updates:
     """Return the updates by which Slurm follows a plan.
 
@@ -146,8 +167,14 @@ def _original(job: QueuedJob) -> QueuedJob:
     marked = _MARKED.fullmatch(job.comment)
     if marked is None:
         return job
-    ours = marked[1] == _digest(job.required)
-    return replace(job, comment=marked[2] or "", required=() if ours else job.required)
+    required = () if _is_pinned(job) else job.required
+    return replace(job, comment=marked[2] or "", required=required)
+
+
+def _is_pinned(job: QueuedJob) -> bool:
+    """Return whether a job requires the nodes that its mark states."""
+    marked = _MARKED.fullmatch(job.comment)
+    return marked is not None and marked[1] == _digest(job.required)
 
 
 def _cleared(job: QueuedJob) -> Update | None:

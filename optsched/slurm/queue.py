@@ -271,7 +271,10 @@ def read_queue(path: str | Path) -> Queue:
         raise InputError("no squeue.json; expected what squeue --json writes", file=path)
     dump = read_dump(file, "jobs")
     texts_file = captured_file(folder, "jobs.txt") if folder else None
-    texts = {} if texts_file is None else _texts(texts_file)
+    complete = dump.version <= LAST_WITH_SHARED and all(
+        "required_switches" in record for record in dump.records
+    )
+    texts = {} if texts_file is None or complete else _texts(texts_file)
     missing: Counter[str] = Counter()
     jobs = tuple(
         _job(RecordFields(dump, place), texts, missing) for place in range(len(dump.records))
@@ -513,18 +516,25 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
 
 
 def _texts(path: Path) -> dict[int, _Text]:
-    """Return what the line of each job states, by the number of the job."""
-    found = {}
+    """Return what the line of each job states, by the number of the job.
+
+    Comments may have line breaks: lines that do not begin like a job continue the one before, and
+    if a number is there twice, neither is believed, as one is the text of a user.
+    """
+    found: dict[int, _Text] = {}
+    twice = set()
     text = read_bytes(path)[0].decode("utf-8", errors="replace")
     for place, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+        if not line.strip() or (found and not _JOB.match(line)):
             continue
         try:
             job_id, stated = _line(line)
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=place, field=error.field) from None
+        if job_id in found:
+            twice.add(job_id)
         found[job_id] = stated
-    return found
+    return {job_id: stated for job_id, stated in found.items() if job_id not in twice}
 
 
 def _line(line: str) -> tuple[int, _Text]:

@@ -51,8 +51,8 @@ CPUs=8 CoresPerSocket=8 RealMemory=16000
 PartitionName=batch Nodes=n[01-64] Default=YES MaxTime=60 DefaultTime=10 State=UP
 """
 
-ASLEEP = "defer,sched_interval=3000,sched_min_interval=2000000000,bf_interval=3000"
-"""Parameters of a scheduler that starts nothing for a while, so that jobs wait for a plan."""
+ASLEEP = "defer,sched_interval=3000,bf_interval=3000,max_rpc_cnt=1"
+"""Parameters of a scheduler that starts nothing, as there is always a thread for messages."""
 
 AWAKE = "sched_interval=2,bf_interval=2"
 
@@ -180,7 +180,7 @@ class RealSlurm:
             )
 
     def _wait(self, reached: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + 60
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
             time.sleep(0.2)

@@ -330,7 +330,7 @@ def test_exclusive_jobs_of_version_45_are_taken_from_the_text(write_dump, stated
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("jobs.txt", "JobId=7 a\n\nJobName=7\n", "jobs.txt, line 3, JobId"),
+        ("jobs.txt", "\nJobName=7\n", "jobs.txt, line 2, JobId"),
         ("jobs.txt", "JobId=7 SchedNodeList=c[1 NumNodes=1", "line 1, SchedNodeList"),
         ("jobs.txt", "JobId=7 StdOut= Switches=1@soon Power=", "line 1, Switches"),
         ("now", "today", "now: 'today'; expected seconds since 1970"),
@@ -341,6 +341,27 @@ def test_malformed_texts_are_named(write_dump, name, text, words):
     path.with_name(name).write_text(text)
     with pytest.raises(InputError, match=words):
         read_queue(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("more", "planned"),
+    [
+        ("and more of it", ("c1",)),
+        ("JobId=8 SchedNodeList=c9 NumNodes=1", ("c1",)),
+        ("JobId=7 SchedNodeList=c9 NumNodes=1", ()),  # which of the two is Slurm's?
+    ],
+)
+def test_comments_with_line_breaks_state_nothing_of_jobs(write_dump, more, planned):
+    path = write_dump(38, {"job_id": 7, "job_state": "PENDING"})
+    lines = ("JobId=7 SchedNodeList=c1 NumNodes=1 Comment=text", more, "StdOut=/a")
+    path.with_name("jobs.txt").write_text("\n".join(lines))
+    assert read_queue(path.parent).jobs[0].planned_nodes == planned
+
+
+def test_a_text_is_not_read_where_the_json_states_it_all(write_dump):
+    path = write_dump(44, {"job_id": 7, "job_state": ["PENDING"], "required_switches": 1})
+    path.with_name("jobs.txt").write_text("JobId=7 SchedNodeList=c[1 NumNodes=1")
+    assert read_queue(path.parent).jobs[0].switches == 1
 
 
 def test_a_folder_without_a_queue_is_refused(tmp_path):

@@ -1,0 +1,452 @@
+"""``optsched slurm`` on captured clusters, and beside a small Slurm that keeps its state."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from optsched.sites.host_lists import hosts_of
+
+VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
+FAKE = Path(__file__).with_name("fake_slurm.py")
+
+
+@pytest.fixture(params=VERSIONS)
+def folder(request, shared) -> Path:
+    return shared(f"slurm/fixtures/{request.param}")
+
+
+class FakeSlurm:
+    """Commands of a small Slurm in a folder that is the first of PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for name in ("squeue", "scontrol", "sinfo"):
+            script = folder / name
+            script.write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
+            script.chmod(0o755)
+        self.env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+        nodes = [
+            {
+                "name": f"n{number}",
+                "cpus": 8,
+                "real_memory": 8000,
+                "alloc_cpus": 0,
+                "alloc_memory": 0,
+                "threads": 1,
+                "state": ["IDLE"],
+                "partitions": ["batch"],
+                "features": [],
+            }
+            for number in range(1, 9)
+        ]
+        self.write(version=42, nodes=nodes, jobs=[])
+
+    @property
+    def state(self) -> dict:
+        return json.loads((self.folder / "state.json").read_text())
+
+    def write(self, **state) -> None:
+        (self.folder / "state.json").write_text(json.dumps(state))
+
+    def change(self, **state) -> None:
+        self.write(**self.state | state)
+
+    def add(self, job_id: int, nodes: int, **fields) -> None:
+        """Add a job of whole nodes."""
+        usual = {
+            "job_id": job_id,
+            "job_state": ["PENDING"],
+            "partition": "batch",
+            "user_name": "ada",
+            "priority": 100 - job_id,
+            "node_count": nodes,
+            "max_nodes": nodes,
+            "tasks": nodes,
+            "cpus_per_task": 8,
+            "time_limit": 10,
+            "required_nodes": "",
+            "comment": "",
+        }
+        self.change(jobs=[*self.state["jobs"], usual | fields])
+
+    def job(self, job_id: int) -> dict:
+        return next(job for job in self.state["jobs"] if job["job_id"] == job_id)
+
+    def edit(self, job_id: int, **fields) -> None:
+        jobs = [job | fields if job["job_id"] == job_id else job for job in self.state["jobs"]]
+        self.change(jobs=jobs)
+
+    def use(self, *names: str) -> None:
+        """Let other jobs run on some nodes."""
+        nodes = self.state["nodes"]
+        for node in nodes:
+            busy = {"alloc_cpus": 8, "state": ["ALLOCATED"]}
+            node |= busy if node["name"] in names else {}
+        self.change(nodes=nodes)
+
+    @property
+    def updates(self) -> list[list[str]]:
+        """The updates that were run."""
+        calls = [json.loads(line) for line in (self.folder / "calls.jsonl").open()]
+        return [call for call in calls if call[1] == "update"]
+
+
+@pytest.fixture
+def slurm(tmp_path) -> FakeSlurm:
+    return FakeSlurm(tmp_path / "bin")
+
+
+def nodes_of(job: dict) -> set[str]:
+    return set(hosts_of(job["required_nodes"]))
+
+
+class TestCaptured:
+    def test_a_plan_is_printed_beside_that_of_slurm(self, optsched, folder):
+        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 3)
+        assert done.returncode == 0, done.stderr
+        for words in ("nodes by Slurm", "leaf switches", "blocked", "it is held", "verified"):
+            assert words in done.stdout
+        lines = [line for line in done.stdout.splitlines() if line.startswith("scontrol")]
+        assert lines
+        for line in lines:
+            command, verb, job, nodes, comment = shlex.split(line)
+            assert (command, verb) == ("scontrol", "update")
+            assert job.startswith("JobId=")
+            assert hosts_of(nodes.removeprefix("ReqNodeList="))
+            assert comment.startswith("Comment=optsched:")
+
+    def test_a_plan_as_json_states_the_same_as_its_lines(self, optsched, folder):
+        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 3, "--json")
+        found = json.loads(done.stdout)
+        placed = {job["job"]: set(job["nodes"]) for job in found["jobs"] if job["nodes"]}
+        assert found["totals"]["plan"]["jobs"] == len(placed)
+        assert found["answer"]["bound"] >= found["answer"]["objective"]
+        pinned = {}
+        for line in found["lines"]:
+            fields = dict(word.split("=", 1) for word in shlex.split(line)[2:])
+            pinned[fields["JobId"]] = set(hosts_of(fields["ReqNodeList"]))
+        assert pinned.items() <= placed.items()
+        assert placed.keys() - pinned.keys() == found["not_pinned"].keys()
+        assert not placed.keys() & (found["blocked"].keys() | found["left"].keys())
+
+    def test_a_snapshot_of_it_can_be_solved(self, optsched, folder, tmp_path):
+        file = tmp_path / "now.json"
+        done = optsched("slurm", "snapshot", "--from", folder, "-o", file)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(file.read_text())["origin"]["scheduler"] == "Slurm"
+        solved = optsched("solve", file, "--solver", "first-fit", "--json")
+        assert json.loads(solved.stdout)["verified"]
+
+    @pytest.mark.parametrize("weigh", ["rank", "nodes", "cores", "gpus"])
+    def test_other_weights_are_taken(self, optsched, shared, weigh):
+        folder = shared("slurm/fixtures/26.05.5")
+        done = optsched("slurm", "plan", "--from", folder, "--weigh", weigh, "--time-limit", 3)
+        assert done.returncode == 0, done.stderr
+
+    def test_nothing_is_reset_where_nothing_is_pinned(self, optsched, folder):
+        done = optsched("slurm", "reset", "--from", folder)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "0 updates" in done.stderr
+
+
+class TestLive:
+    @pytest.mark.parametrize("version", [38, 42, 45])
+    def test_versions_are_asked_for_what_they_can_write(self, optsched, slurm, tmp_path, version):
+        slurm.add(1, 2)
+        slurm.change(version=version)
+        kept = tmp_path / "kept"
+        done = optsched(
+            *("slurm", "snapshot", "--keep", kept, "-o", tmp_path / "now.json"), env=slurm.env
+        )
+        assert done.returncode == 0, done.stderr
+        meta = json.loads((kept / "squeue.json").read_text())["meta"]["plugin"]
+        assert meta == (
+            {"type": "openapi/v0.0.38"}
+            if version == 38
+            else {"data_parser": f"data_parser/v0.0.{min(version, 44)}"}
+        )
+        assert (kept / ("sinfo.json" if version == 38 else "nodes.json")).exists()
+        again = optsched("slurm", "plan", "--from", kept, "--json")
+        assert [job["job"] for job in json.loads(again.stdout)["jobs"]] == ["1"]
+
+    def test_apply_prints_its_lines_and_runs_none(self, optsched, slurm):
+        slurm.add(1, 2)
+        before = slurm.state
+        done = optsched("slurm", "apply", env=slurm.env)
+        assert done.stdout.startswith("scontrol update JobId=1 ")
+        assert "dry run" in done.stderr
+        assert slurm.state == before
+        assert slurm.updates == []
+
+    def test_pins_go_where_fewest_switches_are_crossed_and_reset_takes_them_back(
+        self, optsched, slurm
+    ):
+        slurm.use("n4")
+        slurm.add(1, 3, comment="mine")
+        slurm.add(2, 4)
+        done = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert done.returncode == 0, done.stderr
+        assert nodes_of(slurm.job(1)) == {"n1", "n2", "n3"}
+        assert nodes_of(slurm.job(2)) == {"n5", "n6", "n7", "n8"}
+        assert slurm.job(1)["comment"].startswith("optsched:")
+        assert slurm.job(1)["comment"].endswith(" mine")
+        printed = [shlex.split(line) for line in done.stdout.splitlines()]
+        assert printed == slurm.updates
+        for words in slurm.updates:
+            names = [word.partition("=")[0] for word in words[2:]]
+            assert names == ["JobId", "ReqNodeList", "Comment"]
+
+        again = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert (again.stdout, len(slurm.updates)) == ("", 2)
+
+        done = optsched("slurm", "reset", env=slurm.env)
+        assert len(done.stdout.splitlines()) == 2
+        assert slurm.job(1)["required_nodes"]
+        optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert [(job["required_nodes"], job["comment"]) for job in slurm.state["jobs"]] == [
+            ("", "mine"),
+            ("", ""),
+        ]
+
+    def test_a_plan_ignores_earlier_pins_and_replaces_them_when_a_node_fails(self, optsched, slurm):
+        slurm.add(1, 4, comment="mine")
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        pinned = nodes_of(slurm.job(1))
+        nodes = slurm.state["nodes"]
+        for node in nodes:
+            node |= {"state": ["DOWN"]} if node["name"] == min(pinned) else {}
+        slurm.change(nodes=nodes)
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert len(nodes_of(slurm.job(1))) == 4
+        assert min(pinned) not in nodes_of(slurm.job(1))
+        assert slurm.job(1)["comment"].count("optsched:") == 1
+
+        slurm.use(*(f"n{number}" for number in range(1, 9)))
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"job_state": ["RUNNING"]}, "it is RUNNING by now"),
+            ({"job_state": ["CANCELLED"]}, "it is CANCELLED by now"),
+            ({"job_state": ["gone"]}, "it is no longer in the queue"),
+            ({"node_count": 3, "max_nodes": 3}, "its least nodes changed"),
+            ({"comment": "new"}, "its comment changed"),
+            ({"required_nodes": "n7"}, "its required changed"),
+            ({"hold": True}, "its held changed"),
+        ],
+    )
+    def test_a_job_that_changed_meanwhile_is_left_alone(self, optsched, slurm, fields, said):
+        slurm.add(1, 2)
+        slurm.add(2, 2)
+        change = {"after": "scontrol show config", "job": 1, "fields": fields}
+        slurm.change(changes=[change])
+        done = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert done.returncode == 0
+        assert f"job 1 is left alone: {said}" in done.stderr
+        assert "1 of 2 jobs are updated" in done.stderr
+        assert [words[2] for words in slurm.updates] == ["JobId=2"]
+        assert nodes_of(slurm.job(2))
+
+    def test_a_changed_priority_is_no_change_of_the_request(self, optsched, slurm):
+        slurm.add(1, 2)
+        change = {"after": "scontrol show config", "job": 1, "fields": {"priority": 7}}
+        slurm.change(changes=[change])
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert nodes_of(slurm.job(1))
+
+    def test_a_job_that_starts_between_the_look_and_the_update_is_said(self, optsched, slurm):
+        slurm.add(1, 2)
+        slurm.add(2, 2)
+        started = {"after": "scontrol update JobId=1", "job": 2}
+        slurm.change(changes=[started | {"fields": {"job_state": ["RUNNING"]}}])
+        done = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert "job 2 is left alone" in done.stderr
+        assert slurm.job(2)["comment"] == ""
+
+    def test_started_jobs_get_their_comments_back(self, optsched, slurm):
+        slurm.add(1, 2, comment="mine")
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        slurm.edit(1, job_state=["RUNNING"])
+        optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert slurm.job(1)["comment"] == "mine"
+        assert slurm.updates[-1][2:] == ["JobId=1", "Comment=mine"]
+
+    def test_nodes_that_a_user_set_since_are_not_cleared(self, optsched, slurm):
+        slurm.add(1, 2, comment="mine")
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        slurm.edit(1, required_nodes="n[1,8]")
+        optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("n[1,8]", "mine")
+
+    def test_tasks_of_an_array_are_pinned_one_by_one(self, optsched, slurm):
+        slurm.add(7, 4, array_job_id=7, array_task_string="0,1,2", comment="many")
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert [words[2] for words in slurm.updates] == ["JobId=7_0", "JobId=7_1"]
+        placed = [nodes_of(job) for job in slurm.state["jobs"] if job["required_nodes"]]
+        assert sorted(map(len, placed)) == [4, 4]
+        assert not placed[0] & placed[1]
+        again = optsched("slurm", "apply", "--yes", env=slurm.env)
+        assert again.stdout == ""
+        optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert {job["comment"] for job in slurm.state["jobs"]} == {"many"}
+        assert {job["required_nodes"] for job in slurm.state["jobs"]} == {""}
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"max_nodes": 3}, "it may start on more nodes than these"),
+            ({"max_nodes": 0}, "it may start on more nodes than these"),
+            ({"required_nodes": "n[1-2]"}, "it requires these nodes itself"),
+            ({"comment": "x" * 1020}, "its comment has no room for a mark"),
+            ({"comment": "a\0b"}, "its comment cannot be set back"),
+        ],
+    )
+    def test_jobs_that_cannot_be_pinned_are_said(self, optsched, slurm, fields, said):
+        slurm.add(1, 2, **fields)
+        done = optsched("slurm", "plan", env=slurm.env)
+        assert f"1: {said}" in done.stdout
+        assert "scontrol" not in done.stdout
+
+    def test_hostile_names_and_comments_stay_harmless(self, optsched, slurm, tmp_path):
+        comment = "$(touch pwned) `touch pwned` ' \" \\ \x1b[2J\nJobId=2 \u202e\u00e9"
+        slurm.add(1, 2, comment=comment, user_name="a\x1b[2Jb", name="x\nJobState=RUNNING")
+        done = optsched("slurm", "plan", env=slurm.env)
+        assert done.returncode == 0, done.stderr
+        assert all(sign == "\n" or sign.isprintable() for sign in done.stdout)
+        [line] = [line for line in done.stdout.splitlines() if line.startswith("scontrol")]
+        if bash := shutil.which("bash"):
+            ran = subprocess.run([bash, "-c", line], env=slurm.env, cwd=tmp_path, check=False)
+            assert ran.returncode == 0
+            assert slurm.job(1)["comment"].endswith(f" {comment}")
+            optsched("slurm", "reset", "--yes", env=slurm.env)
+        optsched("slurm", "apply", "--yes", env=slurm.env, cwd=tmp_path)
+        assert slurm.job(1)["comment"].endswith(f" {comment}")
+        optsched("slurm", "reset", "--yes", env=slurm.env, cwd=tmp_path)
+        assert slurm.job(1)["comment"] == comment
+        assert not (tmp_path / "pwned").exists()
+
+    def test_variables_of_the_user_filter_nothing(self, optsched, slurm):
+        slurm.add(1, 2)
+        for name in ("squeue", "scontrol"):
+            script = slurm.folder / name
+            text = script.read_text().replace(
+                "def main() -> int:",
+                "import os\nassert not {'SQUEUE_USERS', 'SLURM_TIME_FORMAT'} & {*os.environ}\n"
+                "assert os.environ['SLURM_BITSTR_LEN'] == '0'\n\ndef main() -> int:",
+            )
+            script.write_text(text)
+        filters = {"SQUEUE_USERS": "bob", "SLURM_TIME_FORMAT": "relative"}
+        done = optsched("slurm", "plan", env=slurm.env | filters)
+        assert done.returncode == 0, done.stderr
+        assert "JobId=1" in done.stdout
+
+    def test_nothing_to_place_is_no_error(self, optsched, slurm):
+        done = optsched("slurm", "plan", env=slurm.env)
+        assert done.returncode == 0, done.stderr
+        assert "not placed     0" in done.stdout
+
+
+class TestWatch:
+    def test_cycles_end_with_all_pins_taken_back(self, optsched, slurm):
+        slurm.add(1, 2, comment="mine")
+        done = optsched(*("slurm", "watch", "--every", 0.2, "--cycles", 2, "--yes"), env=slurm.env)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("1 of 1 jobs") == 2
+        assert [len(words) for words in slurm.updates] == [5, 5]  # pinned once, cleared once
+        assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
+    def test_without_yes_nothing_is_updated(self, optsched, slurm):
+        slurm.add(1, 2)
+        done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 2, env=slurm.env)
+        assert done.returncode == 0
+        assert slurm.updates == []
+
+    def test_a_slurm_that_does_not_answer_is_said_and_asked_again(self, optsched, slurm):
+        slurm.add(1, 2)
+        slurm.change(down=True)
+        done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 2, env=slurm.env)
+        assert done.returncode == 1
+        assert done.stderr.count("Unable to contact slurm controller") == 2
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_an_interrupt_takes_all_pins_back(self, slurm, number, interruptible):
+        slurm.add(1, 2, comment="mine")
+        words = [sys.executable, "-m", "optsched", "slurm", "watch", "--every", "60", "--yes"]
+        with subprocess.Popen(
+            words, env=slurm.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as watching:
+            end = time.monotonic() + 60
+            while not slurm.job(1)["required_nodes"]:
+                assert watching.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            time.sleep(0.2)
+            watching.send_signal(number)
+            _, said = watching.communicate(timeout=60)
+        assert watching.returncode == 0, said
+        assert "interrupted" in said
+        assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("words", "code", "said"),
+        [
+            (["plan", "--from", "absent"], 1, "absent"),
+            (["plan", "--weigh", "size"], 1, "unknown weight 'size'"),
+            (["plan", "--solver", "cpsat"], 1, "did you mean cp-sat"),
+            (["plan", "--time-limit", "0"], 1, "expected a number above 0"),
+            (["apply", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
+            (["reset", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
+            (["snapshot", "--from", ".", "--keep", "k", "-o", "s.json"], 1, "--keep"),
+            (["snapshot"], 2, "slurm snapshot needs -o FILE"),
+            (["watch", "--every", "0"], 1, "--every: 0; expected"),
+            (["watch", "--cycles", "0"], 1, "--cycles: 0; expected"),
+            (["plann"], 2, "plann"),
+        ],
+    )
+    def test_wrong_usage_gets_one_line(self, optsched, slurm, tmp_path, words, code, said):
+        slurm.add(1, 2)
+        done = optsched("slurm", *words, env=slurm.env, cwd=tmp_path)
+        assert done.returncode == code
+        assert said in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert done.stdout == ""
+
+    @pytest.mark.parametrize(
+        "words", [["plan"], ["apply"], ["reset"], ["snapshot", "-o", "s.json"]]
+    )
+    def test_a_machine_without_slurm_is_told_of_from(self, optsched, tmp_path, words):
+        env = os.environ | {"PATH": str(tmp_path)}
+        done = optsched("slurm", *words, env=env, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "squeue is not installed" in done.stderr
+        assert "--from DIR" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+    def test_a_slurm_that_does_not_answer_is_quoted(self, optsched, slurm):
+        slurm.change(down=True)
+        done = optsched("slurm", "plan", env=slurm.env)
+        assert done.returncode == 1
+        assert "Unable to contact slurm controller" in done.stderr
+
+    def test_no_plan_within_the_time_limit_exits_3(self, optsched, slurm):
+        for number in range(1, 40):
+            slurm.add(number, 2)
+        done = optsched("slurm", "plan", "--time-limit", 1e-9, env=slurm.env)
+        assert done.returncode == 3
+        assert "no plan" in done.stderr
+        assert done.stdout == ""

@@ -1,0 +1,121 @@
+"""The closed loop on a real Slurm: plan, apply, see the jobs start there, and reset."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from optsched.sites.host_lists import hosts_of
+
+from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
+
+SIZES = (2, 2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory) -> Iterator[RealSlurm]:
+    slurm = RealSlurm(tmp_path_factory.mktemp("real") / "slurm")
+    try:
+        slurm.start()
+        yield slurm
+    finally:
+        slurm.stop()
+
+
+@pytest.fixture
+def slurm(running) -> Iterator[RealSlurm]:
+    """Return the Slurm with 5 and 6 free nodes on two leaf switches, and a scheduler asleep."""
+    running.schedule(AWAKE)
+    running.wait(
+        lambda: running.call("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").count("n") >= 64
+    )
+    blockers = [
+        "n[01-03]",
+        "n[09-10]",
+        *(f"n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]" for leaf in range(2, LEAVES)),
+    ]
+    jobs = [
+        running.submit("-w", nodes, f"-N{len(hosts_of(nodes))}", "--exclusive")
+        for nodes in blockers
+    ]
+    running.wait(lambda: all(running.field(job, "State") == "RUNNING" for job in jobs))
+    running.schedule(ASLEEP)
+    yield running
+    running.cancel()
+
+
+def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run ``optsched slurm`` beside the running Slurm."""
+    done = subprocess.run(
+        [sys.executable, "-m", "optsched", "slurm", *words],
+        env=os.environ | slurm.variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def leaf(node: str) -> int:
+    return (int(node[1:]) - 1) // 8
+
+
+def test_jobs_start_on_the_planned_nodes_on_fewest_switches(slurm):
+    jobs = [slurm.submit(f"-N{size}", "--exclusive", "--comment=mine") for size in SIZES]
+    applied = optsched(slurm, "apply", "--yes")
+    assert f"{len(SIZES)} of {len(SIZES)} jobs are updated" in applied.stderr
+    planned = {job: slurm.field(job, "ReqNodes") for job in jobs}
+    assert [len(hosts_of(planned[job])) for job in jobs] == [*SIZES]
+    slurm.schedule(AWAKE)
+    slurm.wait(lambda: all(slurm.field(job, "State") == "RUNNING" for job in jobs))
+    started = {job: slurm.field(job, "NodeList") for job in jobs}
+    assert started == planned
+    assert sum(len({leaf(node) for node in hosts_of(nodes)}) for nodes in started.values()) == 4
+    optsched(slurm, "reset", "--yes")
+    assert [slurm.field(job, "comment") for job in jobs] == ["mine"] * len(jobs)
+
+
+def test_reset_restores_pending_jobs(slurm):
+    comment = "$(touch no) 'quoted' \\ \n\x1b[2J é"
+    jobs = [slurm.submit("-N3", f"--comment={comment}"), slurm.submit("-N2", "--array=0-2%2")]
+    before = slurm.call("scontrol", "show", "jobs", "-o")
+    applied = optsched(slurm, "apply", "--yes")
+    assert "3 of 3 jobs are updated" in applied.stderr
+    assert slurm.field(jobs[0], "ReqNodes").startswith("n")
+    assert "3 of 3 jobs are updated" in optsched(slurm, "reset", "--yes").stderr
+    assert slurm.field(jobs[0], "ReqNodes") == ""
+    assert "optsched" not in slurm.call("scontrol", "show", "jobs", "-o")
+    assert comment.split("\n")[0] in before
+    assert comment.split("\n")[0] in slurm.call("scontrol", "show", "jobs", "-o")
+
+
+def test_a_failed_node_gives_its_pin_up(slurm):
+    job = slurm.submit("-N5")
+    optsched(slurm, "apply", "--yes")
+    [first, *_] = pinned = hosts_of(slurm.field(job, "ReqNodes"))
+    slurm.call("scontrol", "update", f"NodeName={first}", "State=DOWN", "Reason=test")
+    try:
+        optsched(slurm, "apply", "--yes")
+        now = hosts_of(slurm.field(job, "ReqNodes"))
+        assert len(now) == len(pinned)
+        assert first not in now
+    finally:
+        slurm.call("scontrol", "update", f"NodeName={first}", "State=RESUME")
+
+
+def test_a_snapshot_and_the_files_it_is_made_of(slurm, tmp_path):
+    slurm.submit("-n3", "--licenses=matlab:1")
+    folder = tmp_path / "kept"
+    optsched(slurm, "snapshot", "--keep", str(folder), "-o", str(tmp_path / "now.json"))
+    live = optsched(slurm, "plan", "--json").stdout
+    again = optsched(slurm, "plan", "--json", "--from", str(folder)).stdout
+    assert '"job": ' in live
+    assert live.partition('"jobs"')[2] == again.partition('"jobs"')[2]
