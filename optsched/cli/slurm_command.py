@@ -182,6 +182,9 @@ def watch(
 ) -> int:
     """Apply a new plan again and again; at the end, or on an interrupt, take all pins back.
 
+    If Slurm does not answer the first time, the command ends; later it is said, and Slurm is asked
+    again in the next cycle.
+
     Parameters
     ----------
     every
@@ -198,7 +201,13 @@ def watch(
     try:
         while cycles is None or done < cycles:
             began = time.monotonic()
-            code = _cycle(solver, time_limit, weigh, yes)
+            try:
+                code = _cycle(solver, time_limit, weigh, yes)
+            except InputError as error:
+                if not done:
+                    raise
+                say_error(error)  # and ask Slurm again, which may be restarting
+                code = BAD_INPUT
             done += 1
             time.sleep(max(0.0, began + every - time.monotonic()))
     except KeyboardInterrupt:
@@ -211,18 +220,13 @@ def watch(
 
 
 def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool) -> int:
-    """Apply a plan, and return the exit code; a Slurm that does not answer is said."""
-    try:
-        solved = _solve(current_situation(weigh), solver, time_limit)
-        if isinstance(solved, int):
-            return solved
-        jobs = solved.plan.totals["plan"]["jobs"]
-        clock = time.strftime("%H:%M:%S")
-        print_line(f"{clock}  {figure(jobs)} of {len(solved.plan.situation.posed.rows):,} jobs")
-        return _follow(solved.plan.updates.updates, yes)
-    except InputError as error:
-        say_error(error)
-        return BAD_INPUT
+    """Apply a plan, and return the exit code."""
+    solved = _solve(current_situation(weigh), solver, time_limit)
+    if isinstance(solved, int):
+        return solved
+    jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
+    print_line(f"{time.strftime('%H:%M:%S')}  {jobs:,} of {rows:,} jobs start now")
+    return _follow(solved.plan.updates.updates, yes)
 
 
 def _check_yes(source: Path | None, yes: bool) -> None:

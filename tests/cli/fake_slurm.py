@@ -36,7 +36,9 @@ def main() -> int:
 
 def answer(state: dict, words: list[str]) -> int:
     """Print what a command prints, and return its exit code."""
-    if state.get("down"):
+    if "calls_left" in state:
+        state["calls_left"] -= 1
+    if state.get("down") or state.get("calls_left", 1) < 0:
         print("slurm_load_jobs error: Unable to contact slurm controller", file=sys.stderr)
         return 1
     if words[:1] == ["update"]:

@@ -33,7 +33,7 @@ class FakeSlurm:
         folder.mkdir()
         for name in ("squeue", "scontrol", "sinfo"):
             script = folder / name
-            script.write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
+            script.write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
             script.chmod(0o755)
         self.env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
         nodes = [
@@ -113,7 +113,7 @@ def nodes_of(job: dict) -> set[str]:
 
 class TestCaptured:
     def test_a_plan_is_printed_beside_that_of_slurm(self, optsched, folder):
-        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 3)
+        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 1)
         assert done.returncode == 0, done.stderr
         for words in ("nodes by Slurm", "leaf switches", "blocked", "it is held", "verified"):
             assert words in done.stdout
@@ -127,7 +127,7 @@ class TestCaptured:
             assert comment.startswith("Comment=optsched:")
 
     def test_a_plan_as_json_states_the_same_as_its_lines(self, optsched, folder):
-        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 3, "--json")
+        done = optsched("slurm", "plan", "--from", folder, "--time-limit", 1, "--json")
         found = json.loads(done.stdout)
         placed = {job["job"]: set(job["nodes"]) for job in found["jobs"] if job["nodes"]}
         assert found["totals"]["plan"]["jobs"] == len(placed)
@@ -151,7 +151,7 @@ class TestCaptured:
     @pytest.mark.parametrize("weigh", ["rank", "nodes", "cores", "gpus"])
     def test_other_weights_are_taken(self, optsched, shared, weigh):
         folder = shared("slurm/fixtures/26.05.5")
-        done = optsched("slurm", "plan", "--from", folder, "--weigh", weigh, "--time-limit", 3)
+        done = optsched("slurm", "plan", "--from", folder, "--weigh", weigh, "--time-limit", 1)
         assert done.returncode == 0, done.stderr
 
     def test_nothing_is_reset_where_nothing_is_pinned(self, optsched, folder):
@@ -374,12 +374,19 @@ class TestWatch:
         assert done.returncode == 0
         assert slurm.updates == []
 
-    def test_a_slurm_that_does_not_answer_is_said_and_asked_again(self, optsched, slurm):
+    def test_a_slurm_that_stops_to_answer_is_said_and_asked_again(self, optsched, slurm):
         slurm.add(1, 2)
-        slurm.change(down=True)
-        done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 2, env=slurm.env)
+        slurm.change(calls_left=12)  # more than of one cycle, less than of two
+        done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 3, env=slurm.env)
         assert done.returncode == 1
-        assert done.stderr.count("Unable to contact slurm controller") == 2
+        assert "1 of 1 jobs" in done.stdout
+        assert 1 <= done.stderr.count("Unable to contact slurm controller") <= 2
+
+    def test_a_slurm_that_never_answers_ends_the_watch(self, optsched, slurm):
+        slurm.change(down=True)
+        done = optsched("slurm", "watch", "--every", 60, env=slurm.env)
+        assert done.returncode == 1
+        assert done.stderr.count("Unable to contact slurm controller") == 1
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_an_interrupt_takes_all_pins_back(self, slurm, number, interruptible):

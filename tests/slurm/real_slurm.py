@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from pathlib import Path
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
 NODES, LEAVES, CORES = 64, 8, 8
-FIRST_PORT = 26_817
 
 CONFIGURATION = """\
 ClusterName=test
@@ -63,6 +63,7 @@ class RealSlurm:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
+        self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
@@ -153,9 +154,9 @@ class RealSlurm:
     def _configure(self, scheduler: str) -> None:
         text = CONFIGURATION.format(
             folder=self.folder,
-            port=FIRST_PORT,
-            first=FIRST_PORT + 1,
-            last=FIRST_PORT + NODES,
+            port=self.port,
+            first=self.port + 1,
+            last=self.port + NODES,
             scheduler=scheduler,
         )
         (self.folder / "slurm.conf").write_text(text)
@@ -187,6 +188,15 @@ class RealSlurm:
 
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _free_ports() -> int:
+    """Return the first of enough free ports, another one for each process of the tests."""
+    first = 20_000 + 100 * (os.getpid() % 100)
+    for port in range(first, first + NODES + 1):
+        with socket.socket() as tried:
+            tried.bind(("127.0.0.1", port))
+    return first
 
 
 def why_not() -> str:
