@@ -298,8 +298,9 @@ def _print_updates(updates: Iterable[Update]) -> None:
 
 def _print_jobs(plan: Plan) -> None:
     """Print a table of the jobs that start now, beside Slurm's plan."""
-    tree = plan.situation.posed.problem.switches is not None
-    columns = ["job", "user", "partition", "nodes", "leaf switches" if tree else "blocks"]
+    problem = plan.situation.posed.problem
+    blocks = problem.switches is None and problem.blocks is not None
+    columns = ["job", "user", "partition", "nodes", "blocks" if blocks else "leaf switches"]
     columns += ["nodes by Slurm", "start by Slurm"]
     now = plan.situation.supply.time
     rows = [_row(each, now) for each in plan.jobs]

@@ -17,7 +17,7 @@ from optsched import registry
 from optsched.settings import settings_of
 from optsched.traces.catalogue import entries
 
-OUTPUTS = ("output", "capture", "picture")
+OUTPUTS = ("output", "capture", "picture", "keep")
 """Arguments that name what is written; all other paths are read."""
 
 SUFFIXES = (
