@@ -126,6 +126,7 @@ class RealSlurm:
 
     def schedule(self, parameters: str) -> None:
         """Change the parameters of the scheduler."""
+        time.sleep(1.1)  # the scheduler notices a new configuration by whole seconds
         self._configure(parameters)
         self.call("scontrol", "reconfigure")
 

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from optsched.sites.host_lists import hosts_of
+from optsched.slurm.commands import run_command
+from optsched.slurm.following import carry_out, current_situation
+from optsched.slurm.pins import updates_of
+from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, why_not
 
@@ -95,6 +99,23 @@ def test_reset_restores_pending_jobs(slurm):
     assert "optsched" not in slurm.call("scontrol", "show", "jobs", "-o")
     assert comment.split("\n")[0] in before
     assert comment.split("\n")[0] in slurm.call("scontrol", "show", "jobs", "-o")
+
+
+def test_jobs_that_start_meanwhile_keep_their_nodes(slurm, monkeypatch):
+    jobs = [slurm.submit(*words) for words in (["-N2"], ["-N3", "--exclusive"], ["-n1"])]
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
+    situation = current_situation("priority")
+    placements = solve(situation.posed.problem, "best-fit").solution
+    updates = updates_of(situation.queue, situation.posed, placements).updates
+    assert len(updates) == len(jobs)
+    slurm.schedule(AWAKE)
+    slurm.wait(lambda: all(slurm.field(job, "State") == "RUNNING" for job in jobs))
+    started = [slurm.field(job, "NodeList") for job in jobs]
+    assert {reason for _, reason in carry_out(updates)} == {"it is RUNNING by now"}
+    for update in updates:  # as if the jobs had started after the look at them
+        run_command(update.words)
+    assert [slurm.field(job, "NodeList") for job in jobs] == started
 
 
 def test_a_failed_node_gives_its_pin_up(slurm):
