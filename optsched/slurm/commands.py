@@ -12,7 +12,10 @@ from optsched.errors import InputError
 SECONDS = 60.0
 """Time limit in seconds; a busy controller may let a command wait for a while."""
 
-FILTERS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS")
+FILTERS = (
+    *("SQUEUE_", "SINFO_", "SCONTROL_"),
+    *("SLURM_TIME_FORMAT", "SLURM_TOPO_LEN", "SLURM_CLUSTERS"),
+)
 """Beginnings of variables with which users change what the commands show."""
 
 
