@@ -149,6 +149,28 @@ def gres(text: str) -> dict[str, int]:
     return found
 
 
+def licences(text: str) -> dict[str, int]:
+    """Return the numbers of licences by name; one where no number is stated.
+
+    Raises
+    ------
+    InputError
+        If the text is not a list of names and numbers.
+
+    Examples
+    --------
+    >>> licences("matlab:10,abaqus@server:40,lab")
+    {'matlab': 10, 'abaqus@server': 40, 'lab': 1}
+    """
+    found: dict[str, int] = {}
+    for part in _parts(text):
+        name, _, many = part.partition(":")
+        if not name or (":" in part and not many.isdecimal()) or len(many) > 15:
+            raise InputError(f"{text!r}; expected names and numbers such as matlab:10")
+        found[name] = found.get(name, 0) + int(many or 1)
+    return found
+
+
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts between commas that are in no parentheses."""
     for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.binary_files import read_bytes
+from optsched.binary_files import read_bytes, read_head
 from optsched.errors import InputError
 from optsched.text_files import parse_json
 
@@ -53,6 +53,17 @@ class Dump(NamedTuple):
         record = self.records[place]
         known = record.get("name") if "job_id" not in record else record["job_id"]
         return f"record {place + 1}" + ("" if known is None else f" ({known})")
+
+
+def is_json(path: Path) -> bool:
+    """Return whether a file, plain or gzip, holds JSON and no text.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    return read_head(path).lstrip().startswith(b"{")
 
 
 def read_dump(path: str | Path, *keys: str) -> Dump:

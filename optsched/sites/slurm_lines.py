@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.sites.slurm_json import UNSET
 
 DEEPEST = 10
 """Most files that include each other."""
 
 _PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?=\s|$)""")
-_PRINTED = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(.*?)(?=\s+[A-Za-z]\w*=|\s*$)")
+_PRINTED = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(\S*(?:\s+(?![A-Za-z]\w*=)\S+)*)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
+_WHOLE = re.compile(r"[0-9]{1,15}")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
 
 
+_Value = TypeVar("_Value")
+
+
 class Line(NamedTuple):
-    """Pairs of a line. Keys are in small letters, `first` is the first of them."""
+    """Pairs of a line. Keys are in small letters, `first` is the first of them.
+
+    The methods raise InputError with file, line and key if a value has another form.
+    """
 
     first: str
     values: Mapping[str, str]
     file: Path
-    number: int
+    number: int | None
 
     def error(self, key: str, mistake: str) -> InputError:
         """Return a mistake in the value of a key."""
         return InputError(mistake, file=self.file, line=self.number, field=key)
+
+    def wrong(self, key: str, expected: str) -> InputError:
+        """Return the error of a value that has another form than `expected`."""
+        shown = repr(self.values.get(key, ""))
+        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
+        return self.error(key, f"{shown}; expected {expected}")
+
+    def text(self, key: str) -> str:
+        """Return a text, empty for no value."""
+        value = self.values.get(key, "")
+        return "" if value in UNSET else value
+
+    def count(self, key: str) -> int:
+        """Return a whole number, with 0 for no value."""
+        value = self.text(key)
+        if value and not _WHOLE.fullmatch(value):
+            raise self.wrong(key, "a whole number from 0")
+        return int(value or 0)
+
+    def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
+        """Return what `parse` makes of a text; its error names the key."""
+        try:
+            return parse(self.text(key))
+        except InputError as error:
+            raise self.error(key, error.mistakes[0]) from None
 
 
 def configuration_lines(path: Path, depth: int = 0) -> Iterator[Line]:
@@ -65,13 +98,17 @@ def configuration_lines(path: Path, depth: int = 0) -> Iterator[Line]:
 def printed_lines(path: Path) -> Iterator[Line]:
     """Yield the lines with pairs of a file that ``scontrol -o`` printed; values may have blanks.
 
+    The first value of a key counts: comments and reasons, which may hold anything, are at the end.
+
     Raises
     ------
     InputError
         If the file cannot be read.
     """
     for number, text in enumerate(read_text(path).splitlines(), 1):
-        values = {pair[1].lower(): pair[2] for pair in _PRINTED.finditer(text)}
+        values: dict[str, str] = {}
+        for pair in _PRINTED.finditer(text):
+            values.setdefault(pair[1].lower(), pair[2])
         if values:
             yield Line(next(iter(values)), values, path, number)
 

@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.sites.captured import captured_file
 from optsched.sites.host_lists import hosts_of
+from optsched.sites.notes import Notes
 from optsched.sites.site import some
 from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
 from optsched.sites.slurm_yaml import parse_yaml
-from optsched.sites.topology import MOST_NODES, Topology, Torus, blocks_of, tree_of
+from optsched.sites.topology import MOST_NODES, Blocks, Topology, Torus, Tree, blocks_of, tree_of
 
 KINDS = ("tree", "block", "ring", "torus3d", "flat")
+
+_NAMES: Mapping[type[Topology], str] = {Tree: "tree", Blocks: "blocks", Torus: "torus"}
 
 
 def read_topology_conf(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology:
@@ -87,6 +91,44 @@ def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> d
     _note_strange(strange, path, notes)
     first = [default] if default else []
     return {name: found[name] for name in (*first, *found)}
+
+
+def read_first_topologies(
+    folder: Path, names: Iterable[str], index: Mapping[str, int], notes: Notes
+) -> dict[str, Topology]:
+    """Return the topologies in the first of these files that has any, the default one first.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder.
+    names : iterable of str
+        Names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
+        topology.txt.
+    index : mapping of str to int
+        Index of each node of the site.
+    notes : Notes
+        What is left out is added.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is no such topology.
+    """
+    found: dict[str, Topology] = {}
+    texts: list[str] = []
+    for path in filter(None, (captured_file(folder, name) for name in names)):
+        if path.name.startswith(("topology.yaml", "topoconf.txt")):
+            found = read_topologies(path, index, texts)
+        else:
+            reader = read_topology_conf if "conf" in path.name else read_shown_topology
+            topology = reader(path, index, texts)
+            found = {} if topology is None else {_NAMES[type(topology)]: topology}
+        if found:
+            break
+    for text in texts:
+        notes.add(text)
+    return found
 
 
 def _of_lines(

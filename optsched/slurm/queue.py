@@ -12,9 +12,10 @@ from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.slurm_amounts import gres, seconds, tres
-from optsched.sites.slurm_json import Dump, read_dump
-from optsched.slurm.record_fields import RecordFields, hosts
+from optsched.sites.slurm_json import read_dump
+from optsched.sites.slurm_record import RecordFields, hosts
 
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
@@ -265,17 +266,20 @@ def read_queue(path: str | Path) -> Queue:
     """
     path = Path(path)
     folder = path if path.is_dir() else None
-    file = _there(folder, "squeue.json") if folder else path
+    file = captured_file(folder, "squeue.json") if folder else path
     if file is None:
         raise InputError("no squeue.json; expected what squeue --json writes", file=path)
     dump = read_dump(file, "jobs")
-    texts_file = _there(folder, "jobs.txt") if folder else None
+    texts_file = captured_file(folder, "jobs.txt") if folder else None
     texts = {} if texts_file is None else _texts(texts_file)
     missing: Counter[str] = Counter()
     jobs = tuple(
         _job(RecordFields(dump, place), texts, missing) for place in range(len(dump.records))
     )
-    return Queue(jobs, _time(dump, folder), dump.version, file, dict(missing))
+    time = dump.time
+    if time is None and folder:
+        time = captured_time(folder)
+    return Queue(jobs, time, dump.version, file, dict(missing))
 
 
 @dataclass(frozen=True)
@@ -506,21 +510,6 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
         Allocation(node=node, cores=cores, memory=memory, gres=has)
         for (node, cores, memory), has in zip(nodes, there or [{}] * len(nodes))
     )
-
-
-def _there(folder: Path, name: str) -> Path | None:
-    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
-
-
-def _time(dump: Dump, folder: Path | None) -> int | None:
-    """Return when a dump was written: as it says itself, or as the file ``now`` beside it says."""
-    file = folder / "now" if folder else None
-    if dump.time is not None or file is None or not file.is_file():
-        return dump.time
-    text = read_bytes(file)[0].decode("utf-8", errors="replace").strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise InputError(f"{text[:60]!r}; expected seconds since 1970", file=file)
-    return int(text)
 
 
 def _texts(path: Path) -> dict[int, _Text]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.sites.slurm_json import read_dump
-from optsched.slurm.record_fields import RecordFields, hosts
+from optsched.sites.slurm_record import RecordFields, hosts
 
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")

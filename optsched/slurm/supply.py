@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.site import Site
+from optsched.sites.slurm_folder import read_shown_site
 from optsched.sites.topology import Blocks, Tree
-from optsched.slurm.reservations import Reservation
+from optsched.slurm.reservations import Reservation, read_reservations
 
 CORES, MEMORY = "cores", "memory"
 
@@ -48,6 +51,8 @@ class Supply:
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
+    notes : tuple of str
+        What the reader of the files left out or changed, counted.
 
     Raises
     ------
@@ -63,6 +68,7 @@ class Supply:
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
     counts_memory: bool = True
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         most = int(self.site.capacity.max(initial=0))
@@ -144,6 +150,46 @@ class Supply:
             names[group] if group >= 0 else f"none of {node}"
             for node, group in zip(self.site.nodes, chosen.group.tolist())
         )
+
+
+def read_supply(folder: str | Path, time: int | None = None) -> Supply:
+    """Return what a site has free, from captured output of the commands of Slurm.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the files that `optsched.sites.slurm_folder.read_shown_site` reads, and if there
+        is, of ``reservations.json`` or ``reservations.txt``, what ``scontrol show reservations``
+        wrote with ``--json`` or ``-o``.
+    time : int, optional
+        The time, in seconds since 1970; by default when the nodes were written, or what the file
+        ``now`` says.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, is of an unknown version, or a field has another form; with file,
+        record and field.
+    """
+    folder = Path(folder)
+    shown = read_shown_site(folder)
+    time = shown.time if time is None else time
+    if time is None:
+        raise InputError("no time; expected the file now, which date +%s writes", file=folder)
+    reservations = captured_file(folder, "reservations.json", "reservations.txt")
+    notes = shown.notes
+    if reservations is None:
+        notes += ("no reservations.json: taken as none",)
+    return Supply(
+        shown.site,
+        shown.free,
+        time,
+        shown.licences,
+        () if reservations is None else read_reservations(reservations),
+        shown.threads,
+        counts_memory=shown.counts_memory,
+        notes=notes,
+    )
 
 
 def column(resource: str, threads: int) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.slurm.supply import read_supply
 
 
 def test_columns_of_threads_bind_on_their_nodes_alone(supply):
@@ -45,3 +46,73 @@ def test_what_does_not_match_the_site_is_refused(supply, fields, field):
     with pytest.raises(InputError) as error:
         supply(**fields)
     assert error.value.field == field
+
+
+def test_what_is_read_equals_an_independent_reading_of_the_text(captured, tmp_path):
+    folder, queue, oracle = captured
+    for path in folder.iterdir():
+        # the JSON of the nodes is a second older than the text
+        if path.is_file() and not path.name.startswith(("nodes.json", "sinfo.json")):
+            (tmp_path / path.name).symlink_to(path)
+    there = read_supply(tmp_path, queue.time)
+    assert (there.time, there.licences) == (queue.time, oracle.licences)
+    assert there.reservations == oracle.reservations
+    assert there.columns == oracle.columns
+    order = there.site.places(oracle.site.nodes)
+    assert sorted(order) == list(range(len(there.site.nodes)))
+    for name in ("amounts", "capacity", "threads", "busy"):
+        assert np.array_equal(getattr(there, name)[order], getattr(oracle, name)), name
+    for name in ("features", "states"):
+        ours = getattr(there.site, name)
+        assert tuple(ours[place] for place in order) == getattr(oracle.site, name)
+    assert [each.name for each in there.site.partitions] == [
+        each.name for each in oracle.site.partitions
+    ]
+    for ours, theirs in zip(there.site.partitions, oracle.site.partitions):
+        assert {there.site.nodes[place] for place in ours.nodes} == {
+            oracle.site.nodes[place] for place in theirs.nodes
+        }
+        for name in ("max_time", "max_nodes", "exclusive", "up", "priority_tier", "topology"):
+            assert getattr(ours, name) == getattr(theirs, name), (ours.name, name)
+    assert list(there.site.topologies) == list(oracle.site.topologies)
+    assert there.switches is not None
+    assert tuple(there.switches[place] for place in order) == oracle.switches
+    if oracle.blocks is not None:
+        assert tuple(there.blocks[place] for place in order) == oracle.blocks
+
+
+def test_what_is_in_use_is_what_the_running_jobs_have(captured):
+    folder, queue, _ = captured
+    there = read_supply(folder)
+    used = np.zeros_like(there.free)
+    for job in queue.running:
+        for part in job.allocations:
+            place = there.site.index[part.node]
+            cores = part.cores * there.threads[place]
+            for name, many in {"cores": cores, "memory": part.memory, **part.gres}.items():
+                used[place, there.columns.index(name)] += many
+    expected = np.where(there.site.is_up[:, None], there.site.capacity - used, there.free)
+    wrong = np.flatnonzero((there.free != expected).any(axis=1))
+    assert [there.site.nodes[place] for place in wrong] == []
+
+
+def test_the_default_partition_and_memory_per_core_are_read(captured):
+    site = read_supply(captured[0]).site
+    assert site.name == "scout"
+    assert [each.name for each in site.partitions if each.default] == ["batch"]
+    assert {each.name: each.memory_per_core for each in site.partitions} == {
+        **dict.fromkeys(("batch", "bigmem", "whole", "debug"), 1000),
+        "gpu": 4000,
+    }
+
+
+def test_without_a_time_a_supply_is_refused(tmp_path):
+    (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
+    with pytest.raises(InputError, match="expected the file now"):
+        read_supply(tmp_path)
+    supply = read_supply(tmp_path, time=7)
+    assert supply.time == 7
+    assert supply.notes == (
+        "1 node (c1): in no partition, so unused",
+        "no reservations.json: taken as none",
+    )

@@ -1,0 +1,202 @@
+"""Partitions of a site from Slurm: lines of slurm.conf, and what scontrol shows of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.sites.host_lists import hosts_of
+from optsched.sites.notes import Notes
+from optsched.sites.site import Partition
+from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
+from optsched.sites.slurm_json import is_json, number, read_dump
+from optsched.sites.slurm_lines import Line, printed_lines
+
+LAST_WITHOUT_DEFAULT = 44
+"""Last version of the data parser that does not say which partition is the default."""
+
+UP = ("UP", "DRAIN")
+"""States in which jobs start; of a partition in DRAIN those that wait there already."""
+
+USUAL = {
+    **dict.fromkeys(("allowgroups", "allowaccounts", "allowqos", "allocnodes"), ("ALL",)),
+    **dict.fromkeys(("denyaccounts", "denyqos", "qos", "alternate"), ()),
+    **dict.fromkeys(("rootonly", "reqresv", "exclusiveuser", "exclusivetopo"), ("NO",)),
+    **dict.fromkeys(("maxcpuspernode", "maxcpuspersocket"), INFINITE),
+    **dict.fromkeys(("maxmempernode", "maxmempercpu", "defmempernode"), ("0", *INFINITE)),
+    "minnodes": ("0", "1"),
+}
+"""Rules of a partition that a site does not have, and their values without effect."""
+
+NodesOf: TypeAlias = Callable[[str], list[str]]
+
+
+def shown_partitions(
+    path: Path, index: Mapping[str, int], memory: int, notes: Notes
+) -> list[Partition]:
+    """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    index : mapping of str to int
+        Index of each node of the site.
+    memory : int
+        Memory in MB for each core of a job that states none, in partitions without a rule.
+    notes : Notes
+        What is left out is added.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a value has another form.
+    """
+    lines = _of_dump(path, notes) if is_json(path) else printed_lines(path)
+    return [partition_of(line, hosts_of, index, memory, notes) for line in lines]
+
+
+def partition_of(
+    line: Line, nodes_of: NodesOf, index: Mapping[str, int], memory: int, notes: Notes
+) -> Partition:
+    """Return the partition that a line describes; `nodes_of` turns its list of nodes into names.
+
+    The other parameters are those of `shown_partitions`.
+
+    Raises
+    ------
+    InputError
+        If a value has another form.
+    """
+    name = line.text("partitionname")
+    if not name:
+        raise line.wrong("partitionname", "the name of a partition")
+    names = line.parsed("nodes", nodes_of)
+    strange = [node for node in names if node not in index]
+    if strange:  # Slurm does not show nodes that are in the state FUTURE
+        notes.count(strange, f"left out of partition {name}, not among the nodes")
+    per_core = line.text("defmempercpu")
+    if per_core and per_core not in INFINITE:
+        memory = line.count("defmempercpu")
+    elif _limited(line, "defmempernode"):
+        memory = 0
+    state = line.text("state").upper() or "UP"
+    _note_left_out(line, name, notes)
+    try:
+        return Partition(
+            name,
+            np.array(sorted({index[node] for node in names if node in index}), dtype=np.int64),
+            default=line.text("default").upper() == "YES",
+            max_time=line.parsed("maxtime", _limit),
+            max_nodes=float(line.count("maxnodes")) if _limited(line, "maxnodes") else math.inf,
+            exclusive=_exclusive(line),
+            up=state in UP,
+            priority_tier=_priority(line, "prioritytier"),
+            priority_factor=_priority(line, "priorityjobfactor"),
+            memory_per_core=memory,
+            topology=line.text("topology"),
+        )
+    except InputError as error:
+        if error.file:
+            raise
+        raise line.error(error.field or "partitionname", f"{name}: {error.mistakes[0]}") from None
+
+
+def partitions_of_nodes(members: Sequence[Iterable[str]], notes: Notes) -> list[Partition]:
+    """Return the partitions that nodes are in, given those of each node; without limits."""
+    found: dict[str, list[int]] = {}
+    for place, names in enumerate(members):
+        for name in names:
+            found.setdefault(name, []).append(place)
+    notes.count(list(found), "limits not known, without partitions.txt", "partition")
+    return [Partition(name, np.array(places)) for name, places in found.items()]
+
+
+def _limit(text: str) -> float:
+    return seconds(text) if text else math.inf
+
+
+def _limited(line: Line, key: str) -> bool:
+    return line.text(key).upper() not in ("", "0", *INFINITE)
+
+
+def _priority(line: Line, key: str) -> int:
+    """Return the tier or the factor; ``Priority`` of old versions stands for both."""
+    given = key if key in line.values else "priority"
+    return line.count(given) if given in line.values else 1
+
+
+def _exclusive(line: Line) -> bool:
+    shared = (line.text("oversubscribe") or line.text("shared")).upper()
+    return shared == "EXCLUSIVE" or line.text("exclusive").upper() == "NODE"
+
+
+def _note_left_out(line: Line, name: str, notes: Notes) -> None:
+    for key in line.values.keys() & USUAL:
+        value = line.text(key)
+        if value and value.upper() not in USUAL[key]:
+            notes.count([name], f"{key} left out", "partition")
+    shared = (line.text("oversubscribe") or line.text("shared")).upper()
+    if shared.startswith(("YES", "FORCE")) and not shared.endswith(":1"):
+        notes.count([name], "cores that jobs may share are taken as not shared", "partition")
+    if line.text("exclusive").upper() not in ("", "NO", "NODE"):
+        notes.count([name], "exclusive left out", "partition")
+
+
+def _of_dump(path: Path, notes: Notes) -> Iterator[Line]:
+    """Yield what scontrol wrote as JSON, under the keys of the text."""
+    dump = read_dump(path, "partitions")
+    if dump.version <= LAST_WITHOUT_DEFAULT:
+        notes.add(f"{path.name} does not say which partition is the default")
+    for place, record in enumerate(dump.records):
+        try:
+            yield Line("partitionname", _texts(record, dump.version), path, None)
+        except InputError as error:
+            message = f"{dump.name(place)}: {error.mistakes[0]}"
+            raise InputError(message, file=path, field=error.field) from None
+
+
+def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
+    shares = number(_at(record, "maximums", "shares"))
+    states = _at(record, "partition", "state")
+    flags = _at(record, "flags")
+    per_core = _whole(number(_at(record, "defaults", "partition_memory_per_cpu"), 0))
+    values = {
+        "partitionname": _at(record, "name"),
+        "nodes": _at(record, "nodes", "configured"),
+        "default": "YES" if isinstance(flags, list) and "DEFAULT" in flags else "NO",
+        "maxtime": _minutes(number(_at(record, "maximums", "time"))),
+        "maxnodes": _whole(number(_at(record, "maximums", "nodes"), math.inf)),
+        "exclusive": _at(record, "partition", "exclusive"),
+        "oversubscribe": _at(record, "partition", "oversubscribe"),
+        "state": states[0] if isinstance(states, list) and states else None,
+        "prioritytier": _whole(number(_at(record, "priority", "tier"), 1)),
+        "priorityjobfactor": _whole(number(_at(record, "priority", "job_factor"), 1)),
+        "defmempercpu": per_core if per_core != "0" else None,
+        "topology": _at(record, "topology"),
+    }
+    if version <= LAST_WITHOUT_DEFAULT and shares == 0:  # version 45 has 0 for all partitions
+        values["oversubscribe"] = "EXCLUSIVE"
+    return {key: value for key, value in values.items() if isinstance(value, str)}
+
+
+def _at(record: Any, *keys: str) -> Any:
+    """Return the value under keys, one within the other; None where there is none."""
+    for key in keys:
+        if not isinstance(record, Mapping):
+            raise InputError(f"{record!r:.60}; expected an object with {key}", field=keys[0])
+        record = record.get(key, {})
+    return record
+
+
+def _minutes(amount: float | None) -> str:
+    return time_text(60 * amount) if amount is not None and amount >= 0 else "UNLIMITED"
+
+
+def _whole(amount: float) -> str:
+    return "UNLIMITED" if amount == math.inf else f"{amount:.0f}"
