@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -31,8 +30,6 @@ shows the default topology alone.
 
 VERSION_OF_NODES = 38
 """Version of the data parser whose ``sinfo --json`` has single nodes; later ones have groups."""
-
-_SETTING = re.compile(r"(\w+)\s*=\s*(.*?)\s*")
 
 
 def read_shown_site(path: str | Path) -> SlurmSite:
@@ -91,8 +88,9 @@ def _settings(folder: Path) -> dict[str, str]:
     """Return what ``scontrol show config`` wrote, by names in small letters."""
     path = captured_file(folder, "config.txt")
     lines = [] if path is None else read_text(path).splitlines()
-    found = (_SETTING.fullmatch(line) for line in lines)
-    return {pair[1].lower(): pair[2] for pair in found if pair and pair[2] not in UNSET}
+    pairs = (line.partition("=") for line in lines)
+    stripped = ((name.strip().lower(), value.strip()) for name, _, value in pairs)
+    return {name: value for name, value in stripped if value not in UNSET}
 
 
 def _partitions(

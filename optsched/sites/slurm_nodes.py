@@ -47,7 +47,7 @@ _MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "%": "
 _MARKS |= {"!": "POWER_DOWN", "$": "MAINT", "@": "REBOOT_REQUESTED", "^": "REBOOT_ISSUED"}
 _MARKS |= {"-": "PLANNED"}
 
-_BY_WHOM = re.compile(r"\s*\[[^\[\]]*@[0-9T:.-]+\]$")
+_BY_WHOM = re.compile(r"\[[^\[\]]*@[0-9T:.-]+\]$")
 _NOT_CONSUMED = re.compile(r"(?:^|,)[^,(]*:no_consume\b[^,(]*(?:\([^)]*\))?")
 
 
@@ -182,7 +182,13 @@ def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
     used = {"cores": source.count(keys.used_cores), "memory": source.count(keys.used_memory)}
     features = _words(source, keys.active) or _words(source, keys.features)
     return SlurmNode(
-        Node(name, amounts | have, features, state, _BY_WHOM.sub("", source.text(keys.reason))),
+        Node(
+            name,
+            amounts | have,
+            features,
+            state,
+            _BY_WHOM.sub("", source.text(keys.reason)).rstrip(),
+        ),
         source.count(keys.threads) or 1,
         used | (_used_gres(source, keys, name, used["cores"], notes) if have else {}),
         _words(source, keys.partitions),

@@ -11,9 +11,12 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.sites.notes import Notes
-from optsched.sites.records import Ints
+from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.site import Node, Partition, Site, described
 from optsched.sites.topology import Topology
+
+MOST_THREADS = 1024
+"""Most threads of a core."""
 
 
 class SlurmNode(NamedTuple):
@@ -114,6 +117,7 @@ def slurm_site(
         partitions = [replace(each, exclusive=True) for each in partitions]
     total, left = licences
     try:
+        threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
         resources, capacity = described([each.node for each in nodes])
         site = Site(
             settings.get("clustername", "slurm"),
@@ -133,7 +137,7 @@ def slurm_site(
     return SlurmSite(
         site,
         _free(site, nodes, notes),
-        np.array([each.threads for each in nodes], dtype=np.int64),
+        threads,
         left,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
         {key: value for key, value in settings.items() if key.startswith("priority")},
