@@ -111,6 +111,7 @@ def _nodes(
             amounts = amounts | _typed(name, have, types.get(name, types[""]), notes)
             own = node._replace(name=name, amounts=amounts, state=state, reason=reason)
             found[name] = SlurmNode(own, threads, {})
+    notes.count([name for name in down if name not in found], "in DownNodes, not among the nodes")
     return list(found.values())
 
 

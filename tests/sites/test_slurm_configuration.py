@@ -143,6 +143,12 @@ def test_a_mistake_is_one_line_with_file_line_and_key(write, text, message):
     assert "\n" not in str(raised.value)
 
 
+def test_down_nodes_that_are_not_there_are_noted(write):
+    there = read_configuration(write(slurm="NodeName=c1\nDownNodes=c[1-2]\n"))
+    assert there.site.states == ("down",)
+    assert "1 node (c2): in DownNodes, not among the nodes" in there.notes
+
+
 def test_select_linear_gives_whole_nodes(write):
     text = "SelectType=select/linear\nNodeName=c1\nPartitionName=p Nodes=c1\n"
     there = read_configuration(write(slurm=text))
