@@ -10,7 +10,7 @@ from optsched.sites.captured import captured_file
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
 from optsched.sites.site import NODE_NAME, Node
-from optsched.sites.slurm_amounts import INFINITE, gres, licences
+from optsched.sites.slurm_amounts import INFINITE, licences, whole_amount
 from optsched.sites.slurm_lines import Line, configuration_lines
 from optsched.sites.slurm_nodes import consumed, state_of
 from optsched.sites.slurm_partitions import partition_of
@@ -97,20 +97,14 @@ def _nodes(
         if ":no_consume" in line.text("gres"):
             notes.add("left out what jobs do not use up (no_consume)")
         features = line.text("feature") or line.text("features")
-        node = Node(
-            "",
-            amounts,
-            tuple(word for word in (each.strip() for each in features.split(",")) if word),
-            _state(line),
-            line.text("reason"),
-        )
+        words = tuple(word for word in (each.strip() for each in features.split(",")) if word)
+        stated = _state(line), line.text("reason")
         for name in line.parsed("nodename", hosts_of):
             if not NODE_NAME.fullmatch(name) or name in found:
                 raise line.wrong("nodename", "every node once")
-            state, reason = down.get(name, (node.state, node.reason))
-            amounts = amounts | _typed(name, have, types.get(name, types[""]), notes)
-            own = node._replace(name=name, amounts=amounts, state=state, reason=reason)
-            found[name] = SlurmNode(own, threads, {})
+            state, reason = down.get(name, stated)
+            own = amounts | _typed(name, have, types.get(name, types[""]), notes)
+            found[name] = SlurmNode(Node(name, own, words, state, reason), threads, {})
     notes.count([name for name in down if name not in found], "in DownNodes, not among the nodes")
     return list(found.values())
 
@@ -149,7 +143,10 @@ def _cores(line: Line, notes: Notes) -> tuple[int, int]:
 
 def _listed(text: str) -> int:
     """Return how many numbers a list such as ``0,2-5`` has."""
-    return len(hosts_of(f"[{text}]")) if text else 0
+    try:
+        return len(hosts_of(f"[{text}]")) if text else 0
+    except InputError:
+        raise InputError(f"{text!r}; expected numbers of CPUs such as 0,2-5") from None
 
 
 def _types(folder: Path, notes: Notes) -> dict[str, dict[str, int]]:
@@ -163,7 +160,7 @@ def _types(folder: Path, notes: Notes) -> dict[str, dict[str, int]]:
                 notes.add("gres.conf: types that nodes detect themselves are not known")
             continue
         if "count" in line.values:
-            many = sum(line.parsed("count", lambda text: gres(f"x:{text}")).values())
+            many = line.parsed("count", whole_amount)
         else:
             many = len(line.parsed("file", hosts_of)) or 1
         for node in line.parsed("nodename", hosts_of) if "nodename" in line.values else [""]:
@@ -198,7 +195,7 @@ class _Sets:
         self._sets: dict[str, list[str]] = {}
         for line in _with_defaults(lines):
             wanted = set(filter(None, line.text("feature").split(",")))
-            listed = self.nodes_of(line.text("nodes")) if "nodes" in line.values else []
+            listed = line.parsed("nodes", self.nodes_of)
             having = [each.node.name for each in nodes if not wanted.isdisjoint(each.node.features)]
             for name in line.text("nodeset").split(","):
                 self._sets[name] = [*listed, *having]

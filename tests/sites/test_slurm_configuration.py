@@ -88,6 +88,7 @@ def test_gres_conf_has_the_types(write):
     gres = "NodeName=g1 Name=gpu Type=a100 File=/dev/nvidia[0-3]\nName=gpu Type=h100 Count=3\n"
     there = read_configuration(write(slurm=CONFIGURATION, more=MORE, gres=gres))
     assert has(there, "g1")["gpu:a100"] == 4
+    assert has(there, "g2") == {"cores": 32, "memory": 64_000, "gpu": 4, "gpu:a100": 0}
     assert "gpu:h100" not in there.site.resources
     assert there.notes == ("1 node (g2): gres.conf has 3 gpu, slurm.conf 4; taken from slurm.conf",)
 
@@ -129,6 +130,8 @@ def test_cpus_that_do_not_fit_are_noted(write):
         ("NodeName=c1\nNodeName=c[1-2]", "line 2, nodename: .*every node once"),
         ("NodeName=c1\nPartitionName=p Nodes=c2", "line 2, nodes: c2; expected a node or a set"),
         ("NodeName=c1\nPartitionName=p Nodes=c1 MaxTime=soon", "line 2, maxtime"),
+        ("NodeName=c1 CPUs=4 CpuSpecList=first", "cpuspeclist: 'first'; expected numbers of CPUs"),
+        ("NodeName=c1\nNodeSet=s Nodes=c2", "line 2, nodes: c2; expected a node or a set"),
         ("NodeName=c1\nLicenses=lab:many", "line 2, licenses"),
         ("NodeName=c1\nDefMemPerCPU=4G", "line 2, defmempercpu"),
         ("NodeName=c1\nDownNodes=c1 State=ODD", "line 2, state"),
