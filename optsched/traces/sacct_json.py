@@ -63,7 +63,7 @@ def read_sacct_json(path: str | Path) -> Trace:
         path=path,
         sha256=sha256_of(path),
         oddities={
-            STEPS: sum(len(record.value("steps") or ()) for record in records),
+            STEPS: sum(_steps(record) for record in records),
             SEVERAL_TASKS: sum(job.several_tasks for job in jobs),
             PARTS: sum(job.part for job in jobs),
         },
@@ -142,6 +142,14 @@ def _job(record: RecordFields) -> _Job:
         several_tasks,
         record.count("het.job_id") > 0,
     )
+
+
+def _steps(record: RecordFields) -> int:
+    """Return the number of steps of a job."""
+    steps = record.value("steps") or []
+    if not isinstance(steps, list):
+        raise record.wrong("steps", "a list")
+    return len(steps)
 
 
 def _instant(record: RecordFields, field: str) -> int:

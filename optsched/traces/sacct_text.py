@@ -33,7 +33,7 @@ from optsched.traces.sacct import (
     gpus_of,
     trace_of_records,
 )
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, shown
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, check_utf8, shown
 from optsched.traces.trace import UNKNOWN, Trace
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def read_sacct_text(path: str | Path) -> Trace:
     """
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
-    return _trace(_Table(data.removeprefix(BYTE_ORDER_MARK), path), sha256)
+    data = data.removeprefix(BYTE_ORDER_MARK)
+    check_utf8(data, path, "what sacct -P writes")
+    return _trace(_Table(data, path), sha256)
 
 
 @readers.register("sacct-text")
@@ -237,10 +239,7 @@ def _trace(table: _Table, sha256: str) -> Trace:
 def _names(data: bytes, path: Path) -> list[str]:
     """Return the names in the first line."""
     first = data.split(b"\n", 1)[0].rstrip(b"\r")
-    try:
-        names = first.decode().split("|")
-    except UnicodeDecodeError:
-        raise InputError("not text; expected names of fields", file=path, line=1) from None
+    names = first.decode().split("|")
     if twice := repeated(name for name in names if name):
         raise InputError("more than one field with this name", file=path, line=1, field=twice)
     missing = [name for name in REQUIRED if name not in names]

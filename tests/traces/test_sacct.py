@@ -350,6 +350,7 @@ def test_a_task_of_an_array_knows_its_array(tmp_path):
         (dump(record(limit=-1)), ", time.limit: record 1 (7): {'set': True, 'infinite': False,"),
         (dump(record(more={"tres": {"requested": [3]}})), ", tres.requested: record 1 (7): [3]"),
         (dump(record(asked=[("mem", "", 2**60)])), ", tres.requested: record 1 (7): "),
+        (dump(record(more={"steps": 3})), ", steps: record 1 (7): 3; expected a list"),
         (dump(record(more={"user": 3})), ", user: record 1 (7): 3; expected a text"),
         (dump(record(), record(cluster="b")), ": jobs of clusters b, scout; expected those of one"),
         ({"jobs": [{"job_id": 3}]}, ", meta: no version of a data parser; expected what"),
@@ -470,6 +471,13 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, lines, message):
     path = tmp_path / "t.sacct"
     path.write_text("".join(f"{one}\n" for one in lines))
     assert refusal(path).startswith(message)
+
+
+@pytest.mark.parametrize("text", [b"7|\xff", line().encode().replace(b"COMPL", b"\xff")])
+def test_what_is_not_text_is_refused(tmp_path, text):
+    path = tmp_path / "t.sacct"
+    path.write_bytes(NAMES.encode() + b"\n" + text + b"\n")
+    assert refusal(path) == ", line 2: not UTF-8; expected what sacct -P writes"
 
 
 # --- both
