@@ -42,7 +42,7 @@ JobIDRaw|JobID|User|Partition|Submit|Start|End|Elapsed|Timelimit|State|ReqCPUS|A
 7.batch|7.batch|||1795367000|1795367005|1795367065|00:01:00||COMPLETED|4|4||
 9|8_1|bob|gpu|1795367009|1795367030|1795367040|00:00:10|UNLIMITED|FAILED|2|2|cpu=2,gres/gpu:a100=2|4Mc
 8|8_[2-9%2]|bob|gpu|1795367009|Unknown|Unknown|00:00:00|1-00:00:00|PENDING|2|0|cpu=2,gres/gpu=2|4Mc
-11|11|anna|batch|2026-11-22T18:00:00|None|1795367065|00:00:00|5|CANCELLED by 0|1|0|cpu=1|0n
+11|11|anna|batch|2026-11-22T18:00:00|None|1795367065|00:00:00|5|CANCELLED|1|0|cpu=1|0n
 """
 
 SACCT_JSON = {
@@ -150,7 +150,11 @@ class Seeds:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
             done = [
                 _done("simulate", trace, *words, "--no-plots", "-o", f"of-{policy}")
-                for trace in ("d.swf", "t.rackham")  # what a policy needs, one of them has
+                for trace in (
+                    "d.swf",
+                    "t.rackham",
+                    "t.sacct",
+                )  # what a policy needs, one of them has
             ]
             assert any(done), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
