@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.numbers import LARGEST
 from optsched.traces.formats import stem
 from optsched.traces.header import Header
 from optsched.traces.requests import QUANTITIES, TEXT_OF, numbered
@@ -27,7 +26,7 @@ GPU = "gres/gpu"
 STATUS = {"COMPLETED": 1, "CANCELLED": 5} | dict.fromkeys(
     (
         *("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"),
-        *("DEADLINE", "BOOT_FAIL", "LAUNCH_FAILED", "PREEMPTED"),
+        *("DEADLINE", "BOOT_FAIL", "LAUNCH_FAILED", "PREEMPTED", "REQUEUED", "REVOKED"),
     ),
     0,
 )
@@ -108,8 +107,8 @@ def trace_of_records(
         label = np.array(ids)
         found["job_id"] = np.arange(1, 1 + len(ids))
         oddities["jobs numbered in the order of the file, ids kept as labels"] = len(ids)
-    submit = found["submit"]
-    origin = int(submit[submit != UNKNOWN].min(initial=LARGEST)) % LARGEST
+    submitted = found["submit"][found["submit"] != UNKNOWN]
+    origin = int(submitted.min()) if len(submitted) else 0
     for name in ("submit", "eligible"):
         found[name] = np.where(found[name] == UNKNOWN, UNKNOWN, found[name] - origin)
     if (found["gpus"] <= 0).all():

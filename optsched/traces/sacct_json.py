@@ -102,7 +102,7 @@ def _job(record: RecordFields) -> _Job:
         "submit": _instant(record, "time.submission"),
         "elapsed": _known(record, "time.elapsed"),
         "suspended": _known(record, "time.suspended"),
-        "processors": got.get("cpu", 0),
+        "processors": got.get("cpu", UNKNOWN if record.count("allocation_nodes") else 0),
         "requested_processors": cores,
         "total_memory": asked.get("mem", UNKNOWN),
         "memory_per_core": per_core,

@@ -1,5 +1,7 @@
 """Traces as ``sacct -P`` writes them: a line of field names, then a line per record.
 
+Whatever separates the names separates the fields; constraints and names of jobs may hold ``|``.
+
 File format: ``docs/formats/sacct.md``.
 """
 
@@ -63,12 +65,16 @@ TEXTS = {
 }
 """Field of each column of texts that is taken as it is."""
 
+NOWHERE = "None assigned"
+"""Nodes of a job that has not started."""
+
 _OTHERS = (
     *("Eligible", "Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw", "State"),
     *("NNodes", "AllocNodes", "ReqMem", "Priority", "Cluster"),
 )
 _KNOWN = {*JOBS, *REQUIRED, *SIZES, *TEXTS.values(), *_OTHERS}
 _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
+_NAMES = re.compile(r"\w+([^\w\s,.]|\t)\w+(?:\1\w*)*")
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _LOCAL = re.compile(r"[0-9-]+T[0-9:]+")
 _READ = re.compile(rf"(cpu|mem|node|{GPU}(:[^=]*)?)=")
@@ -123,10 +129,10 @@ class SacctText(TraceFormat):
 
     @staticmethod
     def recognizes(first_bytes: bytes, path: Path) -> bool:
-        """Return whether the first line names a job and other fields, with ``|`` between them."""
-        first = first_bytes.removeprefix(BYTE_ORDER_MARK).split(b"\n", 1)[0]
-        names = first.strip().split(b"|")
-        return len(names) > 1 and any(name.encode() in names for name in JOBS)
+        """Return whether the first line names a job and other fields, with a separator."""
+        line = _first_line(first_bytes.removeprefix(BYTE_ORDER_MARK))
+        found = _NAMES.fullmatch(line)
+        return found is not None and not {*JOBS}.isdisjoint(line.split(found[1]))
 
 
 class _Table:
@@ -134,9 +140,9 @@ class _Table:
 
     def __init__(self, data: bytes, path: Path) -> None:
         self.path = path
-        names = _names(data, path)
+        names, separator = _names(data, path)
         others = [name for name in names if name and name not in _KNOWN]
-        table = _parsed(data, names, path)
+        table = _parsed(data, names, separator, path)
         self._columns = {name: table.column(name).combine_chunks() for name in table.column_names}
         self._lines = np.arange(2, 2 + len(table))
         job = next(name for name in JOBS if name in self._columns)
@@ -197,13 +203,14 @@ def _trace(table: _Table, sha256: str) -> Trace:
     gpus = [gpus_of(resources) for resources in asked]
     texts["gpu_type"] = [types for _, types in gpus]
     texts["state"] = table.column("State", lambda state: state.split(" ")[0], "")
-    nowhere = [UNKNOWN if nodes else 0 for nodes in texts.get("node_list", ["?"] * len(table))]
+    # older Slurm states processors of jobs that were cancelled before they started
+    nowhere = table.column("NodeList", lambda nodes: 0 if nodes == NOWHERE else UNKNOWN, UNKNOWN)
     numbers = {
         **{field.lower(): table.numbers(field, _instant) for field in (*REQUIRED, "Eligible")},
         "elapsed": _first(count("ElapsedRaw"), table.numbers("Elapsed", _duration)),
         "suspended": table.numbers("Suspended", _duration),
         "processors": _first(
-            count("AllocCPUS"), count("NCPUS"), _amounts(got, "cpu"), np.array(nowhere)
+            np.array(nowhere), count("AllocCPUS"), count("NCPUS"), _amounts(got, "cpu")
         ),
         "requested_processors": _first(count("ReqCPUS"), _amounts(asked, "cpu")),
         "total_memory": _first(_amounts(asked, "mem"), np.array([m.total for m in memory])),
@@ -236,10 +243,16 @@ def _trace(table: _Table, sha256: str) -> Trace:
     )
 
 
-def _names(data: bytes, path: Path) -> list[str]:
-    """Return the names in the first line."""
-    first = data.split(b"\n", 1)[0].rstrip(b"\r")
-    names = first.decode().split("|")
+def _first_line(data: bytes) -> str:
+    return data.split(b"\n", 1)[0].rstrip(b"\r").decode(errors="replace")
+
+
+def _names(data: bytes, path: Path) -> tuple[list[str], str]:
+    """Return the names in the first line, and what separates them."""
+    line = _first_line(data)
+    found = _NAMES.fullmatch(line)
+    separator = "|" if found is None else found[1]
+    names = line.split(separator)
     if twice := repeated(name for name in names if name):
         raise InputError("more than one field with this name", file=path, line=1, field=twice)
     missing = [name for name in REQUIRED if name not in names]
@@ -247,10 +260,10 @@ def _names(data: bytes, path: Path) -> list[str]:
     if missing:
         expected = "expected what sacct -P -o writes with these and other fields"
         raise InputError(f"no field {', '.join(missing)}; {expected}", file=path, line=1)
-    return names
+    return names, separator
 
 
-def _parsed(data: bytes, names: list[str], path: Path) -> pa.Table:
+def _parsed(data: bytes, names: list[str], separator: str, path: Path) -> pa.Table:
     """Return the known columns, as texts."""
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -267,7 +280,7 @@ def _parsed(data: bytes, names: list[str], path: Path) -> pa.Table:
             BytesIO(data),
             # one thread, so that a wrong row has a number
             pc.ReadOptions(use_threads=False),
-            pc.ParseOptions(delimiter="|", quote_char=False, invalid_row_handler=refuse),
+            pc.ParseOptions(delimiter=separator, quote_char=False, invalid_row_handler=refuse),
             pc.ConvertOptions(
                 column_types=dict.fromkeys(known, pa.string()), include_columns=known
             ),
@@ -277,7 +290,7 @@ def _parsed(data: bytes, names: list[str], path: Path) -> pa.Table:
             row = wrong[0]
             mistake = (
                 f"{row.actual_columns} fields; expected {row.expected_columns}, as in line 1; "
-                "perhaps a name holds | or a line break"
+                f"perhaps a value holds {separator!r}, or a line break"
             )
             raise InputError(mistake, file=path, line=row.number) from None
         reason = str(error).splitlines()[0][:120]
@@ -345,7 +358,7 @@ def _resources(value: str) -> dict[str, int]:
 
 def _memory(value: str) -> _Memory:
     """Return the memory of 4000M, the whole job, 4000Mc, each core, and 4000Mn, each node."""
-    if value in UNSET:
+    if value in UNSET or "?" in value:  # which Slurm writes for an amount that it does not know
         return _Memory()
     amount = megabytes(value.rstrip("cn"))
     if amount > LARGEST:

@@ -457,7 +457,7 @@ def test_fields_that_are_not_read_are_named(tmp_path):
         ([NAMES + "|State", line() + "|x"], ", line 1, State: more than one field with this name"),
         ([NAMES], ": no jobs; expected a record of each"),
         ([NAMES, line(), line("8") + "|x"], ", line 3: 12 fields; expected 11, as in line 1"),
-        ([NAMES, line(), "8|9"], ", line 3: 2 fields; expected 11, as in line 1; perhaps a name"),
+        ([NAMES, line(), "8|9"], ", line 3: 2 fields; expected 11, as in line 1; perhaps a val"),
         ([NAMES, line(), line("7.0"), line(Start="soon")], ", line 4, Start: 'soon'; expected"),
         ([NAMES, line(AllocCPUS="-4")], ", line 2, AllocCPUS: '-4'; expected a whole number"),
         ([NAMES, line(ReqTRES="cpu=x")], ", line 2, ReqTRES: 'cpu=x'; expected names and amounts"),
@@ -471,6 +471,27 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, lines, message):
     path = tmp_path / "t.sacct"
     path.write_text("".join(f"{one}\n" for one in lines))
     assert refusal(path).startswith(message)
+
+
+@pytest.mark.parametrize("separator", ["\t", ";", "^"])
+def test_fields_may_have_another_separator(tmp_path, separator):
+    names = NAMES.replace("|", separator) + f"{separator}Constraints{separator}JobName"
+    row = line().replace("|", separator) + f"{separator}a100|h100{separator}x, y"
+    trace = of_text(tmp_path, row, names=names)
+    assert trace.texts["features"].tolist() == ["a100|h100"]
+    assert trace.texts["job_name"].tolist() == ["x, y"]
+    assert format_of(tmp_path / "t.sacct") is readers["sacct-text"]
+    (tmp_path / "t.txt").write_text((tmp_path / "t.sacct").read_text())
+    same(read_trace(tmp_path / "t.txt", clean=False), trace)
+
+
+def test_a_job_without_nodes_has_not_started(tmp_path):
+    names = "JobID|Submit|Start|End|AllocCPUS|NodeList|ReqMem"
+    rows = ["5|1|9|9|4|None assigned|16?c", "6|1|9|10|4||0n"]
+    trace = of_text(tmp_path, *rows, names=names)
+    assert trace.wait.tolist() == [-1, 8]
+    assert trace.runtime.tolist() == [-1, 1]
+    assert "memory_per_core" not in trace.annotations
 
 
 @pytest.mark.parametrize("text", [b"7|\xff", line().encode().replace(b"COMPL", b"\xff")])
@@ -536,7 +557,7 @@ def test_both_forms_give_what_happened(tmp_path, table):
 def test_the_forms_are_told_from_each_other_and_from_batsim(tmp_path):
     contents = {
         "sacct-json": json.dumps(dump(record())),
-        "sacct-text": f"{NAMES}\n{line()}\n",
+        "sacct-text": f"{NAMES}|\n{line()}|\n",
         "batsim": '{"jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "a"}]}',
     }
     for name, content in contents.items():
