@@ -8,6 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optsched import registry
 from optsched.cli.terminal import progress_bar
 from optsched.content import bundled
@@ -83,4 +85,5 @@ def _trace(kind: str) -> Trace:
     from optsched.traces.reading import read_trace
 
     trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])
+    trace = trace.changed(wait=np.zeros(len(trace), dtype=np.int64))  # for as-logged
     return drawn(trace, "HIGH") if kind == "smp" else trace

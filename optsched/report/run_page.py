@@ -79,7 +79,7 @@ DURATIONS = {
     *("mean_queue_time", "max_queue_time", "mean_flow", "max_flow"),
     *("transfer_time", "waiting_for_a_load", "core_time"),
     *("mean_migration_delay", "nominal_seconds"),
-    *("large_mean_buffer", "prepared_mean_buffer"),
+    *("large_mean_buffer", "prepared_mean_buffer", "mean_delay"),
 }
 """Figures in seconds that no metric states."""
 SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap", "contested_matched"}
@@ -98,6 +98,9 @@ LABELS = {
     "prepared": "large jobs prepared",
     "prepared_starts": "starts in the prepared box",
     "prepared_mean_buffer": "mean time from preparation to start",
+    "started_late": "jobs started later than logged",
+    "mean_delay": "mean delay from the logged start",
+    "without_logged_wait": "jobs without a logged wait",
     "occupied": "nodes held, recorded",
     "useful": "nodes running, recorded",
     "node_time": "node time, {}",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from optsched.solvers.solver import Solver
+
 INK = "#222222"
 GREY = "#666666"
 FAINT = "#D9D9D9"
@@ -107,24 +109,40 @@ STROKES = [Stroke(color, dashes) for dashes in DASHES for color in LINES]
 
 @cache
 def _of_own_solvers() -> dict[str, Stroke]:
-    """Return the strokes of the solvers of this package, with solid lines for generic solvers."""
+    """Return the strokes of the solvers of this package, with solid lines for generic solvers.
+
+    Solvers without a common model may have the same stroke, so that a solver that is added to one
+    model leaves the pictures of most others as they are.
+    """
     own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
     ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
-    return dict(zip(ranked, STROKES))
+    chosen: dict[str, Stroke] = {}
+    for name in ranked:
+        taken = {stroke for other, stroke in chosen.items() if _meet(solvers[name], solvers[other])}
+        chosen[name] = next(stroke for stroke in STROKES if stroke not in taken)
+    return chosen
+
+
+def _meet(one: type[Solver], other: type[Solver]) -> bool:
+    """Return whether a picture may show two solvers: some model is solved by both."""
+    return one.models is None or other.models is None or not one.models.isdisjoint(other.models)
 
 
 def strokes(names: Sequence[str]) -> dict[str, Stroke]:
-    """Return a stroke for each name, mostly independent of the other names.
+    """Return a different stroke for each name, mostly independent of the other names.
 
-    Solvers of this package have fixed strokes, the same in all pictures. Other names get one of the
-    remaining strokes by checksum; if two names collide, the later one in the alphabet gets the next
-    free stroke.
+    Solvers of this package have fixed strokes, the same in all pictures of a model. Other names get
+    one of the remaining strokes by checksum; if two names collide, the later one in the alphabet
+    gets the next free stroke.
     """
     own = _of_own_solvers()
     others = [stroke for stroke in STROKES if stroke not in own.values()]
-    chosen = {name: own[name] for name in names if name in own}
+    chosen: dict[str, Stroke] = {}
+    for name in names:
+        if name in own and own[name] not in chosen.values():
+            chosen[name] = own[name]
     free = list(range(len(others)))
-    for name in sorted(set(names) - own.keys()):
+    for name in sorted(set(names) - chosen.keys()):
         free = free or list(range(len(others)))
         wanted = zlib.crc32(name.encode()) % len(others)
         place = next((place for place in free if place >= wanted), free[0])

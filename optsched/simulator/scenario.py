@@ -105,7 +105,8 @@ BUDGET = (
 
 TRACE = Option(
     *("trace", str, None, "a trace file or a name from the catalogue"),
-    help="A trace file (.swf, .parquet, Batsim .json, also .gz) or a name from the catalogue.",
+    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name "
+    "from the catalogue.",
 )
 
 
@@ -116,8 +117,8 @@ class Scenario:
     Parameters
     ----------
     trace : Trace, path or str
-        A trace, a trace file (.swf, .parquet, Batsim .json, also .gz), or a name from the
-        catalogue. A raw trace is cleaned first.
+        A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
+        name from the catalogue. A raw trace is cleaned first.
     machine : Machine, path or str, optional
         nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
         that the trace states.

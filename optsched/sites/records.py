@@ -34,7 +34,10 @@ def whole_numbers(values: ArrayLike, name: str, low: int, high: int, dimensions:
     InputError
         If there are other values, or another number of dimensions; `name` is the field.
     """
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError):  # lists of several lengths
+        array = np.array("")
     if not array.size and array.ndim == dimensions:
         array = array.astype(np.int64)
     if array.ndim != dimensions or array.dtype.kind not in "iu":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -28,6 +28,7 @@ from optsched.sites.site import (
 from optsched.sites.slurm_amounts import megabytes, seconds, time_text
 from optsched.sites.topology import Blocks, Topology, Torus, Tree, blocks_of, tree_of
 from optsched.text_files import read_toml
+from optsched.toml_table import TomlTable
 
 KEYS = ("kind", "name", "nodes", "partitions", "unpartitioned", "licences", "topology")
 NODE_KEYS = ("names", "cores", "memory", "gpus", "resources", "features", "state", "reason")
@@ -50,22 +51,8 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _REQUIRED: Any = object()
 
 
-class _Table:
-    """Table of the file, whose mistakes are noted in a list that all tables share."""
-
-    def __init__(self, table: Mapping[str, Any], place: str, mistakes: list[str]) -> None:
-        self.table = table
-        self.place = place
-        self.mistakes = mistakes
-
-    def note(self, key: str, mistake: str) -> None:
-        self.mistakes.append(f"{self.place}{key}: {mistake}")
-
-    def known(self, keys: Iterable[str]) -> None:
-        keys = list(keys)
-        for key in self.table:
-            if key not in keys:
-                self.note(key, str(UnknownNameError("key", key, keys)))
+class _Table(TomlTable):
+    """Table of the file; all tables share the list of mistakes."""
 
     def read(
         self, key: str, convert: Callable[[Any], _T], expected: str, default: Any = _REQUIRED
@@ -127,18 +114,17 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     InputError
         If there are mistakes, with the field of each.
     """
-    mistakes: list[str] = []
-    table = _Table(values, "", mistakes)
+    table = _Table(values)
     table.known(KEYS)
     table.read("kind", _one_of("site"), '"site"', "")
     name = table.read("name", _text, "a name", name)
     nodes = _nodes(table)
-    _stop_at(mistakes)
+    table.done()
     index = {node.name: place for place, node in enumerate(nodes)}
     topologies = _topologies(table, index)
     partitions = _partitions(table, index, topologies)
     licences = table.read("licences", _amounts, f"{_AMOUNT} for each name", {})
-    _stop_at(mistakes)
+    table.done()
     resources, capacity = described(nodes)
     site = Site(
         name,
@@ -153,7 +139,7 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
         topologies,
     )
     _check_members(table, site)
-    _stop_at(mistakes)
+    table.done()
     return site
 
 
@@ -378,11 +364,6 @@ def _known_nodes(part: _Table, key: str, names: Sequence[str], index: Mapping[st
         if name not in index:
             part.note(key, str(UnknownNameError("node", name, index)))
             break
-
-
-def _stop_at(mistakes: list[str]) -> None:
-    if mistakes:
-        raise InputError(*mistakes)
 
 
 # what a value must be: each returns it, or raises TypeError or ValueError

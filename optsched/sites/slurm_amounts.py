@@ -108,7 +108,7 @@ def tres(text: str) -> dict[str, int]:
         try:
             if not equals or not name:
                 raise InputError("")
-            found[name] = megabytes(amount) if name in ("mem", "vmem") else _whole(amount)
+            found[name] = megabytes(amount) if name in ("mem", "vmem") else whole_amount(amount)
         except InputError:
             expected = "expected names and amounts such as cpu=4,mem=2000M"
             raise InputError(f"{text!r}; {expected}") from None
@@ -141,7 +141,7 @@ def gres(text: str) -> dict[str, int]:
         name, kind, count = match.groups()
         if count is None and kind is not None and kind.isdigit():
             kind, count = None, kind
-        many = 1 if count is None else _whole(count)
+        many = 1 if count is None else whole_amount(count)
         found[name] = found.get(name, 0) + many
         if kind is not None:
             typed = f"{name}:{kind}"
@@ -171,15 +171,27 @@ def licences(text: str) -> dict[str, int]:
     return found
 
 
+def whole_amount(text: str) -> int:
+    """Return a whole number, perhaps with K, M or G for powers of 1,024.
+
+    Raises
+    ------
+    InputError
+        If the text is not such a number.
+
+    Examples
+    --------
+    >>> whole_amount("12"), whole_amount("4G")
+    (12, 4294967296)
+    """
+    found = re.fullmatch(r"([0-9]{1,15})([KMG]?)", text)
+    if found is None:
+        raise InputError(f"{text!r}; expected a whole number")
+    return int(found[1]) * _FACTORS[found[2]]
+
+
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts between commas that are in no parentheses."""
     for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
         if part.strip():
             yield part.strip()
-
-
-def _whole(text: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})([KMG]?)", text)
-    if found is None:
-        raise InputError(f"{text!r}; expected a whole number")
-    return int(found[1]) * _FACTORS[found[2]]

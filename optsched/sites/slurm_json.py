@@ -143,7 +143,7 @@ def _version(meta: Mapping[str, Any], path: Path) -> int:
     if found is None or int(found[1]) not in VERSIONS:
         known = f"v0.0.{VERSIONS[0]} to v0.0.{VERSIONS[-1]}"
         shown = stated or "none"
-        expected = f"expected {known}, which squeue --json=v0.0.44 asks for, for instance"
+        expected = f"expected {known}, which --json=v0.0.44 asks for, for instance"
         raise InputError(f"data parser {shown}; {expected}", file=path, field="meta.plugin")
     return int(found[1])
 

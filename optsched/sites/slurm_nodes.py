@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from optsched.sites.slurm_amounts import gres, tres
 from optsched.sites.slurm_json import UNSET, is_json, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines
 from optsched.sites.slurm_record import RecordFields
+from optsched.sites.slurm_site import SlurmNode
 
 DOWN = frozenset(
     (
@@ -46,29 +47,8 @@ _MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "%": "
 _MARKS |= {"!": "POWER_DOWN", "$": "MAINT", "@": "REBOOT_REQUESTED", "^": "REBOOT_ISSUED"}
 _MARKS |= {"-": "PLANNED"}
 
-_BY_WHOM = re.compile(r"\s*\[[^\[\]]*@[0-9T:.-]+\]$")
+_BY_WHOM = re.compile(r"\[[^\[\]]*@[0-9T:.-]+\]$")
 _NOT_CONSUMED = re.compile(r"(?:^|,)[^,(]*:no_consume\b[^,(]*(?:\([^)]*\))?")
-
-
-class ShownNode(NamedTuple):
-    """A node as Slurm shows it.
-
-    Parameters
-    ----------
-    node : Node
-        The node: cores without those that are kept for the system, likewise memory.
-    used : mapping of str to int
-        Amounts that jobs have, and GPUs and the like that are drained.
-    threads : int
-        Threads of each physical core.
-    partitions : tuple of str
-        Names of its partitions.
-    """
-
-    node: Node
-    used: Mapping[str, int]
-    threads: int
-    partitions: tuple[str, ...]
 
 
 class _Keys(NamedTuple):
@@ -104,7 +84,7 @@ _TEXT = _Keys(
 )
 
 
-def read_nodes(path: Path, notes: Notes) -> tuple[list[ShownNode], int | None]:
+def read_nodes(path: Path, notes: Notes) -> tuple[list[SlurmNode], int | None]:
     """Return the nodes in a file, and when it was written in seconds since 1970, if it says so.
 
     Parameters
@@ -130,7 +110,7 @@ def read_nodes(path: Path, notes: Notes) -> tuple[list[ShownNode], int | None]:
     else:
         keys = _TEXT
         sources = printed_lines(path)
-    nodes: list[ShownNode] = []
+    nodes: list[SlurmNode] = []
     seen: set[str] = set()
     for source in sources:
         shown = _node(source, keys, notes)
@@ -165,7 +145,18 @@ def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return ("reserved" if said & RESERVED else "up"), unknown
 
 
-def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> ShownNode:
+def consumed(text: str) -> dict[str, int]:
+    """Return the generic resources of a list that jobs use up.
+
+    Raises
+    ------
+    InputError
+        If the text is not a list of generic resources.
+    """
+    return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
+
+
+def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
     name = source.text(keys.name)
     if not NODE_NAME.fullmatch(name):
         raise source.wrong(keys.name, "the name of a node")
@@ -177,21 +168,29 @@ def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> ShownNode:
         notes.count([name], "powered down; taken as up, as Slurm wakes it up for a job")
     if ":no_consume" in source.text(keys.gres):
         notes.count([name], "left out what jobs do not use up (no_consume)")
-    have = source.parsed(keys.gres, _consumed)
+    have = source.parsed(keys.gres, consumed)
     memory = source.count(keys.memory)
     system = source.count(keys.system_memory)
+    cores = source.count(keys.effective) or source.count(keys.cores)
+    if not cores:
+        raise source.wrong(keys.cores, "a whole number from 1")
+    if not memory:
+        raise source.wrong(keys.memory, "MB, a whole number from 1")
     if system > memory:
         raise source.wrong(keys.system_memory, f"at most the memory of {memory}")
-    amounts = {
-        "cores": source.count(keys.effective) or source.count(keys.cores),
-        "memory": memory - system,
-    }
+    amounts = {"cores": cores, "memory": memory - system}
     used = {"cores": source.count(keys.used_cores), "memory": source.count(keys.used_memory)}
     features = _words(source, keys.active) or _words(source, keys.features)
-    return ShownNode(
-        Node(name, amounts | have, features, state, _BY_WHOM.sub("", source.text(keys.reason))),
-        used | (_used_gres(source, keys, name, used["cores"], notes) if have else {}),
+    return SlurmNode(
+        Node(
+            name,
+            amounts | have,
+            features,
+            state,
+            _BY_WHOM.sub("", source.text(keys.reason)).rstrip(),
+        ),
         source.count(keys.threads) or 1,
+        used | (_used_gres(source, keys, name, used["cores"], notes) if have else {}),
         _words(source, keys.partitions),
     )
 
@@ -209,21 +208,18 @@ def _used_gres(
     source: Line | RecordFields, keys: _Keys, name: str, cores: int, notes: Notes
 ) -> dict[str, int]:
     """Return the generic resources that jobs have or that are drained."""
-    used = dict(source.parsed(keys.used_gres, _consumed))
+    used = dict(source.parsed(keys.used_gres, consumed))
     if not source.text(keys.used_gres):  # the text has it with --details only
         counted = source.parsed(keys.used_tres, tres)
         used = {key[5:]: many for key, many in counted.items() if key.startswith("gres/")}
         if cores and not used:
             notes.count([name], "no word on GPUs and the like in use; taken as free")
-    for key, many in source.parsed(keys.drained_gres, _consumed).items():
+    drained = {key: n for key, n in source.parsed(keys.drained_gres, consumed).items() if n}
+    for key, many in drained.items():
         used[key] = used.get(key, 0) + many
-        if many:
-            notes.count([name], f"{key} drained")
+    if drained:
+        notes.count([name], f"{', '.join(drained)} drained")
     return used
-
-
-def _consumed(text: str) -> dict[str, int]:
-    return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 
 def _words(source: Line | RecordFields, key: str, separator: str = ",") -> tuple[str, ...]:

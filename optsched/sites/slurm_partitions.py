@@ -37,7 +37,7 @@ NodesOf: TypeAlias = Callable[[str], list[str]]
 
 
 def shown_partitions(
-    path: Path, index: Mapping[str, int], memory: int, notes: Notes
+    path: Path, index: Mapping[str, int], settings: Mapping[str, str], notes: Notes
 ) -> list[Partition]:
     """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
 
@@ -47,8 +47,9 @@ def shown_partitions(
         The file.
     index : mapping of str to int
         Index of each node of the site.
-    memory : int
-        Memory in MB for each core of a job that states none, in partitions without a rule.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters: ``defmempercpu`` holds for partitions
+        that state nothing else.
     notes : Notes
         What is left out is added.
 
@@ -58,11 +59,15 @@ def shown_partitions(
         If the file cannot be read, or a value has another form.
     """
     lines = _of_dump(path, notes) if is_json(path) else printed_lines(path)
-    return [partition_of(line, hosts_of, index, memory, notes) for line in lines]
+    return [partition_of(line, hosts_of, index, settings, notes) for line in lines]
 
 
 def partition_of(
-    line: Line, nodes_of: NodesOf, index: Mapping[str, int], memory: int, notes: Notes
+    line: Line,
+    nodes_of: NodesOf,
+    index: Mapping[str, int],
+    settings: Mapping[str, str],
+    notes: Notes,
 ) -> Partition:
     """Return the partition that a line describes; `nodes_of` turns its list of nodes into names.
 
@@ -80,11 +85,6 @@ def partition_of(
     strange = [node for node in names if node not in index]
     if strange:  # Slurm does not show nodes that are in the state FUTURE
         notes.count(strange, f"left out of partition {name}, not among the nodes")
-    per_core = line.text("defmempercpu")
-    if per_core and per_core not in INFINITE:
-        memory = line.count("defmempercpu")
-    elif _limited(line, "defmempernode"):
-        memory = 0
     state = line.text("state").upper() or "UP"
     _note_left_out(line, name, notes)
     try:
@@ -98,7 +98,7 @@ def partition_of(
             up=state in UP,
             priority_tier=_priority(line, "prioritytier"),
             priority_factor=_priority(line, "priorityjobfactor"),
-            memory_per_core=memory,
+            memory_per_core=_memory_per_core(line, settings),
             topology=line.text("topology"),
         )
     except InputError as error:
@@ -129,6 +129,15 @@ def _priority(line: Line, key: str) -> int:
     """Return the tier or the factor; ``Priority`` of old versions stands for both."""
     given = key if key in line.values else "priority"
     return line.count(given) if given in line.values else 1
+
+
+def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
+    if _limited(line, "defmempercpu"):
+        return line.count("defmempercpu")
+    whole = settings.get("defmempercpu", "")
+    if _limited(line, "defmempernode") or not whole.isdecimal() or len(whole) > 15:
+        return 0
+    return int(whole)
 
 
 def _exclusive(line: Line) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from optsched.errors import InputError
 from optsched.sites.host_lists import hosts_of
@@ -20,22 +20,32 @@ _Value = TypeVar("_Value")
 
 
 class RecordFields:
-    """A record of a dump, whose fields are checked as they are taken."""
+    """A record of a dump, whose fields are checked as they are taken.
+
+    A field of an object within the record is named with a dot: ``time.start``.
+    """
 
     def __init__(self, dump: Dump, place: int) -> None:
         self.dump, self.place = dump, place
         self.fields = dump.records[place]
 
+    def value(self, field: str) -> Any:
+        """Return a field as it is, None if it is not there."""
+        value: Any = self.fields
+        for name in field.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value
+
     def wrong(self, field: str, expected: str) -> InputError:
         """Return the error of a field that has another form than `expected`."""
-        shown = repr(self.fields.get(field))
+        shown = repr(self.value(field))
         shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
         name = self.dump.name(self.place)
         return InputError(f"{name}: {shown}; expected {expected}", file=self.dump.path, field=field)
 
     def number(self, field: str) -> float | None:
         """Return a number from 0, infinity, or None for no value."""
-        value = self.fields.get(field)
+        value = self.value(field)
         if isinstance(value, Mapping):
             if value.get("infinite") is True:
                 return math.inf
@@ -69,28 +79,28 @@ class RecordFields:
 
     def integer(self, field: str) -> int:
         """Return a whole number that may be negative."""
-        value = self.fields.get(field)
+        value = self.value(field)
         if value is not None and type(value) is not int:
             raise self.wrong(field, "a whole number")
         return value or 0
 
     def flag(self, field: str) -> bool:
         """Return whether a field is true."""
-        value = self.fields.get(field)
+        value = self.value(field)
         if value is not None and type(value) is not bool:
             raise self.wrong(field, "true or false")
         return bool(value)
 
     def text(self, field: str) -> str:
         """Return a text, empty for no value."""
-        value = self.fields.get(field)
+        value = self.value(field)
         if value is not None and not isinstance(value, str):
             raise self.wrong(field, "a text")
         return "" if value is None or value in UNSET else value
 
     def words(self, field: str) -> tuple[str, ...]:
         """Return the texts of a list, or one text."""
-        value = self.fields.get(field)
+        value = self.value(field)
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return tuple(word for word in value if word not in UNSET)
         text = self.text(field)

@@ -15,6 +15,7 @@ from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.site import Site
 from optsched.sites.slurm_folder import read_shown_site
+from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
 from optsched.slurm.reservations import Reservation, read_reservations
 
@@ -77,7 +78,7 @@ class Supply:
             raise InputError("expected a row for each node of the site", field="free")
         nodes = len(self.site.nodes)
         threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
-        threads = whole_numbers(threads, "threads", 1, 1024)
+        threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
         for name, values in (("threads", threads), ("busy", busy)):
             if len(values) != nodes:

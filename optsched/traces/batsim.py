@@ -134,7 +134,7 @@ class BatsimWorkload(TraceFormat):
     def recognizes(first_bytes: bytes, path: Path) -> bool:
         """Return whether the text begins as a JSON object with a field of a workload."""
         return re.match(rb'\s*\{\s*"', first_bytes) is not None and any(
-            name in first_bytes for name in (b'"nb_res"', b'"jobs"', b'"profiles"')
+            name in first_bytes for name in (b'"nb_res"', b'"profiles"', b'"subtime"')
         )
 
     @staticmethod

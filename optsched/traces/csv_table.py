@@ -17,7 +17,7 @@ from optsched.registry import readers
 from optsched.traces.formats import TableFormat, say_left_out, stem
 from optsched.traces.requests import TEXTS
 from optsched.traces.tables import shortened, table_of, trace_of
-from optsched.traces.text_pieces import BYTE_ORDER_MARK
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, check_utf8
 from optsched.traces.trace import COLUMNS, Trace
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trac
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)
+    check_utf8(data, path, "CSV")
     table = _table(data, columns or {}, path)
     return trace_of(
         table.schema, table.column, columns or {}, name=stem(path), path=path, sha256=sha256
@@ -111,7 +112,7 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
         raise InputError('a quotation mark " is not closed', file=path)
     try:
         names = next(csv.reader([first.decode().rstrip("\r")]))
-    except (UnicodeDecodeError, csv.Error):
+    except csv.Error:
         raise InputError("not text; expected names of columns", file=path, line=1) from None
     if blank := [place for place, name in enumerate(names, start=1) if not name.strip()]:
         raise InputError("no name; expected one", file=path, line=1, field=f"column {blank[0]}")

@@ -65,8 +65,9 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     -----
     The offered load is the sum over jobs of run time times processors, divided by the machine's
     processors times the span of the submit times. The accuracy of a request is the run time over
-    the requested time that the file states; jobs without a stated time do not count. The
-    coefficient of variation is that of the whole sample (standard deviation over mean, divisor n).
+    the requested time that the file states; jobs without a stated time do not count. Logged waits
+    are those that the file states. The coefficient of variation is that of the whole sample
+    (standard deviation over mean, divisor n).
     """
     trace = clean(trace)
     assert trace.cleaning is not None
@@ -93,6 +94,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
         "sizes": _sizes(trace.processors, work, machine_size),
         "run_time": _distribution(trace.runtime),
         "requested_time": _requests(trace),
+        "logged_wait": _waits(trace),
         "interarrival": _distribution(np.diff(trace.submit)),
         "users": _distinct(trace.user),
         "groups": _distinct(trace.group),
@@ -158,6 +160,12 @@ def _requests(trace: Trace) -> dict[str, Any]:
     }
 
 
+def _waits(trace: Trace) -> dict[str, Any]:
+    """Return the waits that the file states, with the share of the jobs that have one."""
+    known = trace.wait != UNKNOWN
+    return {"known_share": float(known.mean()), "known": _distribution(trace.wait[known])}
+
+
 def _distinct(column: NDArray[np.int64]) -> int | None:
     known = column[column != UNKNOWN]
     return len(np.unique(known)) if len(known) else None
@@ -189,6 +197,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
         ("requested, s", requests["stated"], ",.0f"),
         ("run / requested", requests["accuracy"], ".3f"),
         ("interarrival, s", facts["interarrival"], ",.0f"),
+        ("logged wait, s", facts["logged_wait"]["known"], ",.0f"),
     ):
         if distribution is not None:
             page.append(
@@ -216,6 +225,12 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
             f"; {requests['overrun_share']:.1%} of them ran longer, "
             f"{requests['exact_share']:.1%} exactly as long"
         )
+    waits = facts["logged_wait"]
+    logged = None
+    if waits["known"] is not None:
+        logged = (
+            f"of {waits['known_share']:.1%} of the jobs, {waits['known']['mean']:,.0f} s on average"
+        )
     rows = (
         *(
             (key.lower(), header.get(key, "").replace("\t", " "))
@@ -231,6 +246,7 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
         ),
         ("larger jobs", sizes["larger_than_machine"] and f"{sizes['larger_than_machine']:,}"),
         ("requested time", stated),
+        ("logged waits", logged),
         (
             "arrivals",
             facts["interarrival"] and f"coefficient of variation {facts['interarrival']['cv']:.2f}",

@@ -56,6 +56,21 @@ def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
         yield Piece(begun, line)
 
 
+def check_utf8(data: bytes, path: Path, expected: str) -> None:
+    """Check that the content of a file is UTF-8.
+
+    Raises
+    ------
+    InputError
+        If it is not; names the line.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = 1 + data.count(b"\n", 0, error.start)
+        raise InputError(f"not UTF-8; expected {expected}", file=path, line=line) from None
+
+
 def shown(word: bytes, encoding: str = "utf-8") -> str:
     """Return a word for a message, shortened to `SHOWN` characters."""
     text = word.decode(encoding, errors="replace")

@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from optsched.errors import InputError, UnknownNameError
+from optsched.toml_table import TomlTable
 
 
-class SpecTable:
-    """Table of a workload spec, and the mistakes found so far in the whole file.
+class SpecTable(TomlTable):
+    """Table of a workload spec.
 
     A method that reads a key notes a mistake in its value, and returns a valid value in its place,
     so that reading goes on. `done` raises all mistakes at once.
-
-    Parameters
-    ----------
-    table : mapping
-        The table as TOML gives it.
-    place : str
-        Prefix of the keys in messages, ``classes[1].`` for instance.
-    mistakes : list of str, optional
-        List that the mistakes are added to; a new one by default.
     """
-
-    def __init__(
-        self, table: Mapping[str, Any], place: str = "", mistakes: list[str] | None = None
-    ) -> None:
-        self.table = table
-        self.place = place
-        self.mistakes: list[str] = [] if mistakes is None else mistakes
-
-    def known(self, keys: Iterable[str]) -> None:
-        """Note every key that is not among `keys`."""
-        keys = list(keys)
-        for key in self.table:
-            if key not in keys:
-                self.note(key, str(UnknownNameError("key", key, keys)))
-
-    def note(self, key: str, mistake: str) -> None:
-        """Note a mistake in the value of `key`."""
-        self.mistakes.append(f"{self.place}{key}: {mistake}")
 
     def whole(self, key: str, *, lowest: int = 1, expected: str = "a whole number") -> int:
         """Return a whole number of at least `lowest`; `lowest` where there is a mistake."""
@@ -123,17 +96,6 @@ class SpecTable:
             SpecTable(table, f"{self.place}{key}[{number}].", self.mistakes)
             for number, table in enumerate(value, 1)
         ]
-
-    def done(self) -> None:
-        """Report the mistakes noted so far.
-
-        Raises
-        ------
-        InputError
-            If there are any; with all of them.
-        """
-        if self.mistakes:
-            raise InputError(*self.mistakes)
 
     def _value(
         self,

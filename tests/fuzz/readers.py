@@ -18,6 +18,7 @@ from fuzz.seeds import (
     KNAPSACKS,
     MACHINES,
     PROFILES,
+    SACCT_JSON,
     SWEEP,
     Seeds,
     machine_of,
@@ -74,6 +75,23 @@ def parquet(rng: Random, folder: Path, seeds: Seeds) -> Case:
 def csv(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "t.csv").write_bytes(damaged(rng, seeds.traces[".csv"]))
     return reading_a_trace(rng, "t.csv")
+
+
+@target
+def sacct_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    text = (
+        seeds.traces[".sacct"].decode().replace("|", " ")
+    )  # so that values are damaged one by one
+    mistaken = damaged_text(rng, text).replace(" ", "|").encode("utf-8", "surrogatepass")
+    other = damaged_bytes(rng, seeds.traces[".sacct"])
+    (folder / "t.sacct").write_bytes(mistaken if rng.random() < 0.8 else other)
+    return reading_a_trace(rng, "t.sacct")
+
+
+@target
+def sacct_json(rng: Random, folder: Path, _seeds: Seeds) -> Case:
+    (folder / "t.json").write_bytes(_damaged_json(rng, to_json(SACCT_JSON)))
+    return reading_a_trace(rng, "t.json")
 
 
 @target

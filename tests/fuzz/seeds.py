@@ -36,6 +36,47 @@ LARGEST = 2500
 
 KNAPSACKS = b"2\n5\n6\n9\n4 4\n3 7\n2 2\n5 6\n1 1\n"
 
+SACCT = b"""\
+JobIDRaw|JobID|User|Partition|Submit|Start|End|Elapsed|Timelimit|State|ReqCPUS|AllocCPUS|ReqTRES|ReqMem
+7|7|anna|batch|1795367000|1795367005|1795367065|00:01:00|30|COMPLETED|4|4|cpu=4,mem=8G,node=1|8G
+7.batch|7.batch|||1795367000|1795367005|1795367065|00:01:00||COMPLETED|4|4||
+9|8_1|bob|gpu|1795367009|1795367030|1795367040|00:00:10|UNLIMITED|FAILED|2|2|cpu=2,gres/gpu:a100=2|4Mc
+8|8_[2-9%2]|bob|gpu|1795367009|Unknown|Unknown|00:00:00|1-00:00:00|PENDING|2|0|cpu=2,gres/gpu=2|4Mc
+11|11|anna|batch|2026-11-22T18:00:00|None|1795367065|00:00:00|5|CANCELLED|1|0|cpu=1|0n
+"""
+
+SACCT_JSON = {
+    "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
+    "jobs": [
+        {
+            "job_id": job,
+            "array": {"job_id": 0, "task_id": {"set": False, "number": 0}, "task": ""},
+            "user": "anna",
+            "cluster": "a",
+            "time": {
+                "submission": 1795367000 + job,
+                "eligible": 1795367000 + job,
+                "start": 1795367010 + job,
+                "end": end,
+                "elapsed": 60,
+                "suspended": 0,
+                "limit": {"set": True, "infinite": job == 9, "number": 30},
+            },
+            "required": {"CPUs": 4, "memory_per_cpu": {"set": True, "number": 1000}},
+            "state": {"current": [state]},
+            "steps": [{}],
+            "tres": {
+                "allocated": [{"type": "cpu", "name": "", "count": 4}],
+                "requested": [
+                    {"type": "cpu", "name": "", "count": 4},
+                    {"type": "gres", "name": "gpu:a100", "count": 2},
+                ],
+            },
+        }
+        for job, end, state in ((7, 1795367080, "COMPLETED"), (9, 0, "RUNNING"))
+    ],
+}
+
 SWEEP = {
     "trace": "t.swf",
     "jobs": ["1:6", "4:12"],
@@ -92,6 +133,8 @@ class Seeds:
         evaluated = [line for line in rackham if "workload: 0 " in line]
         (folder / "t.rackham").write_text("\n".join(rackham[:4] + evaluated[: JOBS - 4]) + "\n")
         (folder / "t.txt").write_bytes(KNAPSACKS)
+        (folder / "t.sacct").write_bytes(SACCT)
+        (folder / "sacct.json").write_text(json.dumps(SACCT_JSON))
         with contextlib.chdir(folder):
             self._make()
 
@@ -99,14 +142,19 @@ class Seeds:
         for suffix in (".json", ".parquet", ".csv"):
             assert _done("trace", "convert", "t.swf", "-o", f"t{suffix}")
         assert _done("trace", "annotate", "bandwidth", "t.swf", "--mix", "HIGH", "-o", "d.swf")
-        assert _done("trace", "info", "t.swf", "--json")
+        for trace in ("t.swf", "t.sacct", "sacct.json"):
+            assert _done("trace", "info", trace, "--json")
         assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")
         assert _done("trace", "generate", "w.toml", "--jobs", "5", "-o", "g.swf")
         for policy in registry.policies:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
             done = [
                 _done("simulate", trace, *words, "--no-plots", "-o", f"of-{policy}")
-                for trace in ("d.swf", "t.rackham")  # what a policy needs, one of them has
+                for trace in (
+                    "d.swf",
+                    "t.rackham",
+                    "t.sacct",
+                )  # what a policy needs, one of them has
             ]
             assert any(done), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")

@@ -36,6 +36,7 @@ def trace_of(workload):
             runtime=runtime,
             requested_time=runtime + slack,
             processors=processors,
+            wait=slack,
         )
     )
 

@@ -36,19 +36,27 @@ def test_names_at_one_place_are_spread_around_it_the_first_on_top():
     assert style.spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.6, 0.5, 0.4])
 
 
-def test_solvers_have_strokes_of_their_own():
-    own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
-    count = len(style.STROKES)
-    assert len(own) < count
-    names = [*own, *(f"solver-{number}" for number in range(count - len(own)))]
+def solvers_of(model):
+    return [name for name in solvers if model in (solvers[name].models or {model})]
+
+
+@pytest.mark.parametrize("model", list(registry.models))
+def test_solvers_of_a_model_have_strokes_of_their_own(model):
+    own = solvers_of(model)
+    names = [*own, "one", "more"]
     strokes = style.strokes(names)
     assert strokes.keys() == set(names)
-    assert len(set(strokes.values())) == count
-    assert len(style.strokes([*names, "one", "more"])) == count + 2
+    assert len(set(strokes.values())) == len(names)
 
 
-def test_a_stroke_depends_neither_on_the_others_nor_on_the_order():
-    names = [*registry.solvers, "highs-quick", "mine"]
+def test_there_are_strokes_for_any_number_of_names():
+    names = [f"solver-{number}" for number in range(2 * len(style.STROKES))]
+    assert style.strokes(names).keys() == set(names)
+
+
+@pytest.mark.parametrize("model", list(registry.models))
+def test_a_stroke_depends_neither_on_the_others_nor_on_the_order(model):
+    names = [*solvers_of(model), "highs-quick", "mine"]
     together = style.strokes(names)
     assert together == style.strokes(names[::-1])
     for name in names:

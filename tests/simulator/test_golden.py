@@ -57,6 +57,8 @@ def journal(policy: str, machine: str | None, order: str, **settings: str) -> st
     trace = read_trace(sample)
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
+    if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep
+        trace = trace.changed(wait=trace.job_id % 7 * 1000)
     run = simulate(
         trace,
         machine,

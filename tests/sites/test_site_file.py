@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sites.site import Partition, Site
 from optsched.sites.site_file import read_site_file, write_site_file
-from optsched.sites.topology import Blocks, Tree
+from optsched.sites.topology import Blocks, Torus, Tree
 
 DEPARTMENT = """
 name = "department"
@@ -99,47 +102,61 @@ def test_a_mistake_is_one_line_with_file_and_place(department, wrong, right, mes
     assert "expected" in str(raised.value) or "known" in str(raised.value)
 
 
-def same(one, other):
-    assert other.name == one.name
-    assert other.nodes == one.nodes
-    assert other.resources == one.resources
-    assert np.array_equal(other.capacity, one.capacity)
-    assert other.features == one.features
-    assert other.states == one.states
-    assert dict(other.licences) == dict(one.licences)
-    assert other.partitions == one.partitions
-    assert dict(other.topologies) == dict(one.topologies)
-
-
 def test_written_and_read_again_it_is_the_same(department, tmp_path):
     site = read_site_file(department)
     write_site_file(site, tmp_path / "again.toml")
-    same(site, read_site_file(tmp_path / "again.toml"))
+    assert read_site_file(tmp_path / "again.toml") == site
+
+
+TEXTS = st.text(max_size=8)
+NAMES = st.text(min_size=1, max_size=8)
 
 
 @st.composite
 def sites(draw):
-    count = draw(st.integers(1, 12))
-    nodes = tuple(f"n{number:02}" for number in range(count))
-    kinds = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
-    capacity = np.array([[8 << kind, 1000 * (kind + 1), 4 * (kind == 2)] for kind in kinds])
-    members = draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    groups = draw(st.lists(st.integers(0, 1), min_size=count, max_size=count))
-    tree = Tree(("a", "b", "top"), np.array([2, 2, -1]), np.array(groups))
-    blocks = Blocks(("a", "b"), np.array(groups))
-    return Site(
-        "drawn",
-        nodes,
-        ("cores", "memory", "gpu"),
-        capacity,
-        features=tuple(("ib", f"kind{kind}") for kind in kinds),
-        states=tuple(draw(st.sampled_from(["up", "down", "drained", "reserved"])) for _ in nodes),
-        partitions=(
-            Partition("all", np.arange(count), default=True),
-            Partition("some", np.flatnonzero(members), max_time=3600, exclusive=True),
+    number = draw(st.integers(1, 12))
+    width = draw(st.integers(1, 3))
+    nodes = tuple(f"n{place:0{width}}" for place in range(number))
+    rows = [[8, 1000, 0, 0, 0], [16, 2000, 4, 4, 0], [32, 3000, 3, 2, 1]]
+    kinds = draw(st.lists(st.integers(0, 2), min_size=number, max_size=number))
+    members = draw(st.lists(st.booleans(), min_size=number, max_size=number))
+    groups = np.array(draw(st.lists(st.integers(-1, 1), min_size=number, max_size=number)))
+    topologies = {
+        "net": Tree(("a", "b", "top"), np.array([2, 2, -1]), groups),
+        draw(NAMES.filter(lambda name: name not in ("net", "ring", "flat network"))): Blocks(
+            ("a", "b"), groups, (2, 4)
         ),
-        licences={"matlab": draw(st.integers(0, 5))},
-        topologies={"net": draw(st.sampled_from([tree, blocks]))},
+        "ring": Torus((number,), np.where(groups < 0, -1, np.arange(number))),
+        "flat network": Tree((), np.array([], dtype=int), np.full(number, -1)),
+    }
+    chosen = draw(st.permutations(list(topologies)))[: draw(st.integers(0, 4))]
+    partitions = tuple(
+        Partition(
+            name,
+            np.flatnonzero(members) if draw(st.booleans()) else np.arange(number),
+            default=place == 0 and draw(st.booleans()),
+            max_time=draw(st.sampled_from([math.inf, 0.0, 59.0, 86_400.0])),
+            max_nodes=draw(st.sampled_from([math.inf, 0.0, 7.0])),
+            exclusive=draw(st.booleans()),
+            up=draw(st.booleans()),
+            priority_tier=draw(st.integers(0, 65_535)),
+            priority_factor=draw(st.integers(0, 65_535)),
+            memory_per_core=draw(st.integers(0, 5)),
+            topology=draw(st.sampled_from(["", *chosen])),
+        )
+        for place, name in enumerate(draw(st.lists(NAMES, max_size=3, unique=True)))
+    )
+    return Site(
+        draw(NAMES),
+        nodes,
+        ("cores", "memory", "gpu", "gpu:a100", f"x{draw(NAMES).replace(':', '')}"),
+        np.array([rows[kind] for kind in kinds]),
+        features=tuple(tuple(draw(st.lists(NAMES, max_size=2))) for _ in nodes),
+        states=tuple(draw(st.sampled_from(["up", "down", "drained", "reserved"])) for _ in nodes),
+        reasons=tuple(draw(TEXTS) for _ in nodes),
+        partitions=partitions,
+        licences=draw(st.dictionaries(NAMES, st.integers(0, 5), max_size=2)),
+        topologies={name: topologies[name] for name in chosen},
     )
 
 
@@ -147,10 +164,29 @@ def sites(draw):
 def test_every_site_survives_its_file(site, tmp_path_factory):
     path = tmp_path_factory.mktemp("site") / "site.toml"
     write_site_file(site, path)
-    same(site, read_site_file(path))
+    assert read_site_file(path) == site
 
 
 def test_ten_thousand_nodes_are_read(tmp_path):
     path = tmp_path / "large.toml"
     path.write_text('[[nodes]]\nnames = "n[00001-10000]"\ncores = 64\nmemory = "512G"\n')
     assert read_site_file(path).capacity[:, 0].sum() == 640_000
+
+
+@pytest.mark.parametrize("path", sorted(bundled("sites").glob("*.toml")), ids=lambda p: p.stem)
+def test_bundled_sites_are_read_and_stand_in_their_table(path):
+    site = read_site_file(path)
+    assert site.name == path.stem
+    page = (bundled("sites") / "README.md").read_text()
+    assert f"| `{path.name}` | {len(site.nodes)} nodes" in page
+
+
+@pytest.mark.parametrize("dims", ["[[4], [2, 2]]", "[0]", "[1.5]", '["4"]', "[3]", "4"])
+def test_wrong_dimensions_are_refused(tmp_path, dims):
+    path = tmp_path / "ring.toml"
+    path.write_text(
+        '[[nodes]]\nnames = "n[1-4]"\ncores = 1\nmemory = 1\n'
+        f'[topology]\nkind = "torus"\ndims = {dims}\nnodes = "n[1-4]"\n'
+    )
+    with pytest.raises(InputError, match=r"topology\.dims"):
+        read_site_file(path)

@@ -113,6 +113,6 @@ def test_without_a_time_a_supply_is_refused(tmp_path):
     supply = read_supply(tmp_path, time=7)
     assert supply.time == 7
     assert supply.notes == (
-        "1 node (c1): in no partition, so unused",
+        "1 node (c1): in no partition, so no job starts there",
         "no reservations.json: taken as none",
     )

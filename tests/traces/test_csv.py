@@ -100,7 +100,7 @@ def test_other_names_and_dates_are_read(tmp_path):
         ("", ", line 1: no line of column names; expected one"),
         ("submit,runtime\n1,2\n", ": no column processors; expected at least submit, runtime (or"),
         ("submit,,processors\n", ", line 1, column 2: no name; expected one"),
-        (b"\xff,submit\n1,2\n", ", line 1: not text; expected names of columns"),
+        (b"\xff,submit\n1,2\n", ", line 1: not UTF-8; expected CSV"),
         ("submit,runtime,processors\n", ": no jobs; expected one in each row"),
         ("submit,runtime,processors\n1,2,3\n4,5\n", ", row 2: 2 columns; expected 3, as in line 1"),
         ("submit,runtime,processors\n1,2,3,4\n", ", row 1: 4 columns; expected 3, as in line 1"),
@@ -109,7 +109,8 @@ def test_other_names_and_dates_are_read(tmp_path):
         ("submit,runtime,processors\n1,2,3\n2,-3,4\n", ", runtime, row 2: -3; expected a number"),
         ("submit,runtime,processors,submit\n1,2,3,4\n", ", submit: more than one column with this"),
         ('submit,runtime,processors\n1,2,"3\n', ': a quotation mark " is not closed'),
-        (b"submit,runtime,processors,qos\n1,2,3,\xff\n", ": not CSV: In CSV column #3: "),
+        (b"submit,runtime,processors,qos\n1,2,3,\xff\n", ", line 2: not UTF-8; expected CSV"),
+        (b"submit,runtime,processors\n1,\xff\n", ", line 2: not UTF-8; expected CSV"),
         (
             "submit,start,end,processors\n2026-01-31 08:00:00,5,9,1\n",
             ", start: type int64; expected dates, as in submit",

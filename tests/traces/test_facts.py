@@ -52,6 +52,18 @@ def test_a_raw_and_a_cleaned_trace_give_the_same(small_swf):
     assert facts(raw, 64)["offered_load"] == facts(raw)["offered_load"] / 2
 
 
+def test_waits_of_the_log_are_told_where_there_are_any():
+    known = facts(make([1, 1, 1, 1], wait=np.array([5, -1, 0, 1000])))
+    assert known["logged_wait"]["known_share"] == 0.75
+    assert known["logged_wait"]["known"]["mean"] == 335
+    page = "\n".join(lines(known))
+    assert "logged waits    of 75.0% of the jobs, 335 s on average\n" in page
+    assert "\nlogged wait, s            0" in page
+    known = facts(make([1, 1]))
+    assert known["logged_wait"] == {"known_share": 0.0, "known": None}
+    assert "logged" not in "\n".join(lines(known))
+
+
 def test_everything_is_json(small_swf):
     known = facts(read_swf(small_swf))
     assert json.loads(json.dumps(known)) == known

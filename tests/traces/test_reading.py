@@ -57,9 +57,8 @@ def test_a_file_with_a_known_suffix_gets_the_message_of_its_format(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello", b"\0\1\2", b'{"kind": "window-mkp"}', b"[1]"])
 def test_unknown_formats_are_refused(tmp_path, content):
     (tmp_path / "a.bin").write_bytes(content)
-    with pytest.raises(
-        InputError, match="not a known trace format; known: batsim, csv, parquet, rackham, swf"
-    ):
+    known = "batsim, csv, parquet, rackham, sacct-json, sacct-text, swf"
+    with pytest.raises(InputError, match=f"not a known trace format; known: {known}"):
         read_trace(tmp_path / "a.bin")
 
 

@@ -92,11 +92,14 @@ def _typed(value: Any) -> str:
 
 
 def plain_systems() -> list[System]:
-    """Return all policies of the registry for a line of nodes, with all their backfilling."""
+    """Return all policies of the registry for a line of nodes, with all their backfilling.
+
+    Those that ``plan.toml`` leaves out are not among them.
+    """
     found = []
     for name in policies:
         cls = policies[name]
-        if "nodes" in cls.machines:
+        if "nodes" in cls.machines and name not in TABLE["left_out"]:
             wanted = get_type_hints(cls).get(BACKFILL)
             choices = get_args(wanted) if get_origin(wanted) is Literal else ()
             found += [System(name, settings={BACKFILL: one}) for one in choices] or [System(name)]
@@ -135,9 +138,13 @@ def _world(table: Mapping[str, Any], site: Site) -> World:
 
 
 def unplanned() -> dict[str, frozenset[str]]:
-    """Return the policies of the registry that are run in no world, with the machines they need."""
+    """Return the policies of the registry that are run in no world, with the machines they need.
+
+    Those that ``plan.toml`` leaves out are not among them.
+    """
     run = {system.policy for world in worlds(BLUE) for system in world.systems.values()}
-    return {name: policies[name].machines for name in policies if name not in run}
+    settled = run.union(TABLE["left_out"])
+    return {name: policies[name].machines for name in policies if name not in settled}
 
 
 def runs(site: Site) -> dict[tuple[str, str], dict[str, Any]]:

@@ -102,6 +102,7 @@ def _windows(frame: pd.DataFrame) -> Figure:
     title = f"{BLUE}: window and solver, at alpha = beta = {100 * share:.0f}%"
     figure = style.new_figure(3.4, title)
     panel = figure.subplots()
+    colours = dict(zip(SOLVERS, style.LINES))
     for number, ((solver, charged), own) in enumerate(grouped(pairs, ["solver", "charged"])):
         points = [(window, gain(part, "mean_wait")) for (window,), part in grouped(own, ["window"])]
         panel.errorbar(
@@ -111,7 +112,7 @@ def _windows(frame: pd.DataFrame) -> Figure:
                 [max(0.0, 100 * (found.mean - found.low)) for _, found in points],
                 [max(0.0, 100 * (found.high - found.mean)) for _, found in points],
             ],
-            color=style.strokes([solver])[solver].colour,
+            color=colours[solver],
             linestyle="--" if charged else "-",
             marker="s" if charged else "o",
             markersize=3,

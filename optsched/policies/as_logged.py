@@ -1,0 +1,83 @@
+"""The waits of the log, as a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.policy import Policy
+from optsched.simulator.system import System
+from optsched.traces.trace import UNKNOWN
+
+
+@policies.register("as-logged")
+@dataclass
+class AsLogged(Policy):
+    """Each job starts after the wait that the log states: what the scheduler of the log did.
+
+    A job is due at its submission plus its logged wait, and at its submission if the log states
+    no wait. A job that does not fit when it is due, as the machine or an earlier start differs
+    from the log, starts as soon as it fits. Such late jobs are tried in the order in which they
+    are due; those that fit may pass those that do not (first fit).
+    """
+
+    def begin(self, system: System) -> None:
+        """Compute when each job is due.
+
+        Raises
+        ------
+        InputError
+            If the log states no wait at all.
+        """
+        if not (system.logged_wait != UNKNOWN).any():
+            raise InputError(
+                "no job of the trace has a logged wait, which policy as-logged repeats; expected "
+                "a log with starts or waits",
+                field="wait",
+            )
+        waits = np.maximum(system.logged_wait, 0)
+        self._due: list[float] = (np.array(system.submit) + waits).tolist()
+        self._coming: list[tuple[float, int]] = []  # heap of due times and jobs
+        self._late: list[int] = []  # in the order in which they were due
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start the jobs that are due and fit; after an end, try late ones first."""
+        now, processors, machine = system.now, system.processors, system.machine
+        for job in system.submitted:
+            heappush(self._coming, (self._due[job], job))
+            if self._due[job] > now:
+                yield Wake(self._due[job])
+        due = []
+        while self._coming and self._coming[0][0] <= now:
+            due.append(heappop(self._coming)[1])
+        if system.ended:  # without an end, late jobs still do not fit
+            due = [*self._late, *due]
+            self._late = []
+        for job in due:
+            if processors[job] <= machine.free:
+                yield Start(job)
+            else:
+                self._late.append(job)
+
+    def figures(self, system: System) -> dict[str, Any]:
+        """Return how far the run is from the log.
+
+        ``started_late`` jobs started after they were due, and ``mean_delay`` is the mean number of
+        seconds from due to start, over the jobs with a logged wait that started. The log states no
+        wait of ``without_logged_wait`` jobs.
+        """
+        known = system.logged_wait != UNKNOWN
+        start = np.array(system.start, dtype=np.float64)  # nan for a job that never started
+        delays = (start - self._due)[known & ~np.isnan(start)]
+        return {
+            "started_late": int((delays > 0).sum()),
+            "mean_delay": float(delays.mean()) if len(delays) else None,
+            "without_logged_wait": int((~known).sum()),
+        }

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.sites.loading import load_site
+
+NODES = {
+    "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
+    "nodes": [{"name": "c1", "cpus": 4, "real_memory": 100, "state": ["IDLE"]}],
+}
+TEXT = "NodeName=c1 CPUTot=4 RealMemory=100 State=IDLE\n"
+CONFIGURATION = "NodeName=c1 CPUs=4 RealMemory=100\n"
+TOML = '[[nodes]]\nnames = "c1"\ncores = 4\nmemory = 100\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("site.toml", TOML),
+        ("slurm.conf", CONFIGURATION),
+        ("slurm.conf.old", CONFIGURATION),
+        ("nodes.json", json.dumps(NODES)),
+        ("anything", json.dumps(NODES)),
+        ("nodes.txt", TEXT),
+    ],
+)
+def test_a_file_says_itself_what_it_is(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    site = load_site(tmp_path / name)
+    assert (site.nodes, site.capacity.tolist()) == (("c1",), [[4, 100]])
+    if name in ("slurm.conf", "nodes.json", "nodes.txt"):
+        assert load_site(tmp_path).nodes == ("c1",)
+
+
+def test_what_slurm_shows_comes_before_what_it_was_told(tmp_path):
+    (tmp_path / "slurm.conf").write_text(CONFIGURATION.replace("4", "8"))
+    (tmp_path / "nodes.txt").write_text(TEXT)
+    notes = []
+    assert load_site(tmp_path, notes).capacity[0, 0] == 4
+    assert notes == ["1 node (c1): in no partition, so no job starts there"]
+    (tmp_path / "nodes.txt").write_text("")  # a command that Slurm refused
+    assert load_site(tmp_path).capacity[0, 0] == 8
+
+
+def test_anything_else_is_refused_with_what_was_expected(tmp_path):
+    with pytest.raises(InputError, match=r"expected a site as TOML, slurm\.conf"):
+        load_site(tmp_path)
+    (tmp_path / "trace.swf").write_text("; Version: 2.2\n")
+    with pytest.raises(InputError, match=r"trace\.swf: expected a site as TOML"):
+        load_site(tmp_path / "trace.swf")
+    with pytest.raises(InputError, match=r"none\.json: No such file"):
+        load_site(tmp_path / "none.json")

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.sites.loading import load_site
+from optsched.sites.site_file import write_site_file
+from optsched.sites.slurm_configuration import read_configuration
+from optsched.sites.slurm_folder import read_shown_site
+from optsched.sites.topology import Torus
+
+CONFIGURATION = """
+ClusterName=here
+# a comment
+Licenses=lab:3,abaqus@server:40
+DefMemPerCPU=1000
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityFlags=ACCRUE_ALWAYS
+NodeName=DEFAULT RealMemory=64000 State=UNKNOWN Feature=ib
+NodeName=c[01-04] Sockets=2 CoresPerSocket=8 CoreSpecCount=2 MemSpecLimit=4000
+Include more.conf
+DownNodes=c[02-03] State=DRAIN Reason="new disk"
+NodeSet=fast Feature=a100
+NodeSet=first Nodes=c[01-02]
+PartitionName=DEFAULT MaxTime=1-00:00:00 State=UP
+PartitionName=batch Nodes=first,c[03-04] Default=YES \\
+    MaxTime=2:00:00 PriorityJobFactor=7
+PartitionName=gpu Nodes=fast OverSubscribe=EXCLUSIVE DefMemPerCPU=4000
+PartitionName=every Nodes=ALL MaxNodes=2 State=INACTIVE
+"""
+MORE = """
+nodename=g[1-2] CPUs=32 ThreadsPerCore=2 CoresPerSocket=8 Sockets=2 gres=gpu:4 feature=a100,ib
+NodeName=x1 CPUs=4 State=DOWN Reason=old
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes files and returns the folder."""
+
+    def write(**files: str):
+        for name, text in files.items():
+            (tmp_path / f"{name}.conf").write_text(text)
+        return tmp_path
+
+    return write
+
+
+def has(there, node):
+    row = there.site.capacity[there.site.index[node]]
+    return dict(zip(there.site.resources, row.tolist()))
+
+
+def test_a_configuration(write):
+    there = read_configuration(write(slurm=CONFIGURATION, more=MORE))
+    site = there.site
+    assert (site.name, site.licences) == ("here", {"lab": 3, "abaqus@server": 40})
+    assert site.nodes == ("c01", "c02", "c03", "c04", "g1", "g2", "x1")
+    assert has(there, "c01") == {"cores": 14, "memory": 60_000, "gpu": 0}
+    assert has(there, "g1") == {"cores": 32, "memory": 64_000, "gpu": 4}
+    assert there.threads.tolist() == [1, 1, 1, 1, 2, 2, 1]
+    assert site.features[0] == ("ib",)
+    assert site.features[4] == ("a100", "ib")
+    assert site.states == ("up", "drained", "drained", "up", "up", "up", "down")
+    assert (site.reasons[1], site.reasons[6]) == ("new disk", "old")
+    batch, gpu, every = site.partitions
+    assert (batch.name, batch.nodes.tolist(), batch.default) == ("batch", [0, 1, 2, 3], True)
+    assert (batch.max_time, batch.priority_factor, batch.memory_per_core) == (7200, 7, 1000)
+    assert (gpu.nodes.tolist(), gpu.exclusive, gpu.memory_per_core) == ([4, 5], True, 4000)
+    assert (gpu.max_time, gpu.up) == (86_400, True)
+    assert (every.nodes.tolist(), every.max_nodes, every.up) == (list(range(7)), 2, False)
+    assert there.priority == {
+        "prioritytype": "priority/multifactor",
+        "priorityweightage": "1000",
+        "priorityflags": "ACCRUE_ALWAYS",
+    }
+    assert (there.free == site.capacity).all()
+    assert there.notes == ()
+
+
+def test_gres_conf_has_the_types(write):
+    gres = "NodeName=g1 Name=gpu Type=a100 File=/dev/nvidia[0-3]\nName=gpu Type=h100 Count=3\n"
+    there = read_configuration(write(slurm=CONFIGURATION, more=MORE, gres=gres))
+    assert has(there, "g1")["gpu:a100"] == 4
+    assert has(there, "g2") == {"cores": 32, "memory": 64_000, "gpu": 4, "gpu:a100": 0}
+    assert "gpu:h100" not in there.site.resources
+    assert there.notes == ("1 node (g2): gres.conf has 3 gpu, slurm.conf 4; taken from slurm.conf",)
+
+
+@pytest.mark.parametrize(
+    ("line", "cores", "threads"),
+    [
+        ("", 1, 1),
+        ("CPUs=12", 12, 1),
+        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2", 16, 2),
+        ("CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2", 8, 1),
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=4", 16, 1),
+        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 14, 2),
+        ("CPUs=8 CpuSpecList=0,2-3", 5, 1),
+    ],
+)
+def test_cores_are_cpus_without_those_of_the_system(write, line, cores, threads):
+    there = read_configuration(write(slurm=f"NodeName=c1 {line}\n"))
+    assert (there.site.capacity[0, 0], there.threads[0]) == (cores, threads)
+
+
+def test_cpus_that_do_not_fit_are_noted(write):
+    there = read_configuration(write(slurm="NodeName=c[1-2] CPUs=5 Sockets=2 CoresPerSocket=4\n"))
+    assert there.site.capacity[:, 0].tolist() == [8, 8]
+    assert any("2 nodes (c[1-2]): CPUs=5" in note for note in there.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("NodeName=c1 RealMemory=64G", "line 1, realmemory: '64G'; expected a whole number"),
+        ("NodeName=c1 CPUs=many", "line 1, cpus"),
+        ("NodeName=c1 RealMemory=10 MemSpecLimit=10", "memspeclimit: .*less than the memory of 10"),
+        ("NodeName=c1 CPUs=4 CoreSpecCount=4", "corespeccount: .*fewer than the 4 CPUs"),
+        ("NodeName=c1 CPUs=4 CpuSpecList=0-3", "cpuspeclist: .*fewer than the 4 CPUs"),
+        ("NodeName=c1 State=ODD", "state: 'ODD'; expected a state"),
+        ("NodeName=c1 Gres=gpu:a:b:c", "gres: .*generic resources"),
+        ("NodeName=c[1-", "nodename: .*host list"),
+        ("NodeName=c1\nNodeName=c[1-2]", "line 2, nodename: .*every node once"),
+        ("NodeName=c1\nPartitionName=p Nodes=c2", "line 2, nodes: c2; expected a node or a set"),
+        ("NodeName=c1\nPartitionName=p Nodes=c1 MaxTime=soon", "line 2, maxtime"),
+        ("NodeName=c1 CPUs=4 CpuSpecList=first", "cpuspeclist: 'first'; expected numbers of CPUs"),
+        ("NodeName=c1\nNodeSet=s Nodes=c2", "line 2, nodes: c2; expected a node or a set"),
+        ("NodeName=c1\nLicenses=lab:many", "line 2, licenses"),
+        ("NodeName=c1\nDefMemPerCPU=4G", "line 2, defmempercpu"),
+        ("NodeName=c1\nDownNodes=c1 State=ODD", "line 2, state"),
+        ("ClusterName=here", "no nodes"),
+        ("NodeName=c1 what", "line 1: 'what'; expected Key=Value"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_line_and_key(write, text, message):
+    with pytest.raises(InputError, match=message) as raised:
+        read_configuration(write(slurm=f"{text}\n"))
+    assert "slurm.conf" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_down_nodes_that_are_not_there_are_noted(write):
+    there = read_configuration(write(slurm="NodeName=c1\nDownNodes=c[1-2]\n"))
+    assert there.site.states == ("down",)
+    assert "1 node (c2): in DownNodes, not among the nodes" in there.notes
+
+
+def test_select_linear_gives_whole_nodes(write):
+    text = "SelectType=select/linear\nNodeName=c1\nPartitionName=p Nodes=c1\n"
+    there = read_configuration(write(slurm=text))
+    assert there.site.partition("p").exclusive
+    assert there.notes == ("exclusive partitions, as select/linear gives whole nodes",)
+
+
+@pytest.mark.parametrize("version", ["22.05.8", "24.11.5", "26.05.5"])
+def test_the_configuration_describes_what_slurm_shows(shared, version):
+    folder = shared(f"slurm/fixtures/{version}")
+    ours, shown = read_configuration(folder), read_shown_site(folder)
+    order = ours.site.places(shown.site.nodes)
+    assert ours.site.resources == shown.site.resources
+    assert np.array_equal(ours.site.capacity[order], shown.site.capacity)
+    assert np.array_equal(ours.threads[order], shown.threads)
+    assert tuple(ours.site.features[place] for place in order) == shown.site.features
+    assert ours.site.licences == shown.site.licences
+    for one, other in zip(ours.site.partitions, shown.site.partitions, strict=True):
+        assert sorted(order[other.nodes]) == one.nodes.tolist()
+        names = ("name", "default", "max_time", "max_nodes", "exclusive", "up", "priority_tier")
+        for name in (*names, "priority_factor", "memory_per_core", "topology"):
+            assert getattr(one, name) == getattr(other, name), (one.name, name)
+    assert list(ours.site.topologies) == list(shown.site.topologies)
+    for name, topology in ours.site.topologies.items():
+        other = shown.site.topologies[name]
+        if isinstance(topology, Torus):
+            assert [order[place] for place in other.nodes] == topology.nodes.tolist()
+        else:
+            assert np.array_equal(topology.group[order], other.group)
+
+
+@st.composite
+def configurations(draw):
+    """Return the text of slurm.conf and what the nodes and partitions in it have."""
+    lines, nodes, start = [], [], 0
+    for kind in "abc"[: draw(st.integers(1, 3))]:
+        count = draw(st.integers(1, 5))
+        sockets, cores = draw(st.integers(1, 2)), draw(st.integers(1, 8))
+        threads, memory = draw(st.integers(1, 2)), draw(st.integers(1, 10**6))
+        gpus = draw(st.integers(0, 4))
+        last = f"{start}-{start + count - 1}"
+        gres = f" Gres=gpu:{kind}:{gpus}" if gpus else ""
+        lines.append(
+            f"NodeName=n[{last}] Sockets={sockets} CoresPerSocket={cores} Feature={kind}"
+            f" ThreadsPerCore={threads} RealMemory={memory}{gres}"
+        )
+        one = (sockets * cores * threads, memory, gpus, kind, threads)
+        nodes += [one] * count
+        start += count
+    chosen = draw(st.sets(st.integers(0, start - 1), min_size=1))
+    hours = draw(st.integers(1, 99))
+    listed = ",".join(f"n{place}" for place in sorted(chosen))
+    lines.append(f"PartitionName=some Nodes={listed} MaxTime={hours}:00:00")
+    lines.append("PartitionName=all Nodes=ALL")
+    return "\n".join(lines) + "\n", nodes, sorted(chosen), hours * 3600
+
+
+@given(drawn=configurations())
+def test_every_configuration_becomes_its_site_and_a_site_file(drawn, tmp_path_factory):
+    text, nodes, chosen, limit = drawn
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "slurm.conf").write_text(text)
+    there = read_configuration(folder)
+    site = there.site
+    gpu = site.resources.index("gpu") if "gpu" in site.resources else None
+    assert [
+        (*row[:2], 0 if gpu is None else row[gpu], *features, threads)
+        for row, features, threads in zip(
+            site.capacity.tolist(), site.features, there.threads.tolist()
+        )
+    ] == nodes
+    assert site.partition("some").nodes.tolist() == chosen
+    assert site.partition("some").max_time == limit
+    assert site.partition("all").max_time == math.inf
+    write_site_file(site, folder / "site.toml")
+    assert load_site(folder / "site.toml") == site
