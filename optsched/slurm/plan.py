@@ -39,14 +39,14 @@ class Situation:
     weigh: str
 
     def snapshot(self) -> Snapshot:
-        """Return the problem with its origin, which names the jobs that are not in it too."""
+        """Return the problem with its origin, which counts the jobs that are not in it."""
         origin = {
             "scheduler": "Slurm",
             "site": self.supply.site.name,
             "time": self.supply.time,
             "weigh": self.weigh,
-            "blocked": dict(self.posed.blocked),
-            "left": dict(self.posed.left),
+            "blocked": len(self.posed.blocked),
+            "left": len(self.posed.left),
         }
         return Snapshot(self.posed.problem, origin)
 

@@ -219,6 +219,30 @@ class TestLive:
             ("", ""),
         ]
 
+    @pytest.mark.parametrize("solver", ["first-fit", "tree-best-fit", "switch-groups"])
+    def test_other_solvers_plan_again_over_pins(self, optsched, slurm, solver):
+        slurm.add(1, 3)
+        for _ in range(2):
+            done = optsched("slurm", "apply", "--yes", "--solver", solver, env=slurm.env)
+            assert done.returncode == 0, done.stderr
+            assert len(nodes_of(slurm.job(1))) == 3
+        assert len(slurm.updates) == 1
+
+    def test_totals_stand_beside_those_of_slurm(self, optsched, slurm):
+        later = int(time.time()) + 7200
+        nodes = {"required_switches": 0, "scheduled_nodes": "n[4-5]"}
+        slurm.add(1, 2, **nodes, start_time=1)
+        slurm.add(2, 4, **nodes | {"scheduled_nodes": "n[5-8]"}, start_time=later)
+        done = optsched("slurm", "plan", env=slurm.env)
+        assert "jobs           2; by Slurm 1 now" in done.stdout
+        assert "weight         197; by Slurm 99 now" in done.stdout
+        assert "leaf switches  2; by Slurm 2 now" in done.stdout
+        rows = [line.split() for line in done.stdout.splitlines()[1:3]]
+        assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "hours"]]
+        found = json.loads(optsched("slurm", "plan", "--json", env=slurm.env).stdout)
+        assert found["jobs"][0]["slurm_nodes"] == ["n4", "n5"]
+        assert found["jobs"][1]["slurm_start"] == later
+
     def test_a_plan_ignores_earlier_pins_and_replaces_them_when_a_node_fails(self, optsched, slurm):
         slurm.add(1, 4, comment="mine")
         optsched("slurm", "apply", "--yes", env=slurm.env)
