@@ -51,8 +51,8 @@ CPUs=8 CoresPerSocket=8 RealMemory=16000
 PartitionName=batch Nodes=n[01-64] Default=YES MaxTime=60 DefaultTime=10 State=UP
 """
 
-ASLEEP = "defer,sched_interval=3000,bf_interval=3000,max_rpc_cnt=1"
-"""Parameters of a scheduler that starts nothing, as there is always a thread for messages."""
+ASLEEP = "sched_interval=-1,bf_interval=-1"
+"""Parameters of a scheduler that starts nothing, so that jobs wait for a plan."""
 
 AWAKE = "sched_interval=2,bf_interval=2"
 
@@ -106,16 +106,18 @@ class RealSlurm:
 
     def stop(self) -> None:
         """Cancel all jobs, whose steps would outlive the daemons, and end the daemons."""
-        if len(self.daemons) > 2:
-            self.cancel()
-        for daemon in reversed(self.daemons):
-            daemon.terminate()
-        for daemon in self.daemons:
-            try:
-                daemon.wait(20)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+        try:
+            if len(self.daemons) > 2:
+                self.cancel()
+        finally:
+            for daemon in reversed(self.daemons):
+                daemon.terminate()
+            for daemon in self.daemons:
+                try:
+                    daemon.wait(20)
+                except subprocess.TimeoutExpired:
+                    daemon.kill()
+                    daemon.wait()
 
     def cancel(self) -> None:
         """Cancel all jobs, and wait until they are gone."""
