@@ -79,6 +79,8 @@ def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> d
             name = part.text("topology")
             given = [kind for kind in KINDS if part.value.get(kind)]
             part.only(("topology", "cluster_default", *KINDS))
+            if all(part.value.get(kind) == {} for kind in KINDS):
+                continue  # it is described in topology.conf, and shown in topology.txt alone
             if name in found or len(given) != 1:
                 kinds = f"exactly one of {', '.join(KINDS)}"
                 expected = "another name" if name in found else kinds

@@ -9,10 +9,16 @@ import pytest
 from optsched.errors import InputError
 from optsched.sites.features import parse_constraint
 from optsched.sites.host_lists import hosts_of
+from optsched.sites.notes import Notes
 from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_json import number, read_dump
 from optsched.sites.slurm_lines import configuration_lines
-from optsched.sites.slurm_topology import read_shown_topology, read_topologies, read_topology_conf
+from optsched.sites.slurm_topology import (
+    read_first_topologies,
+    read_shown_topology,
+    read_topologies,
+    read_topology_conf,
+)
 from optsched.sites.slurm_yaml import parse_yaml
 from optsched.sites.topology import Blocks, Torus, Tree
 
@@ -57,6 +63,17 @@ def test_blocks_tori_and_flat_networks_of_a_recent_slurm(captured):
         assert blocks.group[INDEX["c01"]] == -1
         assert isinstance(cube, Torus)
         assert cube.dims == (4, 3, 3)
+
+
+def test_what_a_recent_slurm_shows_of_topology_conf_is_in_another_file(tmp_path):
+    kinds = "".join(f"  {kind}: {{}}\n" for kind in ("block", "flat", "ring", "torus3d", "tree"))
+    shown = f"%YAML 1.1\n---\n- topology: default\n  cluster_default: false\n{kinds}...\n"
+    (tmp_path / "topoconf.txt").write_text(shown)
+    files = ("topoconf.txt", "topology.txt")
+    assert read_first_topologies(tmp_path, files, INDEX, Notes()) == {}
+    (tmp_path / "topology.txt").write_text("SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=c[01-40]\n")
+    found = read_first_topologies(tmp_path, files, INDEX, Notes())
+    assert found["tree"].switches == ("leaf1",)
 
 
 @pytest.mark.parametrize(
