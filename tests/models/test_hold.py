@@ -142,5 +142,5 @@ def test_a_shortage_names_what_rules_out_nodes():
         ("nodes", 4),
         ("up", 3),
         ("in a", 2),
-        ("with 4 cores free", 1),
+        ("with 4 or more cores free", 1),
     )

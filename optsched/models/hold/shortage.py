@@ -73,7 +73,7 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
     >>> problem = Hold(["cores"], free=[[4], [1], [0]], chunks=2, demand=[4], costs=[], held=[])
     >>> found = shortage(problem)
     >>> found.filters, found.room, found.chunks, found.is_proof
-    ((('nodes', 3), ('with 4 cores free', 1)), 1, 2, True)
+    ((('nodes', 3), ('with 4 or more cores free', 1)), 1, 2, True)
     """
     held, kept = holding(problem), np.zeros(len(problem.costs), dtype=bool)
     shared = np.zeros(len(problem.free), dtype=bool)
@@ -82,7 +82,7 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
         *(kinds or [("of a kind that it may use", is_allowed(problem))]),
         ("without other jobs", ~shared),
         *(
-            (f"with {needed:,} {name} free", free >= needed)
+            (f"with {needed:,} or more {name} free", free >= needed)
             for name, free, needed in zip(
                 problem.resources, problem.free.T, problem.demand.tolist()
             )
