@@ -71,13 +71,13 @@ def is_allowed(problem: Hold) -> Flags:
     return np.array([kind in problem.allowed for kind in problem.kinds], dtype=bool)
 
 
-def groups(problem: Hold) -> tuple[list[str], Ints] | None:
+def groups(problem: Hold) -> tuple[list[str], Ints]:
     """Return the switches or blocks of which one must hold the job, and that of each node.
 
-    None for a job that may be anywhere.
+    For a job that may be anywhere, all nodes are in one group without a name.
     """
     of_span = {"switch": problem.switches, "block": problem.blocks}.get(problem.span)
     if of_span is None:
-        return None
+        return [""], np.zeros(len(problem.free), dtype=np.int64)
     names, group_of = np.unique(np.array(of_span, dtype=str), return_inverse=True)
     return names.tolist(), group_of.ravel()

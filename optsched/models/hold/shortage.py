@@ -95,13 +95,9 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
             left &= meets
             filters.append((text, int(left.sum())))
     rooms = room(problem, held, kept)
-    found = groups(problem)
-    most, name = int(rooms.sum()), ""
-    if found is not None:
-        names, group_of = found
-        sums = np.bincount(group_of, weights=rooms, minlength=len(names)).astype(np.int64)
-        most = int(sums.max(initial=0))
-        name = names[int(sums.argmax())] if names else ""
+    names, group_of = groups(problem)
+    sums = np.bincount(group_of, weights=rooms, minlength=len(names)).astype(np.int64)
+    largest = int(sums.argmax()) if names else 0
     short = tuple(
         Licence(number, free, needed)
         for number, (free, needed) in enumerate(
@@ -109,4 +105,10 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
         )
         if free < needed
     )
-    return Shortage(tuple(filters), most, name, problem.chunks, short)
+    return Shortage(
+        tuple(filters),
+        int(sums.max(initial=0)),
+        "".join(names[largest : largest + 1]),
+        problem.chunks,
+        short,
+    )

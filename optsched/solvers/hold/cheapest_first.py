@@ -45,12 +45,8 @@ class CheapestFirst(Heuristic):
     def place(self, problem: Hold) -> Release | None:
         """Return the release of the rule; None if all claims together do not suffice."""
         held = holding(problem)
-        found = groups(problem)
-        if found is None:
-            places = [np.arange(len(problem.free))]
-        else:
-            names, group_of = found
-            places = [np.flatnonzero(group_of == group) for group in range(len(names))]
+        names, group_of = groups(problem)
+        places = [np.flatnonzero(group_of == group) for group in range(len(names))]
         search = _Search(problem, held)
         answers = [answer for nodes in places if (answer := search.within(nodes)) is not None]
         return min(answers, key=problem.objective, default=None)
