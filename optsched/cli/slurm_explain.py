@@ -34,6 +34,10 @@ SECONDS = 10.0
 """Default time limit of the solver in seconds."""
 
 
+RULE = "cheapest-first"
+"""The rule that gives an exact solver a first answer."""
+
+
 class Answer(NamedTuple):
     """The least to do, if it is known.
 
@@ -139,7 +143,8 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     for question in found.questions:
         problem = question.problem
         name = solver or problem.default_solver
-        result = solve_in_process(Snapshot(problem), name, Budget(time_limit), None, None)
+        hint = None if name == RULE else RULE
+        result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
         if result.status is Status.ERROR:
             raise InputError(result.message or f"{name} failed")
         results.append(result)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -56,81 +56,113 @@ class CheapestFirst(Heuristic):
         return len(problem.costs) + len(problem.free)
 
 
+class _State:
+    """The room of nodes while claims are lifted or kept one by one."""
+
+    def __init__(self, problem: Hold, held: Holding) -> None:
+        self.problem, self.held = problem, held
+        self.lifted = np.zeros(len(problem.costs), dtype=bool)
+        self.free = problem.free.copy()
+        self.kept = np.bincount(held.node, minlength=len(self.free))
+        self.room = room(problem, held, self.lifted)
+        self.most = room(problem, held, ~self.lifted)
+        order = np.argsort(held.claim, kind="stable")
+        ends = np.searchsorted(held.claim[order], np.arange(len(problem.costs) + 1))
+        self._rows_of = [order[a:b] for a, b in pairwise(ends)]
+        self._needs = np.flatnonzero(problem.demand)
+
+    def set(self, claim: int, *, lifted: bool) -> Ints:
+        """Lift or keep a claim, and return its nodes."""
+        rows = self._rows_of[claim]
+        nodes, sign = self.held.node[rows], 1 if lifted else -1
+        self.lifted[claim] = lifted
+        self.free[nodes] += sign * self.held.amounts[rows]
+        self.kept[nodes] -= sign
+        self.room[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
+        return nodes
+
+    def fitting(self, nodes: Ints, free: Ints, kept: Ints) -> Ints:
+        """Return how many chunks nodes have room for, with amounts free and claims kept there."""
+        problem, needs = self.problem, self._needs
+        found = self.most[nodes]
+        if len(needs):
+            found = np.minimum(found, (free[:, needs] // problem.demand[needs]).min(axis=1))
+        return np.where(kept > 0, 0, found) if problem.exclusive else found
+
+    def has_licences(self) -> bool:
+        """Whether the licences suffice."""
+        return not self.short_licences().any()
+
+    def short_licences(self) -> Flags:
+        """Return which licences do not suffice."""
+        problem = self.problem
+        freed = problem.held_licences[self.lifted].sum(axis=0)
+        return np.asarray(problem.licences + freed < problem.licences_of)
+
+
 class _Search:
     """The rule on one problem."""
 
     def __init__(self, problem: Hold, held: Holding) -> None:
         self.problem, self.held = problem, held
         self.costs = problem.costs.tolist()
-        self.most = room(problem, held, np.ones(len(self.costs), dtype=bool)).tolist()
         cheapest = np.lexsort((held.claim, problem.costs[held.claim], held.node))
         ends = np.searchsorted(held.node[cheapest], np.arange(len(problem.free) + 1))
         self.rows_on = [cheapest[a:b] for a, b in pairwise(ends)]
 
     def within(self, nodes: Ints) -> Release | None:
         """Return a release with all chunks on some nodes; None if there is none."""
-        problem = self.problem
-        lifted = self._for_licences()
-        if lifted is None:
+        problem, state = self.problem, _State(self.problem, self.held)
+        if not self._free_licences(state) or state.most[nodes].sum() < problem.chunks:
             return None
-        rooms = room(problem, self.held, lifted)
-        options = {node: self._option(node, rooms[node], lifted) for node in nodes.tolist()}
-        while rooms[nodes].sum() < problem.chunks:
-            found = [(option, node) for node, option in options.items() if option is not None]
-            if not found:
-                return None
-            (_, claims), _ = min(found, key=lambda each: (each[0][0], each[1]))
-            lifted[list(claims)] = True
-            touched = {*self.held.node[np.isin(self.held.claim, claims)].tolist()} & options.keys()
-            rooms = room(problem, self.held, lifted)
-            options |= {node: self._option(node, rooms[node], lifted) for node in touched}
-        for claim in sorted(np.flatnonzero(lifted).tolist(), key=lambda c: (-self.costs[c], c)):
-            lifted[claim] = False
-            fits = room(problem, self.held, lifted)[nodes].sum() >= problem.chunks
-            lifted[claim] = not (fits and self._has_licences(lifted))
-        rooms = room(problem, self.held, lifted)
-        at = np.repeat(nodes, rooms[nodes])[: problem.chunks]
-        return Release(tuple(np.flatnonzero(lifted).tolist()), tuple(at.tolist()))
-
-    def _has_licences(self, lifted: Flags) -> bool:
-        problem = self.problem
-        free = problem.licences + problem.held_licences[lifted].sum(axis=0)
-        return bool((free >= problem.licences_of).all())
-
-    def _for_licences(self) -> Flags | None:
-        """Return the claims to lift for licences; None if all claims do not free enough."""
-        problem = self.problem
-        lifted = np.zeros(len(self.costs), dtype=bool)
-        for claim in np.argsort(problem.costs, kind="stable").tolist():
-            if self._has_licences(lifted):
-                break
-            free = problem.licences + problem.held_licences[lifted].sum(axis=0)
-            lifted[claim] = bool(problem.held_licences[claim, free < problem.licences_of].any())
-        return lifted if self._has_licences(lifted) else None
-
-    def _option(self, node: int, present: int, lifted: Flags) -> tuple[float, Sequence[int]] | None:
-        """Return the cost for each further chunk on a node, and the claims; None if there is none.
-
-        These are the cheapest claims until the room grows.
-        """
-        problem, held = self.problem, self.held
-        rows = self.rows_on[node]
-        if present == self.most[node]:
-            return None
-        kept = rows[~lifted[held.claim[rows]]]
-        free = problem.free[node] + held.amounts[rows][lifted[held.claim[rows]]].sum(axis=0)
-        needs = problem.demand > 0
-        cost = 0
-        claims = []
-        for place, row in enumerate(kept):
-            claim = int(held.claim[row])
-            claims.append(claim)
-            cost += self.costs[claim]
-            free = free + held.amounts[row]
-            if problem.exclusive and place < len(kept) - 1:
+        inside = {*nodes.tolist()}
+        heap = [option for node in inside if (option := self._option(node, state)) is not None]
+        heapify(heap)
+        while state.room[nodes].sum() < problem.chunks:
+            cost, node, _ = heappop(heap)
+            option = self._option(node, state)
+            if option is None or option[:2] > (cost, node):  # other nodes are better by now
+                if option is not None:
+                    heappush(heap, option)
                 continue
-            fits = int((free[needs] // problem.demand[needs]).min(initial=problem.chunks))
-            gained = min(fits, self.most[node]) - present
-            if gained > 0:
-                return cost / gained, claims
-        return None
+            touched = {node}
+            for claim in option[2]:
+                touched |= {*state.set(claim, lifted=True).tolist()} & inside
+            for each in touched:
+                if (better := self._option(each, state)) is not None:
+                    heappush(heap, better)
+        for claim in sorted(
+            np.flatnonzero(state.lifted).tolist(), key=lambda c: (-self.costs[c], c)
+        ):
+            state.set(claim, lifted=False)
+            if state.room[nodes].sum() < problem.chunks or not state.has_licences():
+                state.set(claim, lifted=True)
+        at = np.repeat(nodes, state.room[nodes])[: problem.chunks]
+        return Release(tuple(np.flatnonzero(state.lifted).tolist()), tuple(at.tolist()))
+
+    def _free_licences(self, state: _State) -> bool:
+        """Lift the cheapest claims until licences suffice, and return whether they do."""
+        for claim in np.argsort(self.problem.costs, kind="stable").tolist():
+            short = state.short_licences()
+            if not short.any():
+                break
+            if self.problem.held_licences[claim, short].any():
+                state.set(claim, lifted=True)
+        return state.has_licences()
+
+    def _option(self, node: int, state: _State) -> tuple[float, int, list[int]] | None:
+        """Return the cost for each further chunk on a node, the node, and the claims to lift.
+
+        These are the cheapest claims until the room grows. None if it cannot.
+        """
+        if state.room[node] == state.most[node]:
+            return None
+        rows = self.rows_on[node]
+        rows = rows[~state.lifted[self.held.claim[rows]]]
+        free = state.free[node] + self.held.amounts[rows].cumsum(axis=0)
+        kept = len(rows) - 1 - np.arange(len(rows))
+        rooms = state.fitting(np.full(len(rows), node), free, kept)
+        first = int((rooms > state.room[node]).argmax())
+        claims = self.held.claim[rows[: first + 1]].tolist()
+        gained = int(rooms[first] - state.room[node])
+        return sum(self.costs[claim] for claim in claims) / gained, node, claims
