@@ -48,7 +48,7 @@ NO_PLACE = "-"
 """What a table shows for no nodes."""
 
 command = App(name="slurm", help="Plan the pending jobs of Slurm, and let Slurm follow the plan.")
-command.command("optsched.cli.slurm_explain:explain", name="explain")
+command.command("optsched.cli.slurm_explain_command:explain", name="explain")
 
 From: TypeAlias = Annotated[
     Path | None,

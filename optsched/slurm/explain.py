@@ -121,11 +121,15 @@ class Explanation:
 
     @cached_property
     def ahead(self) -> tuple[QueuedJob, ...]:
-        """Pending jobs of higher priority in its partitions that no rule keeps from starting."""
+        """Pending jobs before it in its partitions that no rule keeps from starting.
+
+        Their priority is higher, or the same and their number is lower.
+        """
+        rank = -self.job.priority, self.job.job_id
         return tuple(
             other
             for other in self.queue.pending
-            if other.priority > self.job.priority
+            if (-other.priority, other.job_id) < rank
             and {*other.partitions} & {*self.job.partitions}
             and not blocked_by_rule(other, self.supply, _started(other, self.queue, self.supply))
         )

@@ -44,18 +44,33 @@ class Relief:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines for a shell: lift the claims, put the job first, and pin it to its nodes.
+        """The lines for a shell: put the job first, pin it to its nodes, and lift the claims.
 
-        Requeued jobs are held, lest they start again where the job is to start.
+        Requeued jobs are held, lest they start again where the job is to start. Claims are lifted
+        last, so that no other job takes the nodes before.
         """
         job = self.explanation.job
-        found = [_lifting(claim) for claim in self.lifted]
+        found = []
         if self.explanation.released is not job:
             found.append(f"scontrol release {job.label}")
-        if ahead := self.explanation.ahead:
-            nice = job.nice - (max(other.priority for other in ahead) - job.priority + 1)
-            found.append(f"scontrol update JobId={job.label} Nice={nice}")
-        return (*found, *(update.line for update in self._pins.updates))
+        if self.explanation.ahead:
+            found.append(f"scontrol update JobId={job.label} Nice={self._nice}")
+        return (
+            *found,
+            *(update.line for update in self._pins.updates),
+            *map(_lifting, self.lifted),
+        )
+
+    @property
+    def _nice(self) -> int:
+        """The value that puts the job before the others.
+
+        It goes twice as far as needed: priorities move until the job starts, and none is shown
+        below 1.
+        """
+        job = self.explanation.job
+        first = max(other.priority for other in self.explanation.ahead)
+        return job.nice - 2 * (first - job.priority + 1)
 
     @cached_property
     def not_pinned(self) -> str:

@@ -130,7 +130,7 @@ def test_what_is_short_is_said_by_requirement(job, left_by, running):
     )
     assert (found.shortage.room, found.shortage.chunks) == (1, 3)
     assert found.earliest == NOW + 60
-    assert answer(found).lines[0] == "scontrol requeuehold 7"
+    assert answer(found).lines[-1] == "scontrol requeuehold 7"
 
 
 def test_the_least_work_is_lost(job, left_by, running):
@@ -160,7 +160,7 @@ def test_drained_nodes_may_be_resumed(job, left_by, running):
     asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
     assert answer(explain(queue_of(asks, other), there, "1")) is None
     least = answer(explain(queue_of(asks, other), there, "1", resume=True))
-    assert least.lines[:2] == (
+    assert least.lines[-2:] == (
         "scontrol requeuehold 7",
         "scontrol update NodeName=c1 State=RESUME",
     )
@@ -191,11 +191,14 @@ def test_lines_put_the_job_first_and_are_taken_back(job, left_by, running):
     first = job(job_id=2, priority=25, partitions=("all", "rest"))
     held = job(job_id=3, priority=90, held=True)
     elsewhere = job(job_id=4, priority=90, partitions=("block",))
-    found = explain(queue_of(asks, first, held, elsewhere, other), there, "1")
+    later = job(job_id=5, priority=5)
+    found = explain(queue_of(asks, first, held, elsewhere, later, other), there, "1")
     assert found.ahead == (first,)
+    assert explain(queue_of(first, replace(first, job_id=1), other), there, "2").ahead != ()
     least = answer(found)
-    assert least.lines[:2] == ("scontrol requeuehold 7", "scontrol update JobId=1 Nice=-18")
-    assert least.lines[2].startswith("scontrol update JobId=1 ReqNodeList=c3 'Comment=optsched:")
+    assert least.lines[0] == "scontrol update JobId=1 Nice=-39"
+    assert least.lines[1].startswith("scontrol update JobId=1 ReqNodeList=c3 'Comment=optsched:")
+    assert least.lines[2:] == ("scontrol requeuehold 7",)
     assert least.afterwards == (
         "scontrol release 7",
         "scontrol update JobId=1 Nice=3",

@@ -178,7 +178,7 @@ def _print(found: Explanation, answer: Answer) -> None:
     if found.ahead:
         names = ", ".join(each.label for each in found.ahead[:3])
         more = "" if len(found.ahead) <= 3 else ", ..."
-        lines.append(("before it", f"{len(found.ahead):,} jobs of higher priority: {names}{more}"))
+        lines.append(("before it", f"{len(found.ahead):,} jobs by priority: {names}{more}"))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
