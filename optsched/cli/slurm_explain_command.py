@@ -15,7 +15,7 @@ from optsched.cli.options import Json, Number, as_options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
 from optsched.errors import InputError
-from optsched.models.hold.shortage import Shortage
+from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LARGEST
 from optsched.report.durations import HOUR, short
@@ -143,6 +143,8 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     for question in found.questions:
         problem = question.problem
         name = solver or problem.default_solver
+        if not shortage(problem).is_proof:
+            name = RULE  # which lifts nothing then, and nothing is less
         hint = None if name == RULE else RULE
         result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
         if result.status is Status.ERROR:
@@ -152,7 +154,8 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
             cost = problem.objective(result.solution)
             if best is None or cost < best[0]:
                 best = cost, Relief(found, question, result.solution), result
-    proven = all(each.status in (Status.OPTIMAL, Status.INFEASIBLE) for each in results)
+    closed = (Status.OPTIMAL, Status.INFEASIBLE)
+    proven = all(each.status in closed for each in results) or (best is not None and not best[0])
     if best is None:
         return Answer(None, results[0], proven)
     return Answer(best[1], best[2], proven)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -106,5 +107,5 @@ class Relief:
 
 def _lifting(claim: Claim) -> str:
     if claim.job is None:
-        return f"scontrol update NodeName={claim.node} State=RESUME"
+        return shlex.join(("scontrol", "update", f"NodeName={claim.node}", "State=RESUME"))
     return f"scontrol requeuehold {claim.job.label}"

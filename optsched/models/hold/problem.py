@@ -208,8 +208,16 @@ class Hold(Problem[Release]):
         if len(solution.nodes) != self.chunks:
             detail = f"the job has {len(solution.nodes)} nodes for its {self.chunks} chunks"
             found.append(Violation("chunks", detail))
-        for node, count in Counter(solution.nodes).items():
-            found += self._violations_on(node, count, lifted)
+        counts = Counter(solution.nodes)
+        there: dict[int, list[tuple[int, tuple[int, ...]]]] = {node: [] for node in counts}
+        for claim, rows in enumerate(self.held):
+            for node, *amounts in rows:
+                if node in there:
+                    there[node].append((claim, tuple(amounts)))
+        for node, count in counts.items():
+            kept = [claim for claim, _ in there[node] if claim not in lifted]
+            freed = [amounts for claim, amounts in there[node] if claim in lifted]
+            found += self._violations_on(node, count, kept, freed)
         groups = {"switch": self.switches, "block": self.blocks}.get(self.span)
         if groups is not None and len(spanned := {groups[n] for n in solution.nodes}) > 1:
             found.append(Violation("span", f"the job is in {len(spanned)} of {self.span}"))
@@ -221,8 +229,10 @@ class Hold(Problem[Release]):
                 found.append(Violation("licence", detail))
         return found
 
-    def _violations_on(self, node: int, count: int, lifted: set[int]) -> list[Violation]:
-        """Check the chunks on a node."""
+    def _violations_on(
+        self, node: int, count: int, kept: Sequence[int], freed: Sequence[tuple[int, ...]]
+    ) -> list[Violation]:
+        """Check the chunks on a node, where some claims are kept and others free amounts."""
         found = []
         kind = None if self.kinds is None else self.kinds[node]
         if self.allowed is not None and kind not in self.allowed:
@@ -230,21 +240,12 @@ class Hold(Problem[Release]):
         if self.most_per_node and count > self.most_per_node:
             detail = f"the job has {count} chunks on node {node}, more than {self.most_per_node}"
             found.append(Violation("per node", detail))
-        free = self.free[node].tolist()
-        shared = node in self.busy
-        for claim, rows in enumerate(self.held):
-            amounts = next((row[1:] for row in rows if row[0] == node), None)
-            if amounts is None:
-                continue
-            if claim in lifted:
-                free = [one + more for one, more in zip(free, amounts)]
-            else:
-                shared = True
+        free = [sum(amounts) for amounts in zip(self.free[node].tolist(), *freed)]
         for name, one, needed in zip(self.resources, free, self.demand.tolist()):
             if count * needed > one:
                 detail = f"{count * needed} of {one} {name} of node {node} are used"
                 found.append(Violation("resource", detail))
-        if self.exclusive and shared:
+        if self.exclusive and (kept or node in self.busy):
             found.append(Violation("exclusive", f"the job shares node {node} with other jobs"))
         return found
 
