@@ -40,7 +40,7 @@ class CheapestFirst(Heuristic):
 
     models = frozenset({"hold"})
     work_unit = "claims and nodes"
-    seconds_per_work = 1e-5
+    seconds_per_work = 5e-5
 
     def place(self, problem: Hold) -> Release | None:
         """Return the release of the rule; None if all claims together do not suffice."""
