@@ -48,6 +48,11 @@ NO_PLACE = "-"
 """What a table shows for no nodes."""
 
 command = App(name="slurm", help="Plan the pending jobs of Slurm, and let Slurm follow the plan.")
+command.command(
+    "optsched.cli.slurm_explain_command:explain",
+    name="explain",
+    help="Say why a pending job does not start, when it can, and the least to do so that it does.",
+)
 
 From: TypeAlias = Annotated[
     Path | None,

@@ -141,6 +141,8 @@ class QueuedJob:
         What the user takes off the priority.
     comment : str
         Comment.
+    requeues : bool
+        Whether Slurm can requeue the job: a batch job of a user who does not mind.
     planned_nodes : tuple of str
         Nodes on which Slurm plans to start the job at `start`.
     allocations : tuple of Allocation
@@ -192,6 +194,7 @@ class QueuedJob:
     priority: int = 0
     nice: int = 0
     comment: str = ""
+    requeues: bool = False
     planned_nodes: tuple[str, ...] = ()
     allocations: tuple[Allocation, ...] = ()
 
@@ -356,6 +359,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         priority=priority,
         nice=record.integer("nice"),
         comment=record.text("comment"),
+        requeues=record.flag("requeue") and record.flag("batch_flag"),
         planned_nodes=planned,
         allocations=_allocations(record, missing),
     )

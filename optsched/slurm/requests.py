@@ -153,11 +153,25 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
     LeftToSlurmError
         If the model cannot state the job.
     """
+    found = alternatives(job, supply)
+    return max(found, key=lambda each: min(each.room(supply), each.chunks))
+
+
+def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
+    """Return what a pending job asks in each partition and with each choice of features.
+
+    Those of a job of one chunk are one request if they differ in nothing but their nodes.
+
+    Raises
+    ------
+    LeftToSlurmError
+        If the model cannot state the job.
+    """
     if job.other:
         raise LeftToSlurmError("; ".join(job.other))
     if job.exclusive in ("mcs", "topo"):
         raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
-    licences = _licences(job, supply)
+    licences = licences_of(job, supply)
     found, refusals = [], []
     for partition in _partitions(job, supply):
         if _closed(job, partition):
@@ -172,8 +186,40 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
     first = found[0]
     same = (first.chunks, first.demand, first.exclusive)
     if first.chunks == 1 and all((r.chunks, r.demand, r.exclusive) == same for r in found):
-        return replace(first, nodes=np.any([each.nodes for each in found], axis=0))
-    return max(found, key=lambda each: min(each.room(supply), each.chunks))
+        return (replace(first, nodes=np.any([each.nodes for each in found], axis=0)),)
+    return tuple(found)
+
+
+def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple[str, Flags]]:
+    """Return in words what a job requires of nodes, each with the nodes that meet it.
+
+    Together they are met by the nodes of `request`, one of the `alternatives` of the job.
+    """
+    site = supply.site
+    partitions = [each for each in _partitions(job, supply) if not _closed(job, each)]
+    inside = np.zeros(len(site.nodes), dtype=bool)
+    for partition in partitions:
+        inside[partition.nodes] = True
+    names = " or ".join(partition.name for partition in partitions)
+    found: list[tuple[str, Flags]] = [(f"in partition {names}", inside)]
+    if job.constraint:
+        features: Flags = np.any(_features(job, supply), axis=0)
+        found.append((f"with the features {job.constraint}", features))
+    if job.excluded:
+        found.append(("not excluded by the job", ~_marked(job.excluded, supply)))
+    if job.required:
+        found.append(("required by the job", _marked(job.required, supply)))
+    states = np.array(site.states, dtype=str)
+    found += [(f"not {state}", states != state) for state in ("down", "drained")]
+    limit = min((_limit(job, each) for each in partitions), default=math.inf)
+    unreserved = _unreserved(job, supply, limit)
+    own = _reservation(job, supply) if job.reservation else None
+    if own is not None:
+        found.append((f"in reservation {own.name}", _marked(own.nodes, supply)))
+    else:
+        unreserved &= states != "reserved"
+    found.append(("not reserved for others before its time limit ends", unreserved))
+    return [*found, ("in one topology, partition and choice of features", request.nodes)]
 
 
 def _no_partition(job: QueuedJob) -> str:
@@ -204,7 +250,7 @@ def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
     return next((each for each in supply.reservations if each.name == job.reservation), None)
 
 
-def _licences(job: QueuedJob, supply: Supply) -> dict[str, int]:
+def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     """Return the licences of a job by name."""
     found: Counter[str] = Counter()
     for part in filter(None, job.licences.replace(";", ",").split(",")):
@@ -240,11 +286,22 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
         permitted &= usable & _marked(own.nodes, supply)
     else:
         permitted &= site.is_up
-    limit = partition.max_time if job.limit is None else job.limit
-    for each in supply.reservations:
-        if each is not own and each.overlaps(supply.time, supply.time + limit):
-            permitted &= ~_marked(each.nodes, supply)
+    permitted &= _unreserved(job, supply, _limit(job, partition))
     return permitted & ~_marked(job.excluded, supply)
+
+
+def _limit(job: QueuedJob, partition: Partition) -> float:
+    """Return the time limit of a job in a partition in seconds."""
+    return partition.max_time if job.limit is None else job.limit
+
+
+def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
+    """Return the nodes that no reservation but the job's own has until its time limit ends."""
+    unreserved = np.ones(len(supply.site.nodes), dtype=bool)
+    for each in supply.reservations:
+        if each.name != job.reservation and each.overlaps(supply.time, supply.time + limit):
+            unreserved &= ~_marked(each.nodes, supply)
+    return unreserved
 
 
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:

@@ -120,7 +120,7 @@ def placement_problem(
         started[job.array_id] += len(own)
         rows += own
     has_tree = supply.tree is not None
-    fields = _fields(rows, supply) | {
+    fields = placement_fields(rows, supply) | {
         "then": [name for name in then if name != "switches" or has_tree]
     }
     problem = NodePlacement(**fields)
@@ -141,7 +141,7 @@ def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> lis
     return [Row(f"{job.array_id}_{task}", job, request) for task in tasks]
 
 
-def _fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
+def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     """Return the fields of the problem but its weights and what is minimized."""
     requests = [row.request for row in rows]
     columns = _columns(requests, supply)
@@ -152,7 +152,7 @@ def _fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "resources": columns,
         "free": supply.amounts[:, places],
         "chunks": np.array([request.chunks for request in requests], dtype=np.int64),
-        "demand": _table([request.demand for request in requests], columns),
+        "demand": table([request.demand for request in requests], columns),
         "most_per_node": np.array([r.most_per_node for r in requests], dtype=np.int64),
         "kinds": [names[kind] for kind in kinds.tolist()],
         "allowed": allowed,
@@ -160,7 +160,7 @@ def _fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "exclusive": tuple(place for place, r in enumerate(requests) if r.exclusive),
         "busy": tuple(np.flatnonzero(supply.busy).tolist()),
         "licences": np.array([supply.licences[name] for name in licences], dtype=np.int64),
-        "licences_of": _table([request.licences for request in requests], licences),
+        "licences_of": table([request.licences for request in requests], licences),
         "switches": supply.switches and list(supply.switches),
         "blocks": supply.blocks and list(supply.blocks),
         "nodes": list(supply.site.nodes),
@@ -183,7 +183,8 @@ def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
     return columns
 
 
-def _table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:
+def table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:
+    """Return named amounts as rows with a column for each name, shape (amounts, names)."""
     rows = [[each.get(name, 0) for name in names] for each in amounts]
     return np.array(rows, dtype=np.int64).reshape(len(amounts), len(names))
 

@@ -104,16 +104,17 @@ class Supply:
     @cached_property
     def amounts(self) -> Ints:
         """Free amounts of the columns, shape (nodes, columns)."""
-        return self._widened(self.free)
+        return self.widened(self.free)
 
     @cached_property
     def capacity(self) -> Ints:
         """Amounts of the columns on idle nodes, shape (nodes, columns)."""
-        return self._widened(self.site.capacity)
+        return self.widened(self.site.capacity)
 
-    def _widened(self, amounts: Ints) -> Ints:
+    def widened(self, amounts: Ints, nodes: Ints | slice = slice(None)) -> Ints:
+        """Return amounts of the resources on nodes in the columns, shape (nodes, columns)."""
         own = [
-            amounts[:, :2] * np.where(self.threads == count, 1, count)[:, None]
+            amounts[:, :2] * np.where(self.threads[nodes] == count, 1, count)[:, None]
             for count in self.thread_counts
         ]
         return np.hstack([amounts, *own])

@@ -12,6 +12,7 @@ from optsched.boxes.box import Box, Grid
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.data_placement import DataPlacement
 from optsched.models.gang_packing import GangPacking
+from optsched.models.hold import Hold
 from optsched.models.migration import Migration
 from optsched.models.node_placement import NodePlacement
 from optsched.models.partition_mkp import PartitionMKP
@@ -122,6 +123,48 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
         ),
         nodes=draw(st.none() | _lists(LABELS, nodes)),
         jobs=draw(st.none() | _lists(LABELS, jobs)),
+    )
+
+
+@st.composite
+def holds(draw: st.DrawFn, max_claims: int = 4, max_nodes: int = 3) -> Hold:
+    """Draw a hold.
+
+    No claims, no nodes or no resources, a job that fits at once or nowhere or needs nothing, claims
+    that hold nothing or only licences, several on a node, kinds that the job may not use, spans,
+    exclusive jobs on busy nodes, costs of 0, with and without labels.
+    """
+    nodes, claims = draw(st.integers(0, max_nodes)), draw(st.integers(0, max_claims))
+    resources, licences = draw(st.integers(0, 2)), draw(st.integers(0, 1))
+    names = st.sampled_from(["a", "b"])
+    kinds, switches, blocks = (draw(st.none() | _lists(names, nodes)) for _ in range(3))
+    spans = ["anywhere", *["switch"] * (switches is not None), *["block"] * (blocks is not None)]
+    kind = st.sampled_from(kinds) if kinds else st.nothing()
+    amounts = _lists(st.integers(0, 4), resources)
+    holding = st.lists(st.integers(0, nodes - 1), unique=True, max_size=2) if nodes else st.just([])
+    return Hold(
+        ["cores", "memory"][:resources],
+        np.array(draw(_lists(amounts, nodes)), dtype=np.int64).reshape(nodes, resources),
+        draw(st.integers(1, 3)),
+        draw(_lists(st.integers(0, 4), resources)),
+        draw(_lists(st.integers(0, 9), claims)),
+        [[[node, *draw(amounts)] for node in draw(holding)] for _ in range(claims)],
+        most_per_node=draw(st.integers(0, 2)),
+        kinds=kinds,
+        allowed=draw(st.none() | st.lists(kind, unique=True)) if kinds else None,
+        switches=switches,
+        blocks=blocks,
+        span=draw(st.sampled_from(spans)),
+        exclusive=draw(st.booleans()),
+        busy=draw(st.lists(st.integers(0, nodes - 1), unique=True, max_size=1)) if nodes else (),
+        licences=draw(_lists(st.integers(0, 2), licences)),
+        licences_of=draw(_lists(st.integers(0, 3), licences)),
+        held_licences=np.array(
+            draw(_lists(_lists(st.integers(0, 2), licences), claims)), dtype=np.int64
+        ).reshape(claims, licences),
+        nodes=draw(st.none() | _lists(LABELS, nodes)),
+        claims=draw(st.none() | _lists(LABELS, claims)),
+        job=draw(st.none() | LABELS),
     )
 
 

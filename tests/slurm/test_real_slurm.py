@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -140,3 +141,30 @@ def test_a_snapshot_and_the_files_it_is_made_of(slurm, tmp_path):
     again = optsched(slurm, "plan", "--json", "--from", str(folder)).stdout
     assert '"job": ' in live
     assert live.partition('"jobs"')[2] == again.partition('"jobs"')[2]
+
+
+def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
+    """Seven nodes of one leaf: two are to be requeued, and the job before it would take them."""
+    before = slurm.submit("-N13", "--exclusive", "--nice=-100")
+    stuck = slurm.submit("-N7", "--exclusive", "--switches=1@10:00", "--comment=mine")
+    found = json.loads(optsched(slurm, "explain", stuck, "--json").stdout)
+    assert (found["now"]["room"], found["now"]["chunks"]) == (6, 7)
+    assert found["ahead"] == [before]
+    least = found["least"]
+    [claim] = least["lifted"]
+    requeued = claim.removeprefix("requeue ")
+    assert slurm.field(requeued, "NodeList") == "n[09-10]"
+    _run(slurm, least["lines"])
+    slurm.schedule(AWAKE)
+    slurm.wait(lambda: slurm.field(stuck, "State") == "RUNNING")
+    assert hosts_of(slurm.field(stuck, "NodeList")) == least["nodes"]
+    assert [slurm.field(job, "State") for job in (before, requeued)] == ["PENDING"] * 2
+    assert "held" in slurm.field(requeued, "Reason")
+    _run(slurm, least["afterwards"])
+    assert slurm.field(stuck, "comment") == "mine"
+    assert "held" not in slurm.field(requeued, "Reason")
+
+
+def _run(slurm: RealSlurm, lines: list[str]) -> None:
+    for line in lines:
+        subprocess.run(line, shell=True, check=True, env=os.environ | slurm.variables, timeout=60)

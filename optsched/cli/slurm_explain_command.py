@@ -1,0 +1,368 @@
+"""``optsched slurm explain``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+
+from optsched.cli import DONE, NO_SOLUTION
+from optsched.cli.options import Json, Number, as_options
+from optsched.cli.solve_command import solve_in_process
+from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
+from optsched.errors import InputError
+from optsched.models.hold.shortage import Shortage, shortage
+from optsched.models.snapshot import Snapshot
+from optsched.numbers import LARGEST
+from optsched.report.durations import HOUR, short
+from optsched.sites.host_lists import host_list
+from optsched.sites.site import typed
+from optsched.slurm.capture import capture
+from optsched.slurm.explain import Explanation
+from optsched.slurm.explain import explain as explained
+from optsched.slurm.pins import without_pins
+from optsched.slurm.queue import QueuedJob, read_queue
+from optsched.slurm.relief import Relief
+from optsched.slurm.supply import MEMORY, read_supply
+from optsched.solvers.result import Budget, Result, Status
+
+SECONDS = 10.0
+"""Default time limit of the solver in seconds."""
+
+
+RULE = "cheapest-first"
+"""The rule that gives an exact solver a first answer."""
+
+
+class Answer(NamedTuple):
+    """The least to do, if it is known.
+
+    Parameters
+    ----------
+    relief : Relief or None
+        The cheapest answer.
+    result : Result or None
+        What the solver said of it; of any question, if there is no answer.
+    proven : bool
+        Whether it is proven that there is no cheaper answer, or none at all.
+    """
+
+    relief: Relief | None
+    result: Result | None
+    proven: bool
+
+
+def explain(
+    job: str,
+    /,
+    *,
+    source: Annotated[Path | None, Parameter(name="--from")] = None,
+    by: str | None = None,
+    within: Number | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    solver: str | None = None,
+    time_limit: Number = SECONDS,
+    json: Json = False,
+) -> int:
+    """Say why a pending job does not start, when it can, and the least to do so that it does.
+
+    Nothing is done: the lines for a shell are printed only.
+
+    Parameters
+    ----------
+    job
+        The number of the job: 17, or 17_3 for a task of an array.
+    source
+        A folder with captured output of Slurm; by default the Slurm of this machine.
+    by
+        When the job is to start: a time such as 2026-11-25T18:00, or seconds since 1970; by
+        default now.
+    within
+        In how many seconds the job is to start, in place of --by.
+    resume
+        Drained nodes may be resumed, too.
+    solver
+        A solver of hold; by default the default solver of the model.
+    time_limit
+        Wall-clock seconds of the solver.
+    """
+    if by is not None and within is not None:
+        raise InputError("expected without --by", field="--within")
+    if within is not None and not 0 <= within <= LARGEST:
+        raise InputError(f"{within:g}; expected a number from 0", field="--within")
+    if source is None:
+        with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+            capture(Path(folder))
+            found = _explanation(Path(folder), job, by, within, resume)
+    else:
+        found = _explanation(source, job, by, within, resume)
+    for note in found.supply.notes:
+        say(f"optsched: {note}")
+    answer = _least(found, solver, time_limit)
+    if json:
+        print_json(_describe(found, answer))
+    else:
+        _print(found, answer)
+    is_open = answer.result is not None and answer.relief is None and not answer.proven
+    return NO_SOLUTION if is_open else DONE
+
+
+def _explanation(
+    folder: Path, label: str, by: str | None, within: float | None, resume: bool
+) -> Explanation:
+    queue = without_pins(read_queue(folder))
+    supply = read_supply(folder, queue.time)
+    at = supply.time + round(within or 0)
+    if by is not None:
+        at = _seconds(by)
+    with as_options(("by",)):
+        return explained(queue, supply, label, by=at, resume=resume)
+
+
+def _seconds(text: str) -> int:
+    """Return a time in seconds since 1970."""
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return int(text)
+    try:
+        return round(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        expected = "expected a time such as 2026-11-25T18:00, or seconds since 1970"
+        raise InputError(f"{text!r}; {expected}", field="--by") from None
+
+
+def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
+    """Return the cheapest answer to the questions, each solved in turn."""
+    if found.left or found.rule_then:
+        return Answer(None, None, False)
+    best: tuple[int, Relief, Result] | None = None
+    results = []
+    for question in found.questions:
+        problem = question.problem
+        name = solver or problem.default_solver
+        if not shortage(problem).is_proof:
+            name = RULE  # which lifts nothing then, and nothing is less
+        hint = None if name == RULE else RULE
+        result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
+        if result.status is Status.ERROR:
+            raise InputError(result.message or f"{name} failed")
+        results.append(result)
+        if result.solution is not None and result.verified:
+            cost = problem.objective(result.solution)
+            if best is None or cost < best[0]:
+                best = cost, Relief(found, question, result.solution), result
+    closed = (Status.OPTIMAL, Status.INFEASIBLE)
+    proven = all(each.status in closed for each in results) or (best is not None and not best[0])
+    if best is None:
+        return Answer(None, results[0], proven)
+    return Answer(best[1], best[2], proven)
+
+
+def _print(found: Explanation, answer: Answer) -> None:
+    """Print an explanation for people."""
+    job, now = found.job, found.supply.time
+    lines: list[tuple[str, Any]] = [
+        ("job", f"{job.label} of {job.user or '-'}, partition {','.join(job.partitions) or '-'}"),
+        ("by Slurm", f"{job.reason or 'no reason'}; {_planned(job, now)}"),
+    ]
+    if found.rule:
+        lines.append(("rule", found.rule))
+    if found.left:
+        print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
+        return
+    lines += _labelled("asks", _asks(found))
+    lines += _labelled("now", _short(found, found.shortage))
+    if found.shortage.is_proof and found.shortage_of_idle.is_proof:
+        lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
+    lines.append(("earliest start", _earliest(found)))
+    if found.ahead:
+        names = ", ".join(each.label for each in found.ahead[:3])
+        more = "" if len(found.ahead) <= 3 else ", ..."
+        lines.append(("before it", f"{len(found.ahead):,} jobs by priority: {names}{more}"))
+    print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
+    relief = answer.relief
+    if relief is None:
+        return
+    rows = [
+        (
+            claim.job.label,
+            claim.job.user,
+            host_list([each.node for each in claim.job.allocations]),
+            short(now - (claim.job.start or now)),
+            claim.cost / HOUR,
+        )
+        for claim in relief.lifted
+        if claim.job is not None
+    ]
+    if rows:
+        print()
+        print_table(["requeue", "user", "nodes", "has run", "node-hours lost"], rows)
+    afterwards = [f"# once job {job.label} has started:", *relief.afterwards]
+    for line in ("", *relief.lines, *(afterwards if relief.afterwards else ())):
+        print_line(line)
+
+
+def _labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("" if place else label, text) for place, text in enumerate(texts)]
+
+
+def _planned(job: QueuedJob, now: int) -> str:
+    if job.start is None:
+        return "no start planned"
+    nodes = f" on {host_list(job.planned_nodes)}" if job.planned_nodes else ""
+    return f"start {_when(job.start, now)}{nodes}"
+
+
+def _when(at: int, now: int) -> str:
+    return "now" if at <= now else f"in {short(at - now)}"
+
+
+def _asks(found: Explanation) -> list[str]:
+    """Return what the job asks, and where that is narrower than what Slurm would accept."""
+    request = found.request
+    names = found.supply.site.resources
+    of_types = {
+        base: sum(request.demand.get(names[at], 0) for at in types)
+        for base, types in typed(names).items()
+    }
+    needs = [
+        f"{needed:,} {'MB of ' if name == MEMORY else ''}{name}"
+        for name in names
+        if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
+    ]
+    text = f"{_chunks(request.chunks)} of {', '.join(needs) or 'nothing'}"
+    if request.most_per_node and request.chunks > 1:
+        text += f", at most {request.most_per_node:,} on a node"
+    if request.span != "anywhere":
+        text += f", in one {request.span}"
+    if request.exclusive:
+        text += ", on nodes of its own"
+    for name, count in request.licences.items():
+        text += f", {count:,} of licence {name}"
+    return [text, *request.notes]
+
+
+def _chunks(count: int) -> str:
+    return f"{count:,} {'chunk' if count == 1 else 'chunks'}"
+
+
+def _short(found: Explanation, short_of: Shortage) -> list[str]:
+    """Return how many nodes meet each requirement, and what follows."""
+    lines = [f"{count:,} {text}" for text, count in short_of.filters]
+    where = f" in {found.request.span} {short_of.group}, which has most" if short_of.group else ""
+    lines.append(f"room for {_chunks(short_of.room)}{where}, and {short_of.chunks:,} needed")
+    names = sorted(found.request.licences)
+    lines += [
+        f"{each.free:,} free of licence {names[each.number]}, and {each.needed:,} needed"
+        for each in short_of.licences
+    ]
+    if short_of.is_proof:
+        return [*lines, "so it cannot start"]
+    return [*lines, "so it fits, and waits for other jobs or for Slurm"]
+
+
+def _earliest(found: Explanation) -> str:
+    """Return the earliest start, by the time limits of running jobs."""
+    once = "" if found.released is found.job else ", once it is released"
+    if found.earliest is not None:
+        text = _when(found.earliest, found.supply.time)
+        return f"{text}, if jobs end at their limits and no other starts{once}"
+    if found.shortage_of_idle.is_proof:
+        return "never, as the site is now"
+    return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"
+
+
+def _to_do(found: Explanation, answer: Answer) -> list[str]:
+    """Return the answer in words."""
+    when = _when(found.by, found.supply.time)
+    if found.rule_then:
+        return [f"nothing lets it start {when}: {found.rule_then}"]
+    relief, result = answer.relief, answer.result
+    if relief is None:
+        if answer.proven:
+            return [f"nothing that may be done lets it start {when}: proven"]
+        return [f"not found within the time limit for a start {when}"]
+    assert result is not None
+    pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
+    proof = f"proven by {result.solver}" if answer.proven else "not proven to be the least"
+    at = f"to start {when} on {host_list(relief.nodes)}"
+    if not relief.lifted:
+        return [f"no job has to be requeued {at}", *pinned]
+    lost = sum(claim.cost for claim in relief.lifted if claim.job is not None)
+    jobs = sum(claim.job is not None for claim in relief.lifted)
+    resumed = len(relief.lifted) - jobs
+    parts = [f"requeue jobs: {jobs:,}"] if jobs else []
+    parts += [f"resume nodes: {resumed:,}"] if resumed else []
+    return [
+        f"{', '.join(parts)}, {at}",
+        f"{lost / HOUR:,.3g} node-hours are lost, {proof}",
+        *pinned,
+    ]
+
+
+def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
+    """Return an explanation as a JSON-able object."""
+    job = found.job
+    described: dict[str, Any] = {
+        "job": job.label,
+        "user": job.user,
+        "partition": ",".join(job.partitions),
+        "time": found.supply.time,
+        "reason": job.reason,
+        "slurm_start": job.start,
+        "slurm_nodes": list(job.planned_nodes),
+        "rule": found.rule or None,
+        "left": found.left or None,
+    }
+    if found.left:
+        return described
+    request, relief, result = found.request, answer.relief, answer.result
+    least = None
+    if result is not None:
+        least = {
+            "solver": result.solver,
+            "status": result.status.value,
+            "proven": answer.proven,
+            "cost": None if relief is None else relief.question.problem.objective(relief.release),
+            "lifted": [claim.name for claim in relief.lifted] if relief else [],
+            "nodes": list(relief.nodes) if relief else [],
+            "lines": list(relief.lines) if relief else [],
+            "not_pinned": (relief.not_pinned or None) if relief else None,
+            "afterwards": list(relief.afterwards) if relief else [],
+        }
+    return described | {
+        "asks": {
+            "chunks": request.chunks,
+            "demand": {name: request.demand.get(name, 0) for name in found.supply.site.resources},
+            "most_per_node": request.most_per_node,
+            "span": request.span,
+            "exclusive": request.exclusive,
+            "licences": dict(request.licences),
+            "notes": list(request.notes),
+        },
+        "now": _shortage(found, found.shortage),
+        "idle": _shortage(found, found.shortage_of_idle),
+        "earliest": found.earliest,
+        "ahead": [each.label for each in found.ahead],
+        "by": found.by,
+        "rule_then": found.rule_then or None,
+        "least": least,
+    }
+
+
+def _shortage(found: Explanation, short_of: Shortage) -> dict[str, Any]:
+    names = sorted(found.request.licences)
+    return {
+        "fits": not short_of.is_proof,
+        "nodes": [{"requirement": text, "nodes": count} for text, count in short_of.filters],
+        "room": short_of.room,
+        "group": short_of.group or None,
+        "chunks": short_of.chunks,
+        "licences": [
+            {"licence": names[each.number], "free": each.free, "needed": each.needed}
+            for each in short_of.licences
+        ],
+    }

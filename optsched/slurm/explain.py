@@ -1,0 +1,251 @@
+"""Why a pending job of Slurm does not start, when it can, and the least to do so that it does."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from optsched.errors import InputError
+from optsched.models.hold.shortage import Shortage, shortage
+from optsched.slurm.hold_problem import Question, hold_problem, questions
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.requests import (
+    HELD,
+    LeftToSlurmError,
+    Request,
+    alternatives,
+    blocked_by_rule,
+    requirements,
+)
+from optsched.slurm.running import end_of, supply_at
+from optsched.slurm.supply import Supply
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a pending job does not start.
+
+    Parameters
+    ----------
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    job : QueuedJob
+        The job; of a job array, one task.
+    by : int
+        When it is to start, in seconds since 1970.
+    resume : bool
+        Whether drained nodes may be resumed.
+    """
+
+    queue: Queue
+    supply: Supply
+    job: QueuedJob
+    by: int
+    resume: bool = False
+
+    @cached_property
+    def rule(self) -> str:
+        """The rule that keeps the job from starting, whatever is free; empty if there is none."""
+        return blocked_by_rule(self.job, self.supply, _started(self.job, self.queue, self.supply))
+
+    @cached_property
+    def released(self) -> QueuedJob:
+        """The job as it is once it is released, if it is held."""
+        job = self.job
+        flags = tuple(flag for flag in job.flags if flag not in HELD)
+        if not job.held and flags == job.flags:
+            return job
+        return replace(job, held=False, flags=flags, reason="")
+
+    @cached_property
+    def rule_then(self) -> str:
+        """The rule that keeps the released job from starting at the time `by`; or empty."""
+        then = supply_at(self.supply, self.queue, self.by)
+        return blocked_by_rule(self.released, then, _started(self.job, self.queue, then))
+
+    @cached_property
+    def left(self) -> str:
+        """Why the model cannot state the job; empty if it can."""
+        try:
+            alternatives(self.job, self.supply)
+        except LeftToSlurmError as error:
+            return str(error)
+        return ""
+
+    @cached_property
+    def request(self) -> Request:
+        """What the job asks, in the partition and with the choice of features that fit it best.
+
+        Raises
+        ------
+        LeftToSlurmError
+            If the model cannot state the job.
+        """
+        return max(
+            alternatives(self.job, self.supply),
+            key=lambda each: (_fits(each, self.supply), min(each.room(self.supply), each.chunks)),
+        )
+
+    @cached_property
+    def shortage(self) -> Shortage:
+        """What is short now."""
+        return self._shortage(self.supply)
+
+    @cached_property
+    def shortage_of_idle(self) -> Shortage:
+        """What would be short if no job ran."""
+        site = self.supply.site
+        idle = Supply(
+            site,
+            site.capacity,
+            self.supply.time,
+            site.licences,
+            self.supply.reservations,
+            self.supply.threads,
+            counts_memory=self.supply.counts_memory,
+        )
+        return self._shortage(idle)
+
+    def _shortage(self, supply: Supply) -> Shortage:
+        problem = hold_problem(self.job, supply, self.request)
+        return shortage(problem, requirements(self.job, supply, self.request))
+
+    @cached_property
+    def earliest(self) -> int | None:
+        """The earliest start of the released job, see `earliest_start`."""
+        return earliest_start(self.released, self.queue, self.supply)
+
+    @cached_property
+    def ahead(self) -> tuple[QueuedJob, ...]:
+        """Pending jobs before it in its partitions that no rule keeps from starting.
+
+        Their priority is higher, or the same and their number is lower.
+        """
+        rank = -self.job.priority, self.job.job_id
+        return tuple(
+            other
+            for other in self.queue.pending
+            if (-other.priority, other.job_id) < rank
+            and {*other.partitions} & {*self.job.partitions}
+            and not blocked_by_rule(other, self.supply, _started(other, self.queue, self.supply))
+        )
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """What to lift so that the job fits by then; the cheapest answer of all counts.
+
+        Raises
+        ------
+        LeftToSlurmError
+            If the model cannot state the job.
+        """
+        return questions(self.job, self.queue, self.supply, by=self.by, resume=self.resume)
+
+
+def explain(
+    queue: Queue, supply: Supply, label: str, *, by: int | None = None, resume: bool = False
+) -> Explanation:
+    """Return why a pending job does not start.
+
+    Parameters
+    ----------
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    label : str
+        Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task.
+    by : int, optional
+        When it is to start, in seconds since 1970; by default now.
+    resume : bool
+        Whether drained nodes may be resumed.
+
+    Raises
+    ------
+    InputError
+        If there is no such pending job, or the time is over.
+    """
+    job = pending_job(queue, label)
+    by = supply.time if by is None else by
+    if by < supply.time:
+        expected = f"expected a time from {supply.time}, when Slurm was asked"
+        raise InputError(f"{by}; {expected}", field="by")
+    return Explanation(queue, supply, job, by, resume)
+
+
+def pending_job(queue: Queue, label: str) -> QueuedJob:
+    """Return a pending job by its number; of a job array, one task.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    for job in queue.pending:
+        tasks = {f"{job.array_id}_{task}": task for task in job.array_tasks}
+        if label in tasks:
+            return replace(job, array_tasks=(tasks[label],))
+        if label in (job.label, str(job.job_id), str(job.array_id or job.job_id)):
+            return replace(job, array_tasks=job.array_tasks[:1])
+    for job in queue.jobs:
+        if label in (job.label, str(job.job_id)):
+            raise InputError(f"{label!r} is {job.state}; expected a pending job", field="job")
+    expected = "expected the number of a pending job, such as 17 or 17_3"
+    raise InputError(f"{label!r} is not in the queue; {expected}", field="job")
+
+
+def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
+    """Return the earliest time at which a pending job fits, in seconds since 1970.
+
+    Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
+    or if a rule keeps it from starting of which the end is not known.
+
+    Whether the job fits changes only when a running job ends, when its own begin time or its wait
+    for fewer switches is over, or when a reservation comes or ceases to be in its way. Between two
+    changes of reservations only more is free with time, so there the first time at which the job
+    fits is found by bisection.
+    """
+    now = supply.time
+    ends = {end for each in queue.running if (end := end_of(each, now)) < math.inf}
+    if job.eligible is not None:
+        ends |= {job.eligible, job.eligible + job.switches_wait}
+    limits = {each.max_time for each in supply.site.partitions if each.name in job.partitions}
+    limits = limits if job.limit is None else {job.limit}
+    changes = {each.end for each in supply.reservations}
+    changes |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
+    # a job that ends when a reservation begins is not in its way, one second later it is
+    seconds = {math.floor(at) + late for at in changes if abs(at) < math.inf for late in (0, 1)}
+    times = sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)})
+
+    def fits(time: int) -> bool:
+        then = supply_at(supply, queue, time)
+        if blocked_by_rule(job, then, _started(job, queue, then)):
+            return False
+        try:
+            return any(_fits(each, then) for each in alternatives(job, then))
+        except LeftToSlurmError:
+            return False
+
+    first = 0
+    for last, time in enumerate(times):
+        if last + 1 == len(times) or times[last + 1] in seconds:
+            if fits(time):
+                return times[bisect_left(times, True, first, last, key=fits)]
+            first = last + 1
+    return None
+
+
+def _started(job: QueuedJob, queue: Queue, supply: Supply) -> int:
+    """Return how many tasks of the array of a job run at the time of the supply."""
+    same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
+    return sum(end_of(each, queue.time or 0) > supply.time for each in same)
+
+
+def _fits(request: Request, supply: Supply) -> bool:
+    """Return whether a job fits if no other job is placed."""
+    enough = all(supply.licences[name] >= count for name, count in request.licences.items())
+    return enough and request.room(supply) >= request.chunks

@@ -1,0 +1,1 @@
+"""Solvers of hold (`optsched.models.hold`)."""

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def explain(optsched, shared):
+    """Return a function that explains a job of a captured cluster."""
+
+    def run(job, *options, version="26.05.5"):
+        folder = shared(f"slurm/fixtures/{version}")
+        return optsched("slurm", "explain", job, "--from", folder, *options)
+
+    return run
+
+
+def test_a_blocked_job_is_explained(explain):
+    done = explain(61)
+    assert done.returncode == 0
+    assert done.stderr == "optsched: left out the placements of torus t1\n"
+    asks, lines = done.stdout.split("\n\n")[0], done.stdout.split("\n\n")[2].splitlines()
+    for text in (
+        "4 chunks of 1 cores, 1,000 MB of memory, at most 1 on a node, in one switch",
+        "43 not drained",
+        "room for 1 chunk in switch leaf1, which has most, and 4 needed",
+        "so it cannot start",
+        "in 4.97 min, if jobs end at their limits and no other starts",
+        "16 jobs by priority: 33, 37, 45, ...",
+        "requeue jobs: 1, to start now on c[05-07,12]",
+        "proven by highs",
+    ):
+        assert text in asks
+    assert lines[2] == "scontrol requeuehold 107"
+    assert lines[3:5] == ["# once job 61 has started:", "scontrol release 107"]
+
+
+def test_a_time_at_which_it_fits_needs_no_requeue(explain):
+    done = explain(61, "--within", 298, "--json")
+    answer = json.loads(done.stdout)
+    assert answer["earliest"] == answer["by"] == answer["time"] + 298 == answer["slurm_start"]
+    assert answer["least"]["lifted"] == []
+    assert answer["least"]["proven"]
+    assert answer["now"]["fits"] is False
+    assert answer["idle"]["fits"] is True
+    same = json.loads(explain(61, "--by", answer["by"], "--json").stdout)
+    assert same == answer
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        (2, "rule      its time limit, 43,200 s, is over the 14,400 s of partition whole"),
+        (28, "nothing lets it start now: it may begin in 7,187 s"),
+        (33, "left to Slurm  it asks at most 2 leaf switches"),
+        (149, "scontrol release 149"),
+    ],
+)
+def test_rules_are_told(explain, job, text):
+    done = explain(job)
+    assert done.returncode == 0
+    assert text in done.stdout
+
+
+def test_a_rule_as_solver_proves_nothing(explain):
+    answer = json.loads(explain(61, "--solver", "cheapest-first", "--json").stdout)
+    assert answer["least"]["proven"] is False
+    assert answer["least"]["lines"][-1].startswith("scontrol requeuehold")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--by", "noon"], "--by: 'noon'; expected a time such as 2026-11-25T18:00, or seconds"),
+        (["--by", "17"], "--by: 17; expected a time from 1795367431, when Slurm was asked"),
+        (["--by", "17", "--within", "3"], "--within: expected without --by"),
+        (["--within", "-3"], "--within: -3; expected a number from 0"),
+        (["--solver", "hihgs"], "unknown solver 'hihgs'; did you mean highs"),
+    ],
+)
+def test_wrong_options_are_named(explain, options, message):
+    done = explain(61, *options)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+def test_other_jobs_are_refused(explain):
+    assert "job: '6' is RUNNING; expected a pending job" in explain(6).stderr
+    assert "job: '4444' is not in the queue; expected the number" in explain(4444).stderr

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from optsched.errors import InputError
+from optsched.models.hold import Hold, Release
+from optsched.models.hold.shortage import shortage
+from optsched.testing import check_problem, holds
+
+
+@settings(max_examples=200, deadline=None)
+@given(holds())
+def test_it_keeps_the_contract_of_a_problem(problem):
+    check_problem(problem, solutions=list(feasible(problem))[:50])
+
+
+def feasible(problem):
+    """Every feasible release: all sets of claims with all nodes for the chunks."""
+    claims, nodes = range(len(problem.costs)), range(len(problem.free))
+    for count in range(len(claims) + 1):
+        for lifted in combinations(claims, count):
+            for at in combinations_with_replacement(nodes, problem.chunks):
+                if not problem.violations(Release(lifted, at)):
+                    yield Release(lifted, at)
+
+
+def hold(**fields):
+    """Two chunks of 4 cores and 8 GB; jobs on n1, on n2 and on both n2 and n3."""
+    usual = {
+        "resources": ["cores", "memory"],
+        "free": [[8, 16], [1, 16], [2, 0], [4, 8]],
+        "chunks": 2,
+        "demand": [4, 8],
+        "costs": [5, 7, 9],
+        "held": [[[1, 3, 0]], [[2, 1, 4]], [[1, 1, 0], [2, 2, 8]]],
+        "most_per_node": 1,
+        "kinds": ["b", "a", "a", "a"],
+        "allowed": ["a"],
+        "switches": ["s", "s", "t", "t"],
+        "licences": [1],
+        "licences_of": [2],
+        "held_licences": [[1], [0], [2]],
+    }
+    fields = usual | fields
+
+    for name in ("free", "held_licences"):
+        fields[name] = np.array(fields[name])
+    return Hold(**fields)
+
+
+@pytest.mark.parametrize(
+    ("lifted", "nodes", "broken"),
+    [
+        ((0,), (1, 3), []),
+        ((2,), (2, 3), []),
+        ((), (1, 3), ["resource", "licence"]),
+        ((1,), (2, 3), ["resource", "resource", "licence"]),
+        ((0,), (1,), ["chunks"]),
+        ((0,), (0, 3), ["kind"]),
+        ((0, 2), (1, 1), ["per node", "resource"]),
+        ((0,), (1, 4), ["node"]),
+        ((0, 0), (1, 3), ["claim"]),
+        ((3,), (1, 3), ["claim"]),
+    ],
+)
+def test_violations(lifted, nodes, broken):
+    found = hold().violations(Release(lifted, nodes))
+    assert [each.constraint for each in found] == broken
+
+
+def test_a_span_holds_all_chunks():
+    problem = hold(span="switch")
+    assert [each.constraint for each in problem.violations(Release((0,), (1, 3)))] == ["span"]
+    assert problem.violations(Release((2,), (2, 3))) == []
+
+
+def test_an_exclusive_job_needs_all_claims_on_its_nodes():
+    problem = hold(exclusive=True, busy=(3,))
+    found = [each.detail for each in problem.violations(Release((0,), (1, 3)))]
+    assert found == [f"the job shares node {node} with other jobs" for node in (1, 3)]
+    assert hold(exclusive=True).violations(Release((1, 2), (2, 3))) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"held": [[], []]}, "held: 2 values; expected 3, one for each of costs"),
+        ({"held": [[[4, 0, 0]], [], []]}, r"held\[0\]: \[4, 0, 0\]; expected a node from 0 to 3"),
+        ({"held": [[], [[1, 0]], []]}, r"held\[1\]: \[1, 0\]; expected a node and 2 amounts"),
+        ({"held": [[], [[1, 0, 0]] * 2, []]}, r"held\[1\]: expected each node at most once"),
+        ({"held": [[], [[1, 0, -1]], []]}, r"held\[1\]: .*; expected amounts from 0"),
+        ({"held": [3, [], []]}, r"held\[0\]: 3; expected a list of rows"),
+        ({"allowed": ["a", "c"]}, r"allowed\[1\]: 'c'; expected a text in kinds"),
+        ({"span": "block"}, "span: block; expected blocks, one for each node"),
+        ({"costs": [10**12] * 9008, "held": [[]] * 9008, "held_licences": [[0]] * 9008}, r"2\^53"),
+        ({"demand": [1]}, "demand: 1 values; expected 2, one for each of resources"),
+    ],
+)
+def test_mistakes_are_named(fields, message):
+    with pytest.raises(InputError, match=message):
+        hold(**fields)
+
+
+def test_describe():
+    problem = hold(claims=["requeue 7", "requeue 8", "resume n2"], nodes=["n0", "n1", "n2", "n3"])
+    assert dict(problem.describe())["chunks"] == "2 of 4 cores, 8 memory"
+    assert problem.describe(Release((0,), (1, 3))) == [
+        ("lift requeue 7", "cost 5"),
+        ("start on", "n1 n3"),
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(holds())
+def test_a_shortage_is_there_exactly_if_the_job_cannot_start_with_all_claims_kept(problem):
+    found = shortage(problem)
+    nodes = range(len(problem.free))
+    ways = combinations_with_replacement(nodes, problem.chunks)
+    starts = any(not problem.violations(Release((), at)) for at in ways)
+    assert found.is_proof == (not starts)
+    counts = [count for _, count in found.filters]
+    assert counts == sorted(counts, reverse=True)
+    assert found.chunks == problem.chunks
+
+
+def test_a_shortage_names_what_rules_out_nodes():
+    problem = hold(exclusive=True, busy=(), span="switch")
+    found = shortage(problem)
+    assert found.filters == (
+        ("nodes", 4),
+        ("of a kind that it may use", 3),
+        ("without other jobs", 1),
+    )
+    assert (found.room, found.group, found.chunks) == (1, "t", 2)
+    assert found.licences == ((0, 1, 2),)
+    own = [("up", np.array([True, True, False, True])), ("in a", np.array([False] + [True] * 3))]
+    assert shortage(hold(), own).filters == (
+        ("nodes", 4),
+        ("up", 3),
+        ("in a", 2),
+        ("with 4 or more cores free", 1),
+    )

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.slurm.explain import earliest_start, explain, pending_job
+from optsched.slurm.queue import Allocation, Queue, read_queue
+from optsched.slurm.relief import Relief
+from optsched.slurm.requests import alternatives
+from optsched.slurm.reservations import Reservation
+from optsched.slurm.running import held_by, supply_at
+from optsched.slurm.supply import read_supply
+from optsched.solvers.solving import solve
+
+from .conftest import VERSIONS
+
+NOW = 1000
+
+
+def queue_of(*jobs):
+    return Queue(jobs, NOW, 42, Path("squeue.json"), {})
+
+
+@pytest.fixture(scope="session")
+def running(job):
+    """Return a function that makes a running job with a number of cores on some nodes."""
+
+    def make(job_id, *nodes, cores=16, gpus=0, **fields):
+        gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
+        there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
+        usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
+        return job(job_id=job_id, allocations=tuple(there), **usual | fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def left_by(supply):
+    """Return a function that makes what a site has free beside running jobs."""
+
+    def make(*jobs, **fields):
+        idle = supply(**fields)
+        free, licences = idle.site.capacity.copy(), dict(idle.licences)
+        for each in jobs:
+            held = held_by(each, idle)
+            free[held.nodes] -= held.amounts
+            for name, count in held.licences.items():
+                licences[name] -= count
+        return replace(idle, free=free, licences=licences, busy=None)
+
+    return make
+
+
+@pytest.fixture(params=VERSIONS)
+def read(request, shared):
+    """Return the queue of a captured cluster, and what it has free."""
+    folder = shared(f"slurm/fixtures/{request.param}")
+    queue = read_queue(folder)
+    return queue, read_supply(folder, queue.time)
+
+
+def answer(explanation):
+    """The cheapest answer to the questions of an explanation."""
+    found = [(each, solve(each.problem, "highs")) for each in explanation.questions]
+    known = [(result.objective, each, result) for each, result in found if result.solution]
+    if not known:
+        return None
+    _, question, result = min(known, key=lambda each: each[0])
+    return Relief(explanation, question, result.solution)
+
+
+def test_every_captured_pending_job_is_explained(read):
+    queue, supply = read
+    kinds = set()
+    for job in queue.pending:
+        found = explain(queue, supply, job.label)
+        if found.left:
+            continue
+        fits = not found.shortage.is_proof
+        kinds.add((fits, bool(found.rule)))
+        if not found.rule:
+            assert (found.earliest == supply.time) == fits
+        if job.start and found.earliest is not None:  # Slurm counts with other jobs, too
+            assert found.earliest <= max(job.start, supply.time + 1)
+        least = answer(found)
+        assert least is not None
+        assert (least.release.lifted == ()) == fits
+        for line in (*least.lines, *least.afterwards):
+            assert line.startswith("scontrol ")
+        if found.earliest is not None and not found.rule:
+            then = explain(queue, supply, job.label, by=found.earliest)
+            assert answer(then).release.lifted == ()
+            if not fits:
+                before = explain(queue, supply, job.label, by=found.earliest - 1)
+                assert answer(before).release.lifted
+    assert {(True, False), (False, False), (True, True)} <= kinds
+
+
+def test_captured_jobs_hold_what_is_not_free(read):
+    queue, supply = read
+    free = supply.site.capacity.copy()
+    for job in queue.running:
+        held = held_by(job, supply)
+        free[held.nodes] -= held.amounts
+        assert job.requeues
+    up = supply.site.is_up
+    assert (free[up] == supply.free[up]).all()
+    later = supply_at(supply, queue, supply.time + 10**6)
+    assert (later.free[up] == supply.site.capacity[up]).all()
+    assert later.licences == supply.site.licences
+    assert not later.busy[up].any()
+
+
+def test_what_is_short_is_said_by_requirement(job, left_by, running):
+    other = running(7, "c1", "c2", "c4")
+    there = left_by(other, states=("up", "up", "up", "up", "down", "drained", "up"))
+    asks = job(least_nodes=3, most_nodes=3, tasks=3, constraint="ib", excluded=("g1",))
+    found = explain(queue_of(asks, other), there, "1")
+    assert found.shortage.filters == (
+        ("nodes", 7),
+        ("with the features ib", 3),
+        ("with 1 or more cores free", 1),
+    )
+    assert (found.shortage.room, found.shortage.chunks) == (1, 3)
+    assert found.earliest == NOW + 60
+    assert answer(found).lines[-1] == "scontrol requeuehold 7"
+
+
+def test_the_least_work_is_lost(job, left_by, running):
+    """Of the job on two nodes half a core-share each runs for long; GPUs count by their share."""
+    others = (
+        running(7, "c1", "c2", cores=8, start=0),
+        running(8, "c1", cores=8, start=900),
+        running(9, "c2", cores=8, start=950),
+        running(10, "c3", start=0),
+        running(11, "c4", start=850, requeues=False),
+    )
+    there = left_by(*others)
+    queue = queue_of(job(partitions=("own",), cores_per_task=16), *others)
+    found = explain(queue, there, "1")
+    (question,) = found.questions
+    assert [claim.name for claim in question.claims] == [f"requeue {n}" for n in (7, 8, 9, 10)]
+    assert [claim.cost for claim in question.claims] == [1000, 50, 25, 1000]
+    least = answer(found)
+    assert [claim.name for claim in least.lifted] == ["requeue 10"]
+    assert least.nodes == ("c3",)
+
+
+def test_drained_nodes_may_be_resumed(job, left_by, running):
+    other = running(7, "c1", start=NOW)
+    states = ("drained", "down", "up", "up", "up", "up", "up")
+    there = left_by(other, states=states)
+    asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
+    assert answer(explain(queue_of(asks, other), there, "1")) is None
+    least = answer(explain(queue_of(asks, other), there, "1", resume=True))
+    assert least.lines[-2:] == (
+        "scontrol requeuehold 7",
+        "scontrol update NodeName=c1 State=RESUME",
+    )
+    later = answer(explain(queue_of(asks, other), there, "1", by=NOW + 60, resume=True))
+    assert [claim.name for claim in later.lifted] == ["resume c1"]
+
+
+def test_licences_of_running_jobs_are_freed(job, left_by, running):
+    others = (
+        running(7, "c1", cores=1, licences="lab:1", start=0),
+        running(8, "c2", cores=1, licences="lab:2", start=500),
+    )
+    there = left_by(*others)
+    queue = queue_of(job(licences="lab:2"), *others)
+    found = explain(queue, there, "1")
+    assert [tuple(each) for each in found.shortage.licences] == [(0, 0, 2)]
+    assert found.shortage.room >= 1
+    assert [claim.name for claim in answer(found).lifted] == ["requeue 8"]
+
+
+def test_lines_put_the_job_first_and_are_taken_back(job, left_by, running):
+    other = running(7, "c3")
+    there = left_by(other)
+    asks = job(
+        partitions=("rest",), cores_per_task=16, priority=5, nice=3, comment="it's mine",
+        excluded=("c4", "m1"), most_nodes=1,
+    )  # fmt: skip
+    first = job(job_id=2, priority=25, partitions=("all", "rest"))
+    held = job(job_id=3, priority=90, held=True)
+    elsewhere = job(job_id=4, priority=90, partitions=("block",))
+    later = job(job_id=5, priority=5)
+    found = explain(queue_of(asks, first, held, elsewhere, later, other), there, "1")
+    assert found.ahead == (first,)
+    assert explain(queue_of(first, replace(first, job_id=1), other), there, "2").ahead != ()
+    least = answer(found)
+    assert least.lines[0] == "scontrol update JobId=1 Nice=-39"
+    assert least.lines[1].startswith("scontrol update JobId=1 ReqNodeList=c3 'Comment=optsched:")
+    assert least.lines[2:] == ("scontrol requeuehold 7",)
+    assert least.afterwards == (
+        "scontrol release 7",
+        "scontrol update JobId=1 Nice=3",
+        """scontrol update JobId=1 'Comment=it'"'"'s mine'""",
+    )
+    wide = answer(explain(queue_of(replace(asks, most_nodes=0, tasks=2), other), there, "1"))
+    assert wide is None or wide.not_pinned
+
+
+def test_a_held_job_is_released_first(job, supply):
+    asks = job(held=True, reason="JobHeldUser")
+    found = explain(queue_of(asks), supply(), "1")
+    assert (found.rule, found.rule_then, found.earliest) == ("it is held", "", NOW)
+    assert answer(found).lines[0] == "scontrol release 1"
+
+
+def test_a_rule_may_end_by_the_time(job, supply):
+    queue = queue_of(job(eligible=NOW + 50, reason="BeginTime"))
+    assert explain(queue, supply(), "1").rule_then == "it may begin in 50 s"
+    assert explain(queue, supply(), "1", by=NOW + 50).rule_then == ""
+    assert explain(queue, supply(), "1").earliest == NOW + 50
+    waits = queue_of(job(dependency="afterok:7(unfulfilled)"))
+    assert explain(waits, supply(), "1").earliest is None
+
+
+def test_a_job_that_no_site_can_hold_never_starts(job, supply):
+    found = explain(queue_of(job(cores_per_task=100)), supply(), "1")
+    assert found.earliest is None
+    assert found.shortage_of_idle.is_proof
+
+
+@pytest.mark.parametrize(
+    ("label", "tasks"),
+    [("9", (2,)), ("9_4", (4,)), ("9_[2,4]", (2,)), ("12", (2,))],
+)
+def test_tasks_of_arrays_are_found_by_number(job, label, tasks):
+    array = job(job_id=12, array_id=9, array_tasks=(2, 4))
+    assert pending_job(queue_of(job(job_id=1), array), label).array_tasks == tasks
+
+
+def test_other_jobs_are_refused(job, running, supply):
+    queue = queue_of(job(), running(7, "c1"))
+    with pytest.raises(InputError, match="'7' is RUNNING; expected a pending job"):
+        pending_job(queue, "7")
+    with pytest.raises(InputError, match="'9_3' is not in the queue; expected the number"):
+        pending_job(queue, "9_3")
+    with pytest.raises(InputError, match="by: 999; expected a time from 1000"):
+        explain(queue, supply(), "1", by=999)
+
+
+@st.composite
+def situations(draw):
+    """Fields of running jobs, reservations, and what a pending job asks."""
+    nodes = st.sampled_from(["c1", "c2", "c3", "c4"])
+    jobs = draw(
+        st.lists(st.tuples(nodes, st.sampled_from([4, 8]), st.integers(990, 1040)), max_size=5)
+    )
+    reserved = draw(
+        st.lists(
+            st.tuples(nodes, st.integers(990, 1060), st.sampled_from([5.0, 20.0, 1e6])), max_size=2
+        )
+    )
+    asks = {
+        "tasks": draw(st.integers(1, 4)),
+        "cores_per_task": draw(st.sampled_from([4, 9, 16])),
+        "limit": draw(st.sampled_from([10.0, 50.0])),
+        "partitions": draw(st.sampled_from([("rest",), ("own",), ("short", "rest")])),
+        "switches": draw(st.sampled_from([0, 1])),
+        "eligible": draw(st.sampled_from([None, 990, 1015])),
+        "switches_wait": draw(st.sampled_from([0.0, 30.0])),
+    }
+    return jobs, reserved, asks
+
+
+@settings(max_examples=150, deadline=None)
+@given(situations())
+def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, running, left_by, situation):
+    jobs, reserved, asks = situation
+    others, load = [], {}
+    for number, (node, cores, end) in enumerate(jobs, 10):
+        load[node] = load.get(node, 0) + cores
+        if load[node] <= 16:
+            others.append(running(number, node, cores=cores, end=end))
+    reservations = tuple(
+        Reservation(f"r{place}", (node,), start, start + length)
+        for place, (node, start, length) in enumerate(reserved)
+    )
+    there = left_by(*others, reservations=reservations)
+    asked = job(**asks)
+    queue = queue_of(asked, *others)
+    found = earliest_start(asked, queue, there)
+
+    def fits(time):
+        then = supply_at(there, queue, time)
+        if (asked.eligible or 0) > time:
+            return False
+        return any(each.room(then) >= each.chunks for each in alternatives(asked, then))
+
+    seconds = range(NOW, NOW + 200)
+    assert found == next((time for time in (*seconds, 3 * 10**6) if fits(time)), None) or (
+        found is not None and found > seconds[-1] and not fits(found - 1)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations())
+def test_the_answer_is_the_cheapest_set_of_all(job, running, left_by, situation):
+    """Every set of running jobs is taken away, and what is free is counted anew."""
+    jobs, _, asks = situation
+    others, load = [], {}
+    for number, (node, cores, start) in enumerate(jobs, 10):
+        load[node] = load.get(node, 0) + cores
+        if load[node] <= 16:
+            others.append(running(number, node, cores=cores, start=start - 60, end=5000))
+    asked = job(**asks | {"eligible": None})
+    found = explain(queue_of(asked, *others), left_by(*others), "1")
+    least = answer(found)
+    costs = {claim.job.job_id: claim.cost for each in found.questions for claim in each.claims}
+    best = None
+    for count in range(len(others) + 1):
+        for gone in combinations(others, count):
+            then = left_by(*(each for each in others if each not in gone))
+            if any(each.room(then) >= each.chunks for each in alternatives(asked, then)):
+                cost = sum(costs.get(each.job_id, 10**9) for each in gone)
+                best = cost if best is None else min(best, cost)
+    if least is None:
+        assert best is None
+    else:
+        assert sum(claim.cost for claim in least.lifted) == best
+
+
+def test_a_suspended_job_has_given_its_cores_back(running, supply):
+    held = held_by(running(7, "g1", gpus=2, state="SUSPENDED"), supply())
+    assert held.amounts.tolist() == [[0, 1000, 2, 2]]
+    assert held_by(running(7, "m1", cores=3), supply()).amounts.tolist() == [[6, 1000, 0, 0]]
+    assert np.array_equal(held.nodes, [5])
