@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 class FCFS(Policy):
     """Jobs start strictly in order of submission; all wait for the queue head."""
 
+    machines = frozenset({"nodes", "site"})
+
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
-        queue, processors = system.queue, system.processors
-        while queue and processors[queue[0]] <= system.machine.free:
+        queue, demands = system.queue, system.demands
+        while queue and system.machine.fits(demands[queue[0]]):
             yield Start(queue[0])
 
     def replay(self, state: ReplayState, nodes: int) -> Runs | None:

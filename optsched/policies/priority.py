@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.policies.parts.reservation import backfill, reserve
+from optsched.policies.parts.room import room_of
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.actions import Action
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
@@ -52,11 +52,14 @@ class PriorityOrder(Policy):
 
     backfill: Literal["none", "easy"] = "none"
 
+    machines = frozenset({"nodes", "site"})
+
     is_fixed: ClassVar[bool] = False
     """Whether the score of a job does not change while the job waits."""
 
     def begin(self, system: System) -> None:
         """Store the sizes and times of all jobs as arrays, and the scores if they are fixed."""
+        self._room = room_of(system)
         self._processors = np.array(system.processors, dtype=np.float64)
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._submit = np.array(system.submit, dtype=np.float64)
@@ -66,7 +69,9 @@ class PriorityOrder(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
-        if not system.queue or not system.machine.free:
+        machine, room = system.machine, self._room
+        room.update()
+        if not system.queue or not machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
         if self.is_fixed:
@@ -77,13 +82,14 @@ class PriorityOrder(Policy):
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
         started = 0
         for job in ordered:
-            if system.processors[job] > system.machine.free:
+            if not machine.fits(system.demands[job]):
                 break
-            yield Start(job)
+            yield from room.start(job)
             started += 1
         behind = ordered[started + 1 :]
-        if self.backfill == "easy" and behind and system.machine.free:
-            yield from backfill(system, behind, reserve(system, ordered[started]))
+        if self.backfill == "easy" and behind and machine.free:
+            room.reserve(ordered[started])
+            yield from room.backfill(behind)
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:

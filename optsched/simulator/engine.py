@@ -309,9 +309,9 @@ class Engine:
         system = self.system
         system.queue.remove(job)
         if place is None:
-            allocation = system.machine.allocate(system.processors[job])
+            allocation = system.machine.allocate(system.demands[job])
         else:
-            allocation = system.machine.claim(place, system.processors[job])
+            allocation = system.machine.claim(place, system.demands[job])
         begins = system.now + self.problem_solver.charged
         self.held[job] = allocation
         self.start[job] = begins
@@ -337,7 +337,7 @@ class Engine:
         for job in places:
             system.machine.release(self.held[job])
         for job, place in places.items():
-            self.held[job] = system.machine.claim(place, system.processors[job])
+            self.held[job] = system.machine.claim(place, system.demands[job])
             if self.journal is not None:
                 where = system.machine.place_text(self.held[job])
                 self.journal.record(system.now, "move", job, where)
@@ -351,7 +351,7 @@ class Engine:
             self._count_work(job)
             machine.release(self.held[job])
         for job, place in places.items():
-            self.held[job] = machine.claim(place, system.processors[job])
+            self.held[job] = machine.claim(place, system.demands[job])
             if self.journal is not None:
                 self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
         delays: Sequence[float] = [0.0] * len(begun)

@@ -119,6 +119,9 @@ class System:
         Submission time of each job of the trace, in seconds.
     processors : list of int
         Processors of each job.
+    demands : sequence of int
+        What each job asks, in the machine's own terms (`Machine.demands`): its processors, unless
+        the machine has more than these.
     requested_time : list of float
         Requested time of each job, in seconds.
     pose : callable
@@ -149,6 +152,7 @@ class System:
     processors: list[int]
     requested_time: list[float]
     pose: Callable[[Problem[Any]], Any]
+    demands: Sequence[int] = ()
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     texts: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     owners: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -167,6 +171,7 @@ class System:
     @classmethod
     def before(cls, trace: Trace, machine: Machine, pose: Callable[[Problem[Any]], Any]) -> System:
         """Return the system before the first event of a trace."""
+        jobs = {"processors": trace.processors, "requested_time": trace.requested_time}
         return cls(
             machine,
             job_id=trace.job_id.tolist(),
@@ -174,6 +179,7 @@ class System:
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
             pose=pose,
+            demands=machine.demands(jobs | dict(trace.annotations) | dict(trace.texts)),
             annotations=trace.annotations,
             texts=trace.texts,
             owners={name: getattr(trace, name) for name in OWNERS},

@@ -101,6 +101,18 @@ MACHINES: dict[str, dict[str, Any]] = {
     },
     "cluster": {"kind": "cluster", "nodes": 8, "cores": 20, "memory": 128000, "kept": "next"},
     "smp": {"kind": "smp", "nodes": 64, "processors": 4, "capacity": {"bandwidth": 6000}},
+    "site": {
+        "kind": "site",
+        "nodes": [
+            {"names": "c[01-56]", "cores": 4, "memory": "16G", "features": ["ib"]},
+            {"names": "g[1-8]", "cores": 4, "memory": 64000, "gpus": {"a100": 2}},
+        ],
+        "partitions": [
+            {"name": "batch", "nodes": "ALL", "default": True},
+            {"name": "gpu", "nodes": "g[1-8]", "max_time": "1-00:00:00", "exclusive": True},
+        ],
+        "licences": {"matlab": 8},
+    },
 }
 
 PROFILES = (

@@ -30,6 +30,12 @@ MACHINES = {
 SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
 """Of policies that would be idle in a part of them on so small a machine, or on record without."""
 
+
+def on_a_site(policy: str) -> bool:
+    """Return whether a policy runs on sites."""
+    return "site" in registry.policies[policy].machines
+
+
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
 
@@ -37,6 +43,13 @@ GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
 def test_the_journal_is_the_one_on_record(policy, order):
     assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
+
+
+@pytest.mark.parametrize("policy", [p for p in registry.policies if on_a_site(p)])
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
+    site = str(bundled("traces") / "samples" / "sample-site.toml")
+    assert journal(policy, site, order) == GOLDEN.get(f"{policy} on a site, {order}")
 
 
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
