@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.machines.site import SiteMachine
+from optsched.policies.parts.node_reservations import NodeReservations
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
@@ -36,14 +38,24 @@ class Conservative(Policy):
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
+    On a site where jobs ask for more than cores, reservations are for certain nodes, see
+    `optsched.policies.parts.node_reservations`. A job can then wait for one that would leave enough
+    room on other nodes.
+
     References
     ----------
     A. Mu'alem, D. Feitelson, "Utilization, predictability, workloads, and user runtime estimates
     in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
     """
 
+    machines = frozenset({"nodes", "site"})
+
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
+        self._on_nodes: NodeReservations | None = None
+        if isinstance(system.machine, SiteMachine) and not system.machine.requests.only_cores:
+            self._on_nodes = NodeReservations(system, system.machine)
+            return
         from optsched.policies.parts import _profile, _reservations
 
         self._kernels, self._by_runs = _profile, _reservations
@@ -59,6 +71,8 @@ class Conservative(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
+        if self._on_nodes is not None:
+            return self._on_nodes.decide()
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)

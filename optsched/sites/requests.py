@@ -129,6 +129,18 @@ class Requests:
         """Return the alternatives of a request."""
         return self.alternatives[self.first[number] : self.first[number + 1]]
 
+    @property
+    def only_cores(self) -> bool:
+        """Whether jobs ask for nothing but single cores, on any nodes that are up."""
+        core = tuple(int(name == CORES) for name in self.site.resources)
+        return all(
+            one.demand == core
+            and one.most_per_node == one.chunks
+            and not (one.exclusive or any(one.licences))
+            and bool(self.nodes[one.nodes].sum() == self.site.is_up.sum())
+            for one in self.alternatives
+        )
+
     def why_never(self, number: int) -> str:
         """Return why the jobs of a negative number can never start."""
         return self._reasons[-1 - number]

@@ -149,3 +149,68 @@ def easy(capacity, licences, jobs, submit, runtime, estimate, *, backfills=True,
                     start(job, one, place)
                     break
     return starts
+
+
+def conservative(capacity, licences, jobs, submit, runtime, estimate):
+    """Conservative backfilling with reserved nodes, batched.
+
+    At an end every waiting job is placed again in order, if it can start earlier.
+    """
+    starts = [None] * len(jobs)
+    planned: dict[int, tuple] = {}  # job: start, alternative, place
+    running, arrived = [], 0
+
+    def left(moment, without):
+        nodes = Nodes(capacity, licences)
+        for _, end, job, one, place in running:
+            if end > moment:
+                nodes.take(job, one, place)
+        for job, (at, one, place) in planned.items():
+            if job != without and at <= moment < at + estimate[job]:
+                nodes.take(job, one, place)
+        return nodes
+
+    def earliest(job, now):
+        ends = {end for _, end, *_ in running} | {
+            at + estimate[j] for j, (at, *_) in planned.items() if j != job
+        }
+        begins = {at for j, (at, *_) in planned.items() if j != job}
+        for at in sorted({now} | {end for end in ends if end > now}):
+            edges = {at} | {edge for edge in begins | ends if at < edge < at + estimate[job]}
+            there = [left(edge, job) for edge in edges]
+            for one in jobs[job]:
+                if not all(nodes.licensed(one) for nodes in there):
+                    continue
+                place, missing = {}, one.chunks
+                for node in range(len(capacity)):
+                    count = min(missing, *(nodes.room(one, node) for nodes in there))
+                    if count:
+                        place[node] = count
+                        missing -= count
+                if not missing:
+                    return at, one, place
+        raise AssertionError("no place")
+
+    while arrived < len(jobs) or running or planned:
+        moments = [entry[0] for entry in running]
+        if arrived < len(jobs):
+            moments.append(submit[arrived])
+        now = min(moments)
+        ended = [entry for entry in running if entry[0] == now]
+        running = [entry for entry in running if entry[0] != now]
+        if ended:
+            for job in sorted(planned):
+                found = earliest(job, now)
+                if found[0] < planned[job][0]:
+                    planned[job] = found
+        while arrived < len(jobs) and submit[arrived] == now:
+            if jobs[arrived]:
+                planned[arrived] = earliest(arrived, now)
+            arrived += 1
+        for job in sorted(planned):
+            at, one, place = planned[job]
+            if at <= now:
+                starts[job] = now
+                running.append((now + runtime[job], now + estimate[job], job, one, place))
+                del planned[job]
+    return starts

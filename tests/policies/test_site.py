@@ -114,39 +114,32 @@ def alternatives(trace, site=SITE):
 
 
 @pytest.mark.parametrize(
-    ("policy", "options"),
-    [
-        ("fcfs", {"backfills": False}),
-        ("easy", {}),
-        ("sjf", {"backfills": False}),
-        ("sjf", {"backfills": True}),
-    ],
+    ("policy", "backfill"),
+    [("fcfs", "none"), ("easy", "easy"), ("sjf", "none"), ("sjf", "easy"), ("conservative", "all")],
 )
-def test_schedules_equal_the_textbook(policy, options, site_textbook):
+def test_schedules_equal_the_textbook(policy, backfill, site_textbook):
     @given(st.lists(jobs, min_size=1, max_size=20))
     @settings(max_examples=100, deadline=None)
     def compare(rows):
         trace = trace_of(rows)
-        estimate = trace.requested_time.tolist()
-        chosen, order = {}, None
-        if policy == "sjf":
-            chosen = {"backfill": "easy" if options["backfills"] else "none"}
-            order = lambda job: (estimate[job], job)  # noqa: E731
+        chosen = {"backfill": backfill} if policy == "sjf" else {}
         run = simulate(trace, SiteMachine(SITE), policy, settings=chosen, check=True)
-        wanted = site_textbook.easy(
-            np.where(SITE.is_up[:, None], SITE.capacity, 0).tolist(),
-            SITE.licences.values(),
-            alternatives(trace),
-            trace.submit.tolist(),
-            trace.runtime.tolist(),
-            estimate,
-            order=order,
-            **options,
-        )
-        assert run.start.tolist() == pytest.approx(
-            [np.nan if start is None else start for start in wanted], nan_ok=True
-        )
-        assert run.summary["rejected"] == sum(start is None for start in wanted)
+        columns = [trace.submit, trace.runtime, trace.requested_time]
+        submit, runtime, estimate = (column.tolist() for column in columns)
+        capacity = np.where(SITE.is_up[:, None], SITE.capacity, 0).tolist()
+        given_jobs = (capacity, SITE.licences.values(), alternatives(trace))
+        if backfill == "all":
+            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate)
+        else:
+            wanted = site_textbook.easy(
+                *(*given_jobs, submit, runtime, estimate),
+                backfills=backfill == "easy",
+                order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
+            )
+        rejected = [start is None for start in wanted]
+        assert np.isnan(run.start).tolist() == rejected
+        assert run.start[~np.array(rejected)].tolist() == [at for at in wanted if at is not None]
+        assert run.summary["rejected"] == sum(rejected)
 
     compare()
 
@@ -165,6 +158,7 @@ WHERE_PROCESSORS_COUNT = [
     ("fcfs", {}),
     ("easy", {}),
     ("easy-sjbf", {}),
+    ("conservative", {}),
     *((order, {"backfill": backfill}) for order in ORDERS for backfill in ("none", "easy")),
 ]
 
