@@ -36,11 +36,14 @@ class Machine(ABC):
         Whether several jobs may hold a processor, for a share of the time each.
     holds_boxes : bool
         Whether jobs hold boxes of a torus, and not processors of a line.
+    follows_requests : bool
+        Whether jobs wait for their begin times, and for the jobs that they depend on.
     """
 
     name: ClassVar[str]
     usage: ClassVar[str]
     time_shared: ClassVar[bool] = False
+    follows_requests: ClassVar[bool] = False
     holds_boxes: bool = False
     size: int
     free: int

@@ -82,6 +82,7 @@ class SiteMachine(Machine):
     """
 
     usage = "site:PATH"
+    follows_requests = True
 
     def __init__(self, site: Site, path: Path | None = None) -> None:
         self.site = site

@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
-from optsched.schedule import Schedule
+from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
+
+HELD_FOR_EVER = "a job that it depends on has ended otherwise"
+"""Reason of jobs that fit on the site."""
 
 
 @metrics.register("rejections")
@@ -35,8 +40,9 @@ class Rejections(Metric):
         """Count the reasons; None on other machines."""
         if not isinstance(machine, SiteMachine):
             return None
-        reasons = map(machine.why_never, machine.requests.numbers)
-        return cls(Counter(filter(None, reasons)))
+        numbers = np.array(machine.requests.numbers)[schedule.state == State.REJECTED]
+        reasons = [machine.why_never(number) or HELD_FOR_EVER for number in numbers.tolist()]
+        return cls(Counter(reasons))
 
     def summary(self) -> dict[str, Any]:
         """Return ``rejected_because``, the number of rejected jobs by reason."""

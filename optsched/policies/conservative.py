@@ -12,6 +12,7 @@ from optsched.machines.site import SiteMachine
 from optsched.policies.parts.node_reservations import NodeReservations
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
@@ -38,9 +39,9 @@ class Conservative(Policy):
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
-    On a site where jobs ask for more than cores, reservations are for certain nodes, see
-    `optsched.policies.parts.node_reservations`. A job can then wait for one that would leave enough
-    room on other nodes.
+    On a site where jobs ask for more than cores, or are held, reservations are for certain nodes,
+    see `optsched.policies.parts.node_reservations`. A job can then wait for one that would leave
+    enough room on other nodes.
 
     References
     ----------
@@ -53,9 +54,12 @@ class Conservative(Policy):
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
         self._on_nodes: NodeReservations | None = None
-        if isinstance(system.machine, SiteMachine) and not system.machine.requests.only_cores:
-            self._on_nodes = NodeReservations(system, system.machine)
-            return
+        machine = system.machine
+        if isinstance(machine, SiteMachine):
+            holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
+            if holds or not machine.requests.only_cores:
+                self._on_nodes = NodeReservations(system, machine)
+                return
         from optsched.policies.parts import _profile, _reservations
 
         self._kernels, self._by_runs = _profile, _reservations

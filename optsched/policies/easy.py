@@ -44,6 +44,7 @@ class Easy(Policy):
         queue, demands, machine, room = system.queue, system.demands, system.machine, self._room
         room.update()
         while queue and machine.fits(demands[queue[0]]):
+            self._head = -1  # a job that was held may start before the head that has a reservation
             yield from room.start(queue[0])
         if len(queue) < 2 or not machine.free:
             self._head = -1

@@ -43,8 +43,11 @@ class Queue(Sequence[int]):
         return self._jobs[index]
 
     def append(self, job: int) -> None:
-        """Add a job that was submitted."""
-        self._jobs.append(job)
+        """Add a job; one that was held may come before others."""
+        if self._jobs and job < self._jobs[-1]:
+            insort(self._jobs, job)
+        else:
+            self._jobs.append(job)
 
     def remove(self, job: int) -> None:
         """Remove a job that starts.
@@ -141,7 +144,8 @@ class System:
     held : mapping of int to Allocation
         The allocation of each running job.
     submitted, ended : list of int
-        The jobs that were submitted and that ended since the last decision, in order.
+        The jobs that came into the queue and that ended since the last decision, in order. A job
+        comes into the queue when it is submitted, unless it is held.
     start : list of float or None
         Start of each job in seconds.
     """

@@ -75,13 +75,16 @@ def with_requests(trace: Trace) -> Trace:
         "memory_per_core": np.where(number % 5 == 0, 6000, -1),
         "gpus": np.where((number % 7 == 0) & (size <= 8), size, -1),
         "exclusive": (number % 11 == 0).astype(np.int64),
+        "begin": np.where(number % 29 == 0, trace.submit + 3600, -1),
     }
+    waits_for = [f"afterok:{job - 1}" if job % 23 == 0 else "" for job in number.tolist()]
     texts = {
         "features": np.where(number % 13 == 0, "a100", "ib").astype(object),
         "licences": np.where(number % 17 == 0, "matlab:3", "").astype(object),
         "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", "").astype(
             object
         ),
+        "dependency": np.array(waits_for, dtype=object),
     }
     return trace.changed(annotations=asks, texts=texts)
 
