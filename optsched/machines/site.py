@@ -183,6 +183,25 @@ class SiteMachine(Machine):
         pairs = zip(allocation.nodes.tolist(), allocation.chunks.tolist())
         return " ".join(f"{node}:{chunks}" for node, chunks in pairs)
 
+    def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Measure allocations: ``runs``, and ``switches`` if the site has any.
+
+        ``switches`` is the number of leaf switches, or blocks, of the default topology that the
+        nodes of a job are on; a node on none counts as one.
+        """
+        measures = super().job_measures(resources)
+        leaves = self.site.leaves()
+        if (leaves < 0).all():
+            return measures
+        groups = np.where(leaves < 0, -1 - np.arange(len(leaves)), leaves)
+        spanned: dict[str, int] = {}
+        for text in resources:
+            if text not in spanned:
+                ends = (run.partition("-") for run in text.split(" "))
+                runs = (groups[int(first) : int(last or first) + 1] for first, _, last in ends)
+                spanned[text] = len(np.unique(np.concatenate([*runs])))
+        return measures | {"switches": np.array([spanned[text] for text in resources])}
+
     def violations(self, held: Mapping[int, Held]) -> list[str]:
         """Compare free amounts and licences with what the running jobs hold."""
         site, found = self.site, []

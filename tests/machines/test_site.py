@@ -12,6 +12,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import Held, SiteMachine
 from optsched.sites.site import Site
+from optsched.sites.topology import Tree
 
 SAMPLE = bundled("traces") / "samples" / "sample-site.toml"
 
@@ -147,6 +148,18 @@ def test_nodes_that_are_not_up_run_no_jobs():
     assert machine.resources(machine.allocate(fits)) == "1"
     with pytest.raises(InputError, match="no node with cores is up"):
         SiteMachine(Site("off", ("a",), ("cores", "memory"), np.array([[2, 9]]), states=("down",)))
+
+
+def test_the_switches_of_jobs_are_counted():
+    tree = Tree(("root", "one", "two"), [-1, 0, 0], [1, 1, 2, 2, -1, -1])
+    site = Site(
+        *("wired", tuple("abcdef"), ("cores", "memory"), np.tile([2, 9], (6, 1))),
+        topologies={"tree": tree},
+    )
+    measures = SiteMachine(site).job_measures(["0-1", "1-2", "0 3", "4-5", "0-5", "0-1"])
+    assert measures["switches"].tolist() == [1, 2, 2, 2, 4, 1]
+    assert measures["runs"].tolist() == [1, 1, 2, 1, 1, 1]
+    assert "switches" not in machine_for(1)[0].job_measures(["0"])
 
 
 def test_machines_are_read_from_files(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import simulate
+from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
+from optsched.policies import placement
+from optsched.policies.parts import room
+from optsched.policies.parts.room import Nodes
 from optsched.sites.requests import Requests
 from optsched.sites.site import Partition, Site
+from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -41,6 +47,9 @@ SITE = Site(
     ),
     licences={"matlab": 3},
 )
+
+
+WIRED = replace(SITE, topologies={"tree": Tree(("one", "two"), [-1, -1], [0, 1, 0, 1, 0, 1])})
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +203,70 @@ def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
     line = simulate(trace, "nodes:128", policy, **options)
     run = simulate(trace, SiteMachine(plain_site(16, 8)), policy, **options)
     np.testing.assert_array_equal(run.start, line.start)
+
+
+def kept(policy, rows, **options):
+    """Run jobs, and return for each that had a reservation its first shadow time and its start."""
+    first = {}
+
+    class Observed(Nodes):
+        def reserve(self, job):
+            super().reserve(job)
+            first.setdefault(job, self._shadow)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "Nodes", Observed)
+        patch.setattr(placement, "Nodes", Observed)
+        trace = trace_of(rows)
+        run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
+    return [(shadow, run.start[job]) for job, shadow in first.items()]
+
+
+@pytest.mark.parametrize("solver", [None, "first-fit", "best-fit", "cp-sat"])
+def test_a_reserved_job_starts_no_later_than_first_promised(solver):
+    options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
+
+    @given(st.lists(jobs, min_size=1, max_size=20), st.integers(2, 20))
+    @settings(max_examples=20 if solver == "cp-sat" else 80, deadline=None)
+    def check(rows, window):
+        options["settings"]["window"] = window
+        for promised, start in (*kept(rows=rows, **options), *kept("easy", rows)):
+            assert start <= promised
+
+    check()
+
+
+def test_the_solver_chooses_the_nodes(make_trace):
+    # the leaf switches have 3 and 2 nodes; on the first nodes, the second job would span both
+    tree = Tree(("one", "two"), [-1, -1], [0, 0, 0, 1, 1])
+    site = Site(
+        *("wired", tuple("abcde"), ("cores", "memory"), np.tile([1, 1], (5, 1))),
+        topologies={"tree": tree},
+    )
+    trace = make_trace((0, 9, 9, 2), (0, 9, 9, 3))
+    nodes = {}
+    for solver in ("first-fit", "cp-sat"):
+        run = simulate(trace, SiteMachine(site), "placement", solver=solver, check=True)
+        assert run.start.tolist() == [0, 0]
+        nodes[solver] = list(run.resources), run.summary["mean_switches"]
+    assert nodes == {"first-fit": (["0-1", "2-4"], 1.5), "cp-sat": (["3-4", "0-2"], 1.0)}
+
+
+def test_heads_that_fit_together_are_placed_before_larger_jobs(make_trace):
+    trace = make_trace((0, 9, 9, 2), (0, 9, 9, 3), (0, 9, 9, 6), (0, 9, 9, 4))
+    run = simulate(trace, SiteMachine(plain_site(1, 9)), "placement", solver="cp-sat", check=True)
+    # of 9 cores the heads have 5; the third job has a reservation at 9, which the fourth keeps
+    assert run.start[:3].tolist() == [0, 0, 30]
+    assert run.start[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"window": 0}, "window 0; expected"),
+        ({"interval": -1.0}, "interval -1.0; expected seconds"),
+    ],
+)
+def test_wrong_settings_of_placement_are_refused(chosen, message, make_trace):
+    with pytest.raises(InputError, match=message):
+        simulate(make_trace((0, 9, 9, 2)), SiteMachine(SITE), "placement", settings=chosen)

@@ -21,7 +21,10 @@ from optsched.traces.trace import Trace
 SAMPLES = {"locality": "sample-8x20.rackham"}
 """Of policies whose jobs need more than the log says."""
 
+SITE = bundled("traces") / "samples" / "sample-site.toml"
+
 MACHINES = {
+    "placement": str(SITE),
     "torus": "torus:8x8x4",
     "locality": "cluster:8x20",
     "rua": "smp:64x4",
@@ -31,8 +34,6 @@ MACHINES = {
 
 SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
 """Of policies that would be idle in a part of them on so small a machine, or on record without."""
-
-SITE = bundled("traces") / "samples" / "sample-site.toml"
 
 
 def on_a_site(policy: str) -> bool:

@@ -21,6 +21,7 @@ from optsched.machines._site_nodes import (
     Numbers,
     Place,
     first_fit,
+    first_possible,
     give,
     may_fit,
     most_on,
@@ -253,12 +254,8 @@ def place_beside(
     is taken from what is free at the shadow time, and its cost from the slack.
     """
     head, slack = reservation[RESERVED], reservation[SLACK]
-    if not may_fit(asked, free, one):
+    if not may_fit(asked, free, one) or not licensed_beside(asked, then, one, head):
         return 0
-    for licence in range(len(then.licences)):
-        both = asked.licences[one, licence] + asked.licences[head, licence]
-        if asked.licences[one, licence] > 0 and both > then.licences[licence]:
-            return 0
     group, missing = asked.nodes[one], asked.chunks[one]
     first, stop = asked.first_member[group], asked.first_member[group + 1]
     for member in range(first, stop):
@@ -293,6 +290,31 @@ def place_beside(
     take(asked, then, one, place, 0, used)
     reservation[SLACK] = slack
     return used
+
+
+@kernel(allocates=False)
+def spare(asked: Asked, then: Free, one: int, reservation: Numbers, place: Place) -> bool:
+    """Return whether the reserved job can do without a place; if so, it is taken for good."""
+    head, slack = reservation[RESERVED], reservation[SLACK]
+    if not licensed_beside(asked, then, one, head):
+        return False
+    for entry in range(len(place.node)):
+        slack -= cost(asked, then, one, head, place.node[entry], place.chunks[entry])
+    if slack < 0:
+        return False
+    take(asked, then, one, place, 0, len(place.node))
+    reservation[SLACK] = slack
+    return True
+
+
+@kernel(allocates=False)
+def licensed_beside(asked: Asked, then: Free, one: int, head: int) -> bool:
+    """Return whether a job takes no licences that `head` needs at the shadow time."""
+    for licence in range(len(then.licences)):
+        both = asked.licences[one, licence] + asked.licences[head, licence]
+        if asked.licences[one, licence] > 0 and both > then.licences[licence]:
+            return False
+    return True
 
 
 @kernel(allocates=False)
@@ -331,3 +353,26 @@ def cost(asked: Asked, then: Free, one: int, head: int, node: int, chunks: int) 
         if most * asked.demand[head, resource] > left:
             most = left // asked.demand[head, resource]
     return before - most
+
+
+@kernel(allocates=False)
+def survey(
+    asked: Asked, free: Free, left: Free, requests: Numbers, chosen: Numbers, place: Place
+) -> int:
+    """Choose an alternative for each job, the first one that fits now; else `NOWHERE`.
+
+    Returns how many of the first jobs fit together, one placed after the other. They have the
+    alternatives that they get there. `left` is for the search.
+    """
+    copy(free, left)
+    together = 0
+    for at in range(len(requests)):
+        if together == at:
+            one, used = first_possible(asked, left, requests[at], place)
+            if used > 0:
+                take(asked, left, one, place, 0, used)
+                chosen[at] = one
+                together += 1
+                continue
+        chosen[at], _ = first_possible(asked, free, requests[at], place)
+    return together

@@ -97,6 +97,25 @@ class Nodes(Room):
             self._running, self._held = self._kernels.with_room(*tables, len(nodes))
             self._kernels.add(self._running, self._held, end, job, one, where)
 
+    def start_beside(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job on nodes that are free, unless that delays the reserved job."""
+        late = self._requested[job] > self._shadow - self.system.now
+        where = self._new_place(place.nodes, place.chunks)
+        asked, one = self.machine.asked, place.alternative
+        if not late or self._kernels.spare(asked, self._then, one, self._reservation, where):
+            yield from self.start(job, place)
+
+    def survey(self, jobs: Sequence[int]) -> tuple[list[int], int]:
+        """Return the alternative of each job that fits now, or -1, and how many fit together.
+
+        These are the first ones, placed one after the other. There must be no reservation.
+        """
+        chosen = np.zeros(len(jobs), dtype=np.int64)
+        asked, free = self.machine.asked, self.machine.nodes
+        requests = self._requests[np.array(jobs, dtype=np.int64)]
+        together = self._kernels.survey(asked, free, self._then, requests, chosen, self._place)
+        return chosen.tolist(), together
+
     def reserve(self, job: int) -> None:
         """Reserve the earliest time at which enough nodes have room for the job."""
         self._shadow = self._kernels.reserve(
