@@ -32,6 +32,8 @@ class Machine(ABC):
         Number of processors.
     free : int
         Number of processors that no job holds.
+    notes : tuple of str
+        Warnings about what the machine leaves out of its description.
     time_shared : bool
         Whether several jobs may hold a processor, for a share of the time each.
     holds_boxes : bool
@@ -44,6 +46,7 @@ class Machine(ABC):
     usage: ClassVar[str]
     time_shared: ClassVar[bool] = False
     follows_requests: ClassVar[bool] = False
+    notes: tuple[str, ...] = ()
     holds_boxes: bool = False
     size: int
     free: int

@@ -13,9 +13,10 @@ from optsched.column_sets import runs_text
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.registry import machines
+from optsched.sites.loading import load_site
 from optsched.sites.requests import Chunks, Requests
 from optsched.sites.site import Site
-from optsched.sites.site_file import read_site_file, site_of_table
+from optsched.sites.site_file import site_of_table
 
 if TYPE_CHECKING:
     from optsched.machines._site_nodes import Asked
@@ -52,7 +53,9 @@ class SiteMachine(Machine):
     site : Site
         The site.
     path : pathlib.Path, optional
-        File that describes the site.
+        File or folder that describes the site.
+    notes : sequence of str
+        What the site leaves out of that.
 
     Attributes
     ----------
@@ -84,9 +87,10 @@ class SiteMachine(Machine):
     usage = "site:PATH"
     follows_requests = True
 
-    def __init__(self, site: Site, path: Path | None = None) -> None:
+    def __init__(self, site: Site, path: Path | None = None, notes: Sequence[str] = ()) -> None:
         self.site = site
         self.path = path
+        self.notes = tuple(notes)
         capacity = np.where(site.is_up[:, None], site.capacity, 0)
         self._capacity = capacity
         self.size = self.free = int(capacity[:, 0].sum())
@@ -95,8 +99,9 @@ class SiteMachine(Machine):
 
     @classmethod
     def from_spec(cls, text: str) -> Self:
-        """Build the site that a file describes."""
-        return cls(read_site_file(text), Path(text))
+        """Build the site that a file or a folder describes, see `load_site`."""
+        notes: list[str] = []
+        return cls(load_site(text, notes), Path(text), notes)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
@@ -115,7 +120,7 @@ class SiteMachine(Machine):
 
     def emptied(self) -> Self:
         """Return a machine of the same site without jobs."""
-        return type(self)(self.site, self.path)
+        return type(self)(self.site, self.path, self.notes)
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
         """Return the number of the request of each job; negative if it can never start."""

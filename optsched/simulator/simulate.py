@@ -96,7 +96,12 @@ def run_scenario(scenario: Scenario) -> Run:
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
         policy_figures=figures,
-        notes=(*_odd_pair(policy, execution), *notes, *(() if report is None else report.notes)),
+        notes=(
+            *machine.notes,
+            *_odd_pair(policy, execution),
+            *notes,
+            *(() if report is None else report.notes),
+        ),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,

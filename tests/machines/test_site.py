@@ -150,6 +150,14 @@ def test_nodes_that_are_not_up_run_no_jobs():
         SiteMachine(Site("off", ("a",), ("cores", "memory"), np.array([[2, 9]]), states=("down",)))
 
 
+def test_a_site_is_read_from_what_slurm_shows(tmp_path):
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=mine\nNodeName=c[1-4] CPUs=4 RealMemory=900\nPartitionName=all Nodes=ALL\n"
+    )
+    machine = read_machine(f"site:{tmp_path}")
+    assert (machine.size, machine.spec) == (16, f"site:{tmp_path}")
+
+
 def test_the_switches_of_jobs_are_counted():
     tree = Tree(("root", "one", "two"), [-1, 0, 0], [1, 1, 2, 2, -1, -1])
     site = Site(
