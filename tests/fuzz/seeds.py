@@ -115,6 +115,9 @@ MACHINES: dict[str, dict[str, Any]] = {
     },
 }
 
+SITE = "site.toml"
+"""File of the site in `machine_text`."""
+
 PROFILES = (
     {"solver": "branch-and-bound", "seed": 3, "budget": {"work": 100}, "options": {}},
     {
@@ -158,6 +161,7 @@ class Seeds:
             assert _done("trace", "info", trace, "--json")
         assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")
         assert _done("trace", "generate", "w.toml", "--jobs", "5", "-o", "g.swf")
+        Path(SITE).write_bytes(to_toml(MACHINES["site"]))
         for policy in registry.policies:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
             done = [
@@ -249,7 +253,7 @@ def machine_text(kind: str, rng: Random | None = None) -> str:
         for part in parts
         if not part.startswith("[") or (rng is not None and rng.random() < 0.3)
     ]
-    text = "".join(kept)
+    text = "".join(kept).replace("PATH", SITE)
     if rng is not None:
         text = re.sub(r"\w+(?:\|\w+)+", lambda found: rng.choice(found[0].split("|")), text)
     sides = 4 if re.match(r"\w+:\w+x\w+x\w+", text) else 16
