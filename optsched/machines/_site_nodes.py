@@ -51,6 +51,14 @@ class Place(NamedTuple):
     chunks: Numbers
 
 
+class OnSite(NamedTuple):
+    """Jobs on a site, in place of a number of nodes, for replays; without `by_reference`."""
+
+    asked: Asked
+    free: Free
+    requests: Numbers  # shape (jobs,); negative for a job that can never start
+
+
 @kernel(allocates=False)
 def may_fit(asked: Asked, free: Free, one: int) -> bool:
     """Return whether licences and totals suffice for an alternative."""

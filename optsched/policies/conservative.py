@@ -17,6 +17,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -162,9 +163,10 @@ class Conservative(Policy):
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
-        """Replay the policy; return None if jobs exceed their requested times."""
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
+        """Replay the policy; return None on a site, and if jobs exceed their requested times."""
         from optsched.policies.parts._reservations import replay_by_runs
 
-        exceeds = (state.runtime > state.requested).any()
-        return None if exceeds else replay_by_runs(state, nodes)
+        if not isinstance(nodes, int) or (state.runtime > state.requested).any():
+            return None
+        return replay_by_runs(state, nodes)

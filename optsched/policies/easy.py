@@ -13,6 +13,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -60,7 +61,7 @@ class Easy(Policy):
         """Return the candidates in backfill order: by submission."""
         return jobs
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 

@@ -12,6 +12,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -29,7 +30,7 @@ class FCFS(Policy):
         while queue and system.machine.fits(demands[queue[0]]):
             yield Start(queue[0])
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 

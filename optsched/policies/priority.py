@@ -17,6 +17,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -98,7 +99,7 @@ class PriorityOrder(Policy):
         If scores are fixed, these are all jobs of the trace, scored once.
         """
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy; return None if scores are not fixed."""
         if not self.is_fixed:
             return None
@@ -106,7 +107,7 @@ class PriorityOrder(Policy):
         everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
         return self._replay(state, nodes, score=self.scores(everybody))
 
-    def _replay(self, state: ReplayState, nodes: int, **order: Any) -> Runs | None:
+    def _replay(self, state: ReplayState, nodes: int | OnSite, **order: Any) -> Runs | None:
         from optsched.policies.parts._priority_queue import replay_by_score
 
         backfills = self.backfill == "easy"
@@ -141,7 +142,7 @@ class WaitOrder(PriorityOrder):
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
         terms = {"unit": unit, "weight": weight, "power": self.power}

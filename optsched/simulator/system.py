@@ -175,7 +175,6 @@ class System:
     @classmethod
     def before(cls, trace: Trace, machine: Machine, pose: Callable[[Problem[Any]], Any]) -> System:
         """Return the system before the first event of a trace."""
-        jobs = {"processors": trace.processors, "requested_time": trace.requested_time}
         return cls(
             machine,
             job_id=trace.job_id.tolist(),
@@ -183,7 +182,7 @@ class System:
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
             pose=pose,
-            demands=machine.demands(jobs | dict(trace.annotations) | dict(trace.texts)),
+            demands=machine.demands(columns_of(trace)),
             annotations=trace.annotations,
             texts=trace.texts,
             owners={name: getattr(trace, name) for name in OWNERS},
@@ -211,3 +210,9 @@ class System:
             return None
         number = int(self.owners[column][job])
         return None if number == UNKNOWN else number
+
+
+def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Return the columns that say what jobs ask, see `Machine.demands`."""
+    asked = {"processors": trace.processors, "requested_time": trace.requested_time}
+    return asked | dict(trace.annotations) | dict(trace.texts)

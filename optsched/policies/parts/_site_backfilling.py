@@ -69,16 +69,23 @@ def with_room(running: Running, held: Place, nodes: int) -> tuple[Running, Place
     for at in range(jobs):
         old = slice(running.begin[at], running.stop[at])
         one = Place(held.node[old], held.chunks[old])
-        add(larger, place, running.end[at], running.job[at], running.alternative[at], one)
+        entry = running.end[at], running.job[at], running.alternative[at]
+        add(larger, place, *entry, one, len(one.node))
     return larger, place
 
 
 @kernel(allocates=False)
 def add(
-    running: Running, held: Place, end: float, job: int, alternative: int, place: Place
+    running: Running,
+    held: Place,
+    end: float,
+    job: int,
+    alternative: int,
+    place: Place,
+    nodes: int,
 ) -> bool:
-    """Add a running job; return whether the tables have had room."""
-    jobs, used, nodes = running.tally[JOBS], running.tally[USED], len(place.node)
+    """Add a job that runs on the first `nodes` of a place; return whether there was room."""
+    jobs, used = running.tally[JOBS], running.tally[USED]
     if jobs == len(running.end) or used + nodes > len(held.node):
         return False
     at = position(running.end, jobs, end) + 1
@@ -205,6 +212,7 @@ def next_backfilled(
     reservation: Numbers,
     candidates: Numbers,
     first: int,
+    stop: int,
     requests: Numbers,
     requested: Times,
     longest: float,
@@ -212,14 +220,14 @@ def next_backfilled(
     on_node: Numbers,
     place: Place,
 ) -> tuple[int, int, int]:
-    """Place the next of the candidates from `first` on that may be backfilled.
+    """Place the next of the candidates from `first` to before `stop` that may be backfilled.
 
     Requests that do not fit are noted in `failed`, shape (2, requests): 1 if jobs that end by the
     shadow time do not either, for jobs that end later. They do not fit later in the decision.
 
     Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
     """
-    for at in range(first, len(candidates)):
+    for at in range(first, stop):
         if free.total[0] == 0:
             break
         job = candidates[at]
@@ -235,7 +243,7 @@ def next_backfilled(
             if used > 0:
                 return at, one, used
         failed[late, request] = 1
-    return len(candidates), NOWHERE, 0
+    return stop, NOWHERE, 0
 
 
 @kernel(allocates=False)

@@ -91,11 +91,12 @@ class Nodes(Room):
         """Start a job that fits, by default on the first nodes, and note where it runs."""
         yield Start(job, place)
         one, nodes, chunks = self.system.held[job]
-        end, where = float(self.system.running.estimated_end(job)), self._new_place(nodes, chunks)
-        if not self._kernels.add(self._running, self._held, end, job, one, where):
+        end = float(self.system.running.estimated_end(job))
+        entry = end, job, one, self._new_place(nodes, chunks), len(nodes)
+        if not self._kernels.add(self._running, self._held, *entry):
             tables = self._running, self._held
             self._running, self._held = self._kernels.with_room(*tables, len(nodes))
-            self._kernels.add(self._running, self._held, end, job, one, where)
+            self._kernels.add(self._running, self._held, *entry)
 
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free, unless that delays the reserved job."""
@@ -141,6 +142,7 @@ class Nodes(Room):
                 self._reservation,
                 candidates,
                 at,
+                len(candidates),
                 self._requests,
                 self._requested,
                 self._shadow - self.system.now,
