@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched import simulate
+from optsched import registry, simulate
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies import placement
 from optsched.policies.parts import room
 from optsched.policies.parts.room import Nodes
+from optsched.simulator.engine import EventOrder
+from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.replay import find_replay
 from optsched.sites.requests import Requests
 from optsched.sites.site import Partition, Site
 from optsched.sites.topology import Tree
@@ -203,6 +206,55 @@ def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
     line = simulate(trace, "nodes:128", policy, **options)
     run = simulate(trace, SiteMachine(plain_site(16, 8)), policy, **options)
     np.testing.assert_array_equal(run.start, line.start)
+
+
+REPLAYED = [
+    *(("fcfs", {}), ("easy", {}), ("easy-sjbf", {})),
+    *((order, {"backfill": backfill}) for order in ("sjf", "f1") for backfill in ("none", "easy")),
+]
+
+
+@pytest.mark.parametrize(("policy", "chosen"), REPLAYED)
+def test_a_replay_is_the_engine(policy, chosen):
+    @given(st.lists(jobs, min_size=1, max_size=30), st.sampled_from(["batched", "one-by-one"]))
+    @settings(max_examples=60, deadline=None)
+    def compare(rows, order):
+        options = {"settings": chosen, "event_order": order}
+        trace = trace_of(rows)
+        engine = simulate(trace, SiteMachine(SITE), policy, compiled_from=len(trace) + 1, **options)
+        replay = find_replay(
+            *(trace, SiteMachine(SITE), registry.policies[policy](**chosen), EventOrder(order)),
+            *(NoProblems(), None),
+        )
+        schedule = replay(trace)
+        np.testing.assert_array_equal(schedule.start, engine.start)
+        np.testing.assert_array_equal(schedule.end, engine.end)
+        assert schedule.state.tolist() == engine.state.tolist()
+        assert list(schedule.resources) == engine.resources
+        assert schedule.decisions == engine.schedule.decisions
+
+    compare()
+
+
+@pytest.mark.parametrize(
+    ("policy", "column"),
+    [("easy", {"begin": 5}), ("conservative", {}), ("wfp3", {})],
+)
+def test_jobs_that_are_held_and_other_policies_are_not_replayed(policy, column, make_trace):
+    trace = make_trace((0, 9, 9, 2), (1, 9, 9, 2))
+    columns = {name: np.full(2, at) for name, at in column.items()}
+    trace = clean(trace.changed(annotations=columns, cleaning=None))
+    run = simulate(trace, SiteMachine(SITE), policy, compiled_from=0)
+    assert run.start.tolist() == [column.get("begin", at) for at in (0, 1)]
+    replay = find_replay(
+        trace,
+        SiteMachine(SITE),
+        registry.policies[policy](),
+        EventOrder.BATCHED,
+        NoProblems(),
+        None,
+    )
+    assert replay is None or replay(trace) is None
 
 
 def kept(policy, rows, **options):

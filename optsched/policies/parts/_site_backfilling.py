@@ -53,6 +53,69 @@ class Running(NamedTuple):
     tally: Numbers
 
 
+@by_reference
+class Shortages(NamedTuple):
+    """Alternatives for which there is too little room on the nodes, as far as is known.
+
+    A job of such an alternative is not tried again until enough room may have been freed.
+    """
+
+    room: Numbers  # of each of them, at most so many chunks fit
+    position: Numbers  # of each alternative in `short`; -1 for those that are not in it
+    short: Numbers
+    tally: Numbers  # one entry: number of these
+
+
+def no_shortages(alternatives: int) -> Shortages:
+    """Return the shortages of an idle site."""
+    room, position, short = np.zeros((3, alternatives), dtype=np.int64)
+    position[:] = -1
+    return Shortages(room, position, short, np.zeros(1, dtype=np.int64))
+
+
+@kernel(allocates=False)
+def ease(
+    shortages: Shortages, asked: Asked, free: Free, held: Place, begin: int, stop: int
+) -> None:
+    """Note that a job has ended, whose nodes are the entries `begin` to before `stop`."""
+    for at in range(shortages.tally[0]):
+        one = shortages.short[at]
+        group = asked.nodes[one]
+        for entry in range(begin, stop):
+            if shortages.room[one] >= asked.chunks[one]:
+                break
+            if asked.belongs[group, held.node[entry]]:
+                shortages.room[one] += most_on(asked, free, one, held.node[entry])
+
+
+@kernel(allocates=False)
+def fit_unless_short(shortages: Shortages, asked: Asked, free: Free, one: int, place: Place) -> int:
+    """Do the same as `first_fit`, but at once if there is a shortage; note a new one."""
+    position = shortages.position[one]
+    if position >= 0 and shortages.room[one] < asked.chunks[one]:
+        return 0
+    if not may_fit(asked, free, one):
+        return 0
+    room, group = 0, asked.nodes[one]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        room += most_on(asked, free, one, asked.member[member])
+        if room >= asked.chunks[one]:
+            break
+    shortages.room[one] = room
+    if room < asked.chunks[one]:
+        if position < 0:
+            shortages.position[one] = shortages.tally[0]
+            shortages.short[shortages.tally[0]] = one
+            shortages.tally[0] += 1
+        return 0
+    if position >= 0:
+        shortages.tally[0] -= 1
+        last = shortages.short[shortages.tally[0]]
+        shortages.short[position], shortages.position[last] = last, position
+        shortages.position[one] = -1
+    return first_fit(asked, free, one, place)
+
+
 def nothing_runs(jobs: int = 64, nodes: int = 1024) -> tuple[Running, Place]:
     """Return tables for that many running jobs and nodes of them."""
     job, alternative, begin, stop = np.zeros((4, jobs), dtype=np.int64)
@@ -112,12 +175,15 @@ def move(running: Running, source: int, target: int) -> None:
 
 
 @kernel(allocates=False)
-def remove(running: Running, job: int) -> None:
-    """Remove a job, if it is among the running ones."""
+def remove(
+    running: Running, held: Place, shortages: Shortages, asked: Asked, free: Free, job: int
+) -> None:
+    """Remove a job that has ended, if it is among the running ones, and ease shortages."""
     jobs, at = running.tally[JOBS], 0
     while at < jobs and running.job[at] != job:
         at += 1
     if at < jobs:
+        ease(shortages, asked, free, held, running.begin[at], running.stop[at])
         for entry in range(at, jobs - 1):
             move(running, entry + 1, entry)
         running.tally[JOBS] -= 1
@@ -209,6 +275,7 @@ def next_backfilled(
     asked: Asked,
     free: Free,
     then: Free,
+    shortages: Shortages,
     reservation: Numbers,
     candidates: Numbers,
     first: int,
@@ -236,10 +303,9 @@ def next_backfilled(
         if failed[0, request] or failed[late, request]:
             continue
         for one in range(asked.first[request], asked.first[request + 1]):
-            if late:
+            used = fit_unless_short(shortages, asked, free, one, place)
+            if used > 0 and late:
                 used = place_beside(asked, free, then, one, reservation, on_node, place)
-            else:
-                used = first_fit(asked, free, one, place)
             if used > 0:
                 return at, one, used
         failed[late, request] = 1
@@ -256,13 +322,14 @@ def place_beside(
     on_node: Numbers,
     place: Place,
 ) -> int:
-    """Place an alternative that runs beyond the shadow time; return the number of nodes, or 0.
+    """Place an alternative that fits now and runs beyond the shadow time.
 
-    First on amounts that cost the reserved job nothing, then within its slack. What the job takes
-    is taken from what is free at the shadow time, and its cost from the slack.
+    Returns the number of nodes, 0 if that would delay the reserved job. First on amounts that cost
+    the reserved job nothing, then within its slack. What the job takes is taken from what is free
+    at the shadow time, and its cost from the slack.
     """
     head, slack = reservation[RESERVED], reservation[SLACK]
-    if not may_fit(asked, free, one) or not licensed_beside(asked, then, one, head):
+    if not licensed_beside(asked, then, one, head):
         return 0
     group, missing = asked.nodes[one], asked.chunks[one]
     first, stop = asked.first_member[group], asked.first_member[group + 1]

@@ -26,9 +26,12 @@ from optsched.policies.parts._site_backfilling import (
     JOBS,
     USED,
     Running,
+    Shortages,
     add,
+    ease,
     move,
     next_backfilled,
+    no_shortages,
     nothing_runs,
     reserve,
 )
@@ -145,13 +148,23 @@ def begin(
 
 
 @kernel(allocates=False)
-def finish(state: State, asked: Asked, free: Free, running: Running, held: Place, job: int) -> None:
+def finish(
+    state: State,
+    asked: Asked,
+    free: Free,
+    shortages: Shortages,
+    running: Running,
+    held: Place,
+    job: int,
+) -> None:
     """End a job."""
     jobs = running.tally[JOBS]
     at = position(running.end, jobs, state.estimated_end[job])
     while running.job[at] != job:
         at += 1
-    give(asked, free, running.alternative[at], held, running.begin[at], running.stop[at])
+    first, stop = running.begin[at], running.stop[at]
+    give(asked, free, running.alternative[at], held, first, stop)
+    ease(shortages, asked, free, held, first, stop)
     for entry in range(at, jobs - 1):
         move(running, entry + 1, entry)
     running.tally[JOBS] -= 1
@@ -163,6 +176,7 @@ def replay(
     asked: Asked,
     free: Free,
     then: Free,
+    shortages: Shortages,
     running: Running,
     held: Place,
     other: Place,
@@ -179,7 +193,7 @@ def replay(
             return True
         now = state.now[0]
         for i in range(tally[ENDED]):
-            finish(state, asked, free, running, held, state.ended[i])
+            finish(state, asked, free, shortages, running, held, state.ended[i])
         if tally[ENDED]:
             blocked = NOBODY
         new = 0
@@ -225,6 +239,7 @@ def replay(
                     asked,
                     free,
                     then,
+                    shortages,
                     queue.reservation,
                     candidates,
                     at,
@@ -267,5 +282,6 @@ def replay_on_site(
     on_node, *place = np.zeros((3, nodes), dtype=np.int64)
     few = np.zeros(2, dtype=np.int64)
     queue = Queue(score, requests, order, shortest, candidates, failed, on_node, few, few.copy())
-    tables = (asked, free, then, running, held, other, queue, Place(*place))
+    shortages = no_shortages(len(asked.chunks))
+    tables = (asked, free, then, shortages, running, held, other, queue, Place(*place))
     return process(state, lambda state: replay(state, *tables, backfills, shortest_first))

@@ -76,6 +76,7 @@ class Nodes(Room):
         self._requests = np.array(system.demands, dtype=np.int64)
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._running, self._held = _site_backfilling.nothing_runs()
+        self._shortages = _site_backfilling.no_shortages(len(machine.requests.alternatives))
         self._then = Free(*(part.copy() for part in machine.nodes))
         self._reservation = np.zeros(2, dtype=np.int64)
         self._shadow = system.now
@@ -84,8 +85,10 @@ class Nodes(Room):
 
     def update(self) -> None:
         """Remove the jobs that have ended from the running ones."""
+        machine = self.machine
+        state = self._running, self._held, self._shortages, machine.asked, machine.nodes
         for job in self.system.ended:
-            self._kernels.remove(self._running, job)
+            self._kernels.remove(*state, job)
 
     def start(self, job: int, place: Held | None = None) -> Iterator[Action]:
         """Start a job that fits, by default on the first nodes, and note where it runs."""
@@ -139,6 +142,7 @@ class Nodes(Room):
                 self.machine.asked,
                 self.machine.nodes,
                 self._then,
+                self._shortages,
                 self._reservation,
                 candidates,
                 at,
