@@ -32,15 +32,21 @@ class Machine(ABC):
         Number of processors.
     free : int
         Number of processors that no job holds.
+    notes : tuple of str
+        Warnings about what the machine leaves out of its description.
     time_shared : bool
         Whether several jobs may hold a processor, for a share of the time each.
     holds_boxes : bool
         Whether jobs hold boxes of a torus, and not processors of a line.
+    follows_requests : bool
+        Whether jobs wait for their begin times, and for the jobs that they depend on.
     """
 
     name: ClassVar[str]
     usage: ClassVar[str]
     time_shared: ClassVar[bool] = False
+    follows_requests: ClassVar[bool] = False
+    notes: tuple[str, ...] = ()
     holds_boxes: bool = False
     size: int
     free: int
@@ -75,6 +81,11 @@ class Machine(ABC):
             If keys are missing or unknown, or values are wrong.
         """
 
+    @classmethod
+    def from_file(cls, path: Path, table: Mapping[str, Any]) -> Self:
+        """Build an empty machine from the keys of the TOML file `path`, without ``kind``."""
+        return cls.from_table(table)
+
     @property
     @abstractmethod
     def spec(self) -> str:
@@ -83,6 +94,27 @@ class Machine(ABC):
     def emptied(self) -> Self:
         """Return a machine of the same resources without jobs."""
         return self.from_spec(self.spec.partition(":")[2])
+
+    def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
+        """Return what each job of a trace asks, in the machine's own terms, and expect these jobs.
+
+        By default that is the number of its processors.
+
+        Parameters
+        ----------
+        jobs : mapping of str to array, shape (jobs,)
+            Columns of the trace by name: ``processors``, ``requested_time``, annotations and texts.
+        """
+        demands: list[int] = jobs["processors"].tolist()
+        return demands
+
+    def why_never(self, demand: int) -> str:
+        """Return why a job that asks `demand` can never start; empty if it can."""
+        return "" if demand <= self.size else "it is larger than the machine"
+
+    def fits(self, demand: int) -> bool:
+        """Return whether a job that asks `demand` can start now."""
+        return demand <= self.free
 
     @abstractmethod
     def allocate(self, processors: int) -> Allocation:
@@ -200,9 +232,9 @@ def read_machine(spec: str | Path | Machine) -> Machine:
     if isinstance(spec, Machine):
         return spec.emptied()
     text = str(spec)
-    if text.endswith(".toml"):
-        return _read_file(Path(text))
     kind, colon, rest = text.partition(":")
+    if text.endswith(".toml") and not (colon and kind in registry.machines):
+        return _read_file(Path(text))
     if not colon:
         forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
@@ -216,7 +248,7 @@ def _read_file(path: Path) -> Machine:
     if not isinstance(kind, str):
         raise InputError("expected the kind of machine", file=path, field="kind")
     try:
-        machine: Machine = registry.machines[kind].from_table(table)
+        machine: Machine = registry.machines[kind].from_file(path, table)
     except InputError as error:
         raise error.within(path) from None
     return machine

@@ -21,7 +21,12 @@ THRESHOLD = 10.0
 LARGE = 0.9
 """Quantile of sizes from which a job is large by default."""
 
-MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispersal"}
+MEANS = {
+    "mean_runs": "runs",
+    "mean_hops": "mean_hops",
+    "mean_dispersal": "dispersal",
+    "mean_switches": "switches",
+}
 """Means in the summary, with the measures of the machine that they are taken of."""
 
 

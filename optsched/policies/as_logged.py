@@ -28,6 +28,8 @@ class AsLogged(Policy):
     are due; those that fit may pass those that do not (first fit).
     """
 
+    machines = frozenset({"nodes", "site"})
+
     def begin(self, system: System) -> None:
         """Compute when each job is due.
 
@@ -49,7 +51,7 @@ class AsLogged(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start the jobs that are due and fit; after an end, try late ones first."""
-        now, processors, machine = system.now, system.processors, system.machine
+        now, demands, machine = system.now, system.demands, system.machine
         for job in system.submitted:
             heappush(self._coming, (self._due[job], job))
             if self._due[job] > now:
@@ -61,7 +63,7 @@ class AsLogged(Policy):
             due = [*self._late, *due]
             self._late = []
         for job in due:
-            if processors[job] <= machine.free:
+            if machine.fits(demands[job]):
                 yield Start(job)
             else:
                 self._late.append(job)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.machines.site import SiteMachine
+from optsched.policies.parts.node_reservations import NodeReservations
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -36,14 +40,27 @@ class Conservative(Policy):
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
+    On a site where jobs ask for more than cores, or are held, reservations are for certain nodes,
+    see `optsched.policies.parts.node_reservations`. A job can then wait for one that would leave
+    enough room on other nodes.
+
     References
     ----------
     A. Mu'alem, D. Feitelson, "Utilization, predictability, workloads, and user runtime estimates
     in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
     """
 
+    machines = frozenset({"nodes", "site"})
+
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
+        self._on_nodes: NodeReservations | None = None
+        machine = system.machine
+        if isinstance(machine, SiteMachine):
+            holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
+            if holds or not machine.requests.only_cores:
+                self._on_nodes = NodeReservations(system, machine)
+                return
         from optsched.policies.parts import _profile, _reservations
 
         self._kernels, self._by_runs = _profile, _reservations
@@ -59,6 +76,8 @@ class Conservative(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
+        if self._on_nodes is not None:
+            return self._on_nodes.decide()
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
@@ -144,9 +163,10 @@ class Conservative(Policy):
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
-        """Replay the policy; return None if jobs exceed their requested times."""
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
+        """Replay the policy; return None on a site, and if jobs exceed their requested times."""
         from optsched.policies.parts._reservations import replay_by_runs
 
-        exceeds = (state.runtime > state.requested).any()
-        return None if exceeds else replay_by_runs(state, nodes)
+        if not isinstance(nodes, int) or (state.runtime > state.requested).any():
+            return None
+        return replay_by_runs(state, nodes)

@@ -10,6 +10,7 @@ from optsched.registry import policies
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -29,7 +30,7 @@ class EasySJBF(Easy):
         """Return the candidates in backfill order: the shortest first."""
         return sorted(jobs, key=system.requested_time.__getitem__)
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 

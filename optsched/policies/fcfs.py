@@ -12,6 +12,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 class FCFS(Policy):
     """Jobs start strictly in order of submission; all wait for the queue head."""
 
+    machines = frozenset({"nodes", "site"})
+
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
-        queue, processors = system.queue, system.processors
-        while queue and processors[queue[0]] <= system.machine.free:
+        queue, demands = system.queue, system.demands
+        while queue and system.machine.fits(demands[queue[0]]):
             yield Start(queue[0])
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.policies.parts.reservation import backfill, reserve
+from optsched.policies.parts.room import room_of
 from optsched.registry import policies
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.actions import Action
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
+    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -52,11 +53,14 @@ class PriorityOrder(Policy):
 
     backfill: Literal["none", "easy"] = "none"
 
+    machines = frozenset({"nodes", "site"})
+
     is_fixed: ClassVar[bool] = False
     """Whether the score of a job does not change while the job waits."""
 
     def begin(self, system: System) -> None:
         """Store the sizes and times of all jobs as arrays, and the scores if they are fixed."""
+        self._room = room_of(system)
         self._processors = np.array(system.processors, dtype=np.float64)
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._submit = np.array(system.submit, dtype=np.float64)
@@ -66,7 +70,9 @@ class PriorityOrder(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
-        if not system.queue or not system.machine.free:
+        machine, room = system.machine, self._room
+        room.update()
+        if not system.queue or not machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
         if self.is_fixed:
@@ -77,13 +83,14 @@ class PriorityOrder(Policy):
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
         started = 0
         for job in ordered:
-            if system.processors[job] > system.machine.free:
+            if not machine.fits(system.demands[job]):
                 break
-            yield Start(job)
+            yield from room.start(job)
             started += 1
         behind = ordered[started + 1 :]
-        if self.backfill == "easy" and behind and system.machine.free:
-            yield from backfill(system, behind, reserve(system, ordered[started]))
+        if self.backfill == "easy" and behind and machine.free:
+            room.reserve(ordered[started])
+            yield from room.backfill(behind)
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:
@@ -92,7 +99,7 @@ class PriorityOrder(Policy):
         If scores are fixed, these are all jobs of the trace, scored once.
         """
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy; return None if scores are not fixed."""
         if not self.is_fixed:
             return None
@@ -100,7 +107,7 @@ class PriorityOrder(Policy):
         everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
         return self._replay(state, nodes, score=self.scores(everybody))
 
-    def _replay(self, state: ReplayState, nodes: int, **order: Any) -> Runs | None:
+    def _replay(self, state: ReplayState, nodes: int | OnSite, **order: Any) -> Runs | None:
         from optsched.policies.parts._priority_queue import replay_by_score
 
         backfills = self.backfill == "easy"
@@ -135,7 +142,7 @@ class WaitOrder(PriorityOrder):
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy."""
         unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
         terms = {"unit": unit, "weight": weight, "power": self.power}

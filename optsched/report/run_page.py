@@ -108,6 +108,7 @@ LABELS = {
     "recorded_held": "recorded time, held from {}%",
     "recorded_running": "recorded time, running from {}%",
     "free_by_slot_size": "free node time, slots from {}",
+    "rejected_because": "rejected, as {}",
     "mean_queue_time": "mean wait, evaluated",
     "max_queue_time": "longest wait, evaluated",
     "mean_flow": "mean response, evaluated",
@@ -272,7 +273,7 @@ def _lead(summary: Mapping[str, Any]) -> str:
         f"{summary[name]:,} {what}"
         for name, what in (
             ("killed", "killed at their limit"),
-            ("rejected", "rejected as larger than the machine"),
+            ("rejected", "rejected, as they can never start"),
             ("waiting", "never started"),
         )
         if summary[name]

@@ -17,9 +17,11 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
+from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.holds import Holds
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
@@ -125,6 +127,9 @@ class Engine:
         self._next = 0
         self._due = NEVER
         self._wakes: list[float] = []
+        self._eligible: list[tuple[float, int]] = []
+        self._held_back: set[int] = set()
+        self.holds = Holds(trace, self.state, self.start) if self.machine.follows_requests else None
         self._busy_until = -NEVER
 
     def run(self) -> None:
@@ -141,7 +146,8 @@ class Engine:
             submission = submit[self._next] if self._next < jobs else NEVER
             end = ends[0][0] if ends else NEVER
             wake = self._wakes[0] if self._wakes else NEVER
-            now = system.now = min(submission, end, wake, self._due)
+            eligible = self._eligible[0][0] if self._eligible else NEVER
+            now = system.now = min(submission, end, wake, eligible, self._due)
             if now == NEVER:
                 break
             for _ in events(now):
@@ -156,6 +162,15 @@ class Engine:
             if self.observe is not None:
                 self.observe(self)
         self._report_progress()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings about what the trace asks and the run cannot follow."""
+        absent = self.holds.absent if self.holds is not None else 0
+        if not absent:
+            return ()
+        where = f"{counted(absent, 'condition')} on jobs that are not in the trace"
+        return (f"dependencies: {where}, taken as fulfilled",)
 
     def schedule(self) -> Schedule:
         """Return the schedule so far."""
@@ -202,6 +217,8 @@ class Engine:
         while self._next < len(submit) and submit[self._next] == now:
             self._submit(self._next)
             happened = True
+        while self._eligible and self._eligible[0][0] == now:
+            happened = self._let_go(heappop(self._eligible)[1]) or happened
         return ONCE if happened else ()
 
     def _one_by_one(self, now: float) -> Iterable[None]:
@@ -222,6 +239,9 @@ class Engine:
             yield
         for job, on_estimate in due:
             if on_estimate or self._end(now, job):
+                yield
+        while self._eligible and self._eligible[0][0] == now:
+            if self._let_go(heappop(self._eligible)[1]):
                 yield
 
     def _request_decision(self, at: float) -> None:
@@ -297,21 +317,64 @@ class Engine:
         system = self.system
         self._next += 1
         if not self.policy.admits(job, system):
-            self.state[job] = State.REJECTED
+            self._reject(job, system.machine.why_never(system.demands[job]))
+            return
+        at = self.holds.eligible(job) if self.holds else -NEVER
+        if at is None or at > system.now:
+            self._hold(job, at)
         else:
-            self.state[job] = State.WAITING
-            system.queue.append(job)
-            system.submitted.append(job)
+            self._enqueue(job)
+
+    def _reject(self, job: int, reason: str) -> None:
+        """Reject a job, and those that can start only after it."""
+        self.state[job] = State.REJECTED
         if self.journal is not None:
-            self.journal.record(system.now, self.state[job].name.lower(), job)
+            self.journal.record(self.system.now, "rejected", job, reason)
+        self._review_dependents(job)
+
+    def _enqueue(self, job: int) -> None:
+        self.state[job] = State.WAITING
+        self.system.queue.append(job)
+        self.system.submitted.append(job)
+        if self.journal is not None:
+            self.journal.record(self.system.now, "waiting", job)
+
+    def _hold(self, job: int, until: float | None) -> None:
+        """Hold a job until a time, `NEVER` if not yet known; reject it if there is none."""
+        if until is None:
+            self._held_back.discard(job)
+            self._reject(job, "a job that it depends on has ended otherwise")
+            return
+        if job not in self._held_back:
+            self.state[job] = State.WAITING
+            self._held_back.add(job)
+            if self.journal is not None:
+                self.journal.record(self.system.now, "held", job)
+        if until < NEVER:
+            heappush(self._eligible, (max(until, self.system.now), job))
+
+    def _let_go(self, job: int) -> bool:
+        """Put a job that was held into the queue; return whether it is still held."""
+        if job not in self._held_back:
+            return False
+        self._held_back.remove(job)
+        self._enqueue(job)
+        return True
+
+    def _review_dependents(self, job: int) -> None:
+        """Hold the jobs that depend on a job until the time that is known now."""
+        if self.holds:
+            for other in self.holds.dependents(job):
+                if other in self._held_back:
+                    self._hold(other, self.holds.eligible(other))
 
     def _start(self, job: int, place: object, limit: float | None) -> None:
         system = self.system
         system.queue.remove(job)
         if place is None:
-            allocation = system.machine.allocate(system.processors[job])
+            allocation = system.machine.allocate(system.demands[job])
         else:
-            allocation = system.machine.claim(place, system.processors[job])
+            allocation = system.machine.claim(place, system.demands[job])
         begins = system.now + self.problem_solver.charged
         self.held[job] = allocation
         self.start[job] = begins
@@ -325,6 +388,7 @@ class Engine:
             self.journal.record(begins, "start", job, system.machine.place_text(allocation))
             if limit is not None:
                 self.journal.record(begins, "limit", job, limit)
+        self._review_dependents(job)
         if self.execution is not None:
             self._works_since[job] += self.execution.delay(job, allocation, system)
             for changed, speed in self.execution.started(job, allocation, system):
@@ -337,7 +401,7 @@ class Engine:
         for job in places:
             system.machine.release(self.held[job])
         for job, place in places.items():
-            self.held[job] = system.machine.claim(place, system.processors[job])
+            self.held[job] = system.machine.claim(place, system.demands[job])
             if self.journal is not None:
                 where = system.machine.place_text(self.held[job])
                 self.journal.record(system.now, "move", job, where)
@@ -351,7 +415,7 @@ class Engine:
             self._count_work(job)
             machine.release(self.held[job])
         for job, place in places.items():
-            self.held[job] = machine.claim(place, system.processors[job])
+            self.held[job] = machine.claim(place, system.demands[job])
             if self.journal is not None:
                 self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
         delays: Sequence[float] = [0.0] * len(begun)
@@ -412,6 +476,7 @@ class Engine:
         self.state[job] = State.KILLED if job in self._overruns else State.FINISHED
         if self.journal is not None:
             self.journal.record(now, self.state[job].name.lower(), job)
+        self._review_dependents(job)
         if self.execution is not None:
             for changed, speed in self.execution.ended(job, allocation, system):
                 self.set_speed(changed, speed)

@@ -15,9 +15,10 @@ class Journal:
     Attributes
     ----------
     entries : list of (float, str, int, str)
-        Time in seconds; ``waiting``, ``rejected``, ``start``, ``limit``, ``move``, ``migrate``,
-        ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace; detail
-        (allocation of a start or a move, limit in place of the requested time, new speed or share).
+        Time in seconds; ``waiting``, ``held``, ``rejected``, ``start``, ``limit``, ``move``,
+        ``migrate``, ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace;
+        detail (allocation of a start or a move, limit in place of the requested time, new speed or
+        share, reason of a rejection).
     """
 
     def __init__(self) -> None:

@@ -120,7 +120,7 @@ class Policy(ABC):
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether `job` can be started at all; otherwise it is rejected at submission."""
-        return system.processors[job] <= system.machine.size
+        return not system.machine.why_never(system.demands[job])
 
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return additional figures of the summary, JSON-able, when a run is over."""

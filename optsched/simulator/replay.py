@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.holds import Holds
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.system import columns_of
 from optsched.traces.trace import Trace
 
 
@@ -44,7 +47,8 @@ def find_replay(
     if execution is None and can_replay(machine, policy):
         one = np.ones(1, dtype=np.int64)
         sample = Trace(one, one, one, one, one)
-        if not _is_ready(lambda: replay(sample, Nodes(1), policy, EventOrder.BATCHED), may_compile):
+        small = machine.emptied() if isinstance(machine, SiteMachine) else Nodes(1)
+        if not _is_ready(lambda: replay(sample, small, policy, EventOrder.BATCHED), may_compile):
             return None
         return lambda trace: replay(trace, machine, policy, order)
     run, batched = policy.replay_run, order is EventOrder.BATCHED
@@ -79,34 +83,45 @@ def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
     return True
 
 
-def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
+def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes | SiteMachine]:
     """Return whether `policy` has a compiled implementation on `machine`.
 
-    The machine must extend `Nodes` and, as `Nodes` does, allocate the first free nodes.
+    The machine must be a site, or extend `Nodes` and, as `Nodes` does, allocate the first free
+    nodes.
     """
     first_free = isinstance(machine, Nodes) and type(machine).allocate is Nodes.allocate
-    return first_free and policy.replay is not None
+    return (first_free or type(machine) is SiteMachine) and policy.replay is not None
 
 
-def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule | None:
-    """Return the schedule of a cleaned trace on an empty line of nodes, which does not change.
+def replay(
+    trace: Trace, machine: Nodes | SiteMachine, policy: Policy, order: EventOrder
+) -> Schedule | None:
+    """Return the schedule of a cleaned trace on an empty line of nodes, or site.
 
     The policy is one for which `can_replay` is True. Its method ``replay(state, nodes)`` processes
     all events by the kernels of ``optsched.simulator._replay`` and returns the runs of nodes that
     the jobs held, or None if it cannot replay these jobs with its settings. Then the schedule is
-    None as well.
+    None as well, and so it is for jobs that are held. On a site, `nodes` is an `OnSite`.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
 
     assert policy.replay is not None
+    nodes: Any = machine.size
+    if isinstance(machine, SiteMachine):
+        from optsched.machines._site_nodes import OnSite
+
+        if Holds(trace, [], []):
+            return None
+        requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
+        nodes = OnSite(machine.asked, machine.nodes, requests)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)
     submit = trace.submit.astype(np.float64)
     one_by_one = order is EventOrder.ONE_BY_ONE
     state = new_state(submit, runtime, requested, trace.processors, machine.size, one_by_one)
-    runs = policy.replay(state, machine.size)
+    runs = policy.replay(state, nodes)
     if runs is None:
         return None
     ended = np.array([State.FINISHED, State.KILLED], dtype=object)

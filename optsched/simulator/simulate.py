@@ -65,6 +65,7 @@ def run_scenario(scenario: Scenario) -> Run:
     began = clock()
     schedule = None if replay is None else replay(trace)
     figures: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
@@ -83,7 +84,7 @@ def run_scenario(scenario: Scenario) -> Run:
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
-        figures = policy.figures(engine.system)
+        figures, notes = policy.figures(engine.system), engine.notes
     seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
@@ -95,7 +96,12 @@ def run_scenario(scenario: Scenario) -> Run:
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
         policy_figures=figures,
-        notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
+        notes=(
+            *machine.notes,
+            *_odd_pair(policy, execution),
+            *notes,
+            *(() if report is None else report.notes),
+        ),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,

@@ -43,8 +43,11 @@ class Queue(Sequence[int]):
         return self._jobs[index]
 
     def append(self, job: int) -> None:
-        """Add a job that was submitted."""
-        self._jobs.append(job)
+        """Add a job; one that was held may come before others."""
+        if self._jobs and job < self._jobs[-1]:
+            insort(self._jobs, job)
+        else:
+            self._jobs.append(job)
 
     def remove(self, job: int) -> None:
         """Remove a job that starts.
@@ -119,6 +122,9 @@ class System:
         Submission time of each job of the trace, in seconds.
     processors : list of int
         Processors of each job.
+    demands : sequence of int
+        What each job asks, in the machine's own terms (`Machine.demands`): its processors, unless
+        the machine has more than these.
     requested_time : list of float
         Requested time of each job, in seconds.
     pose : callable
@@ -138,7 +144,8 @@ class System:
     held : mapping of int to Allocation
         The allocation of each running job.
     submitted, ended : list of int
-        The jobs that were submitted and that ended since the last decision, in order.
+        The jobs that came into the queue and that ended since the last decision, in order. A job
+        comes into the queue when it is submitted, unless it is held.
     start : list of float or None
         Start of each job in seconds.
     """
@@ -149,6 +156,7 @@ class System:
     processors: list[int]
     requested_time: list[float]
     pose: Callable[[Problem[Any]], Any]
+    demands: Sequence[int] = ()
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     texts: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     owners: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -174,6 +182,7 @@ class System:
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
             pose=pose,
+            demands=machine.demands(columns_of(trace)),
             annotations=trace.annotations,
             texts=trace.texts,
             owners={name: getattr(trace, name) for name in OWNERS},
@@ -201,3 +210,9 @@ class System:
             return None
         number = int(self.owners[column][job])
         return None if number == UNKNOWN else number
+
+
+def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Return the columns that say what jobs ask, see `Machine.demands`."""
+    asked = {"processors": trace.processors, "requested_time": trace.requested_time}
+    return asked | dict(trace.annotations) | dict(trace.texts)

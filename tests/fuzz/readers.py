@@ -19,6 +19,7 @@ from fuzz.seeds import (
     MACHINES,
     PROFILES,
     SACCT_JSON,
+    SITE,
     SWEEP,
     Seeds,
     machine_of,
@@ -204,6 +205,7 @@ def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
 def machine_as_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
     kind = rng.choice(list(registry.machines))
     text = machine_text(kind, rng)
+    (folder / SITE).write_bytes(to_toml(MACHINES["site"]))
     spaced = damaged_text(rng, text.replace(":", " : ").replace("x", " x "))
     typed = spaced.replace(" ", "").replace("\n", rng.choice(("", "\n"))).replace("/", "")
     return on_a_machine(rng, folder, seeds, kind, as_typed(typed))

@@ -101,7 +101,22 @@ MACHINES: dict[str, dict[str, Any]] = {
     },
     "cluster": {"kind": "cluster", "nodes": 8, "cores": 20, "memory": 128000, "kept": "next"},
     "smp": {"kind": "smp", "nodes": 64, "processors": 4, "capacity": {"bandwidth": 6000}},
+    "site": {
+        "kind": "site",
+        "nodes": [
+            {"names": "c[01-56]", "cores": 4, "memory": "16G", "features": ["ib"]},
+            {"names": "g[1-8]", "cores": 4, "memory": 64000, "gpus": {"a100": 2}},
+        ],
+        "partitions": [
+            {"name": "batch", "nodes": "ALL", "default": True},
+            {"name": "gpu", "nodes": "g[1-8]", "max_time": "1-00:00:00", "exclusive": True},
+        ],
+        "licences": {"matlab": 8},
+    },
 }
+
+SITE = "site.toml"
+"""File of the site in `machine_text`."""
 
 PROFILES = (
     {"solver": "branch-and-bound", "seed": 3, "budget": {"work": 100}, "options": {}},
@@ -146,6 +161,7 @@ class Seeds:
             assert _done("trace", "info", trace, "--json")
         assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")
         assert _done("trace", "generate", "w.toml", "--jobs", "5", "-o", "g.swf")
+        Path(SITE).write_bytes(to_toml(MACHINES["site"]))
         for policy in registry.policies:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
             done = [
@@ -237,7 +253,7 @@ def machine_text(kind: str, rng: Random | None = None) -> str:
         for part in parts
         if not part.startswith("[") or (rng is not None and rng.random() < 0.3)
     ]
-    text = "".join(kept)
+    text = "".join(kept).replace("PATH", SITE)
     if rng is not None:
         text = re.sub(r"\w+(?:\|\w+)+", lambda found: rng.choice(found[0].split("|")), text)
     sides = 4 if re.match(r"\w+:\w+x\w+x\w+", text) else 16

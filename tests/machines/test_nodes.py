@@ -21,7 +21,7 @@ def test_a_specification_names_the_machine():
         ("nodes:many", "expected nodes:NUMBER"),
         ("nodes:", "expected nodes:NUMBER"),
         ("node:5", "did you mean nodes"),
-        ("1152", ", matrix:NUMBER, nodes:NUMBER, smp:"),
+        ("1152", ", matrix:NUMBER, nodes:NUMBER, site:PATH, smp:"),
     ],
 )
 def test_a_wrong_specification_says_what_was_expected(spec, expected):

@@ -123,7 +123,7 @@ def test_a_torus_is_a_line_or_holds_boxes():
 
 def test_with_holes_a_torus_is_no_line(make_trace):
     trace = make_trace((0, 10, 10, 1))
-    with pytest.raises(InputError, match="policy 'easy' runs on nodes, not on torus:2x2x2:hil"):
+    with pytest.raises(InputError, match="runs on nodes, site, not on torus:2x2x2:hil"):
         simulate(trace, "torus:2x2x2:holes=1x1x1@0,0,0", "easy")
 
 

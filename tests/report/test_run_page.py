@@ -50,7 +50,7 @@ def test_the_page_says_what_the_files_say(window_run, tmp_path):
     assert (
         f"{summary['problems']} of {summary['problems']} problems solved with a proof" in page.lead
     )
-    assert "1 rejected as larger than the machine" in page.lead
+    assert "1 rejected, as they can never start" in page.lead
     told, table = section(page, "Decisions")
     assert told.startswith(f"{summary['problems']} problems posed to branch-and-bound: all ")
     assert sum(row[2] for row in table.rows) == summary["problems"]
@@ -120,7 +120,7 @@ def test_a_run_in_which_nothing_starts_has_a_page(small_run, tmp_path, state):
 
 def test_an_interrupted_run_has_a_page(interrupted_run, tmp_path):
     page = run_page.page(save(interrupted_run, tmp_path / "run"))
-    assert "1 rejected as larger than the machine, 1 never started" in page.lead
+    assert "1 rejected, as they can never start, 1 never started" in page.lead
     assert section(page, "The jobs that fared worst")[0].startswith("1 job never started")
 
 

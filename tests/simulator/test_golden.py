@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.traces.bandwidth import drawn
 from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
 
 SAMPLES = {"locality": "sample-8x20.rackham"}
 """Of policies whose jobs need more than the log says."""
 
+SITE = bundled("traces") / "samples" / "sample-site.toml"
+
 MACHINES = {
+    "placement": str(SITE),
     "torus": "torus:8x8x4",
     "locality": "cluster:8x20",
     "rua": "smp:64x4",
@@ -30,6 +35,12 @@ MACHINES = {
 SETTINGS = {"torus": {"large": 32}, "window": {"backfill": "none"}}
 """Of policies that would be idle in a part of them on so small a machine, or on record without."""
 
+
+def on_a_site(policy: str) -> bool:
+    """Return whether a policy runs on sites."""
+    return "site" in registry.policies[policy].machines
+
+
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
 
@@ -37,6 +48,12 @@ GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
 def test_the_journal_is_the_one_on_record(policy, order):
     assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
+
+
+@pytest.mark.parametrize("policy", [p for p in registry.policies if on_a_site(p)])
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
+    assert journal(policy, str(SITE), order) == GOLDEN.get(f"{policy} on a site, {order}")
 
 
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
@@ -51,6 +68,28 @@ def test_large_jobs_that_are_prepared_make_another_one(order):
     assert found == GOLDEN.get(f"torus, prepare=ahead, {order}")
 
 
+def with_requests(trace: Trace) -> Trace:
+    """Return the sample with jobs that ask for more than processors."""
+    number, size = trace.job_id, trace.processors
+    asks = {
+        "nodes": np.where((number % 3 == 0) & (size > 8), -(-size // 4), -1),
+        "memory_per_core": np.where(number % 5 == 0, 6000, -1),
+        "gpus": np.where((number % 7 == 0) & (size <= 8), size, -1),
+        "exclusive": (number % 11 == 0).astype(np.int64),
+        "begin": np.where(number % 29 == 0, trace.submit + 3600, -1),
+    }
+    waits_for = [f"afterok:{job - 1}" if job % 23 == 0 else "" for job in number.tolist()]
+    texts = {
+        "features": np.where(number % 13 == 0, "a100", "ib").astype(object),
+        "licences": np.where(number % 17 == 0, "matlab:3", "").astype(object),
+        "partition_name": np.where((number % 19 == 0) & (size <= 8), "gpu,batch", "").astype(
+            object
+        ),
+        "dependency": np.array(waits_for, dtype=object),
+    }
+    return trace.changed(annotations=asks, texts=texts)
+
+
 def journal(policy: str, machine: str | None, order: str, **settings: str) -> str:
     """Return the hash of the journal of the sample."""
     sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
@@ -59,6 +98,8 @@ def journal(policy: str, machine: str | None, order: str, **settings: str) -> st
         trace = drawn(trace, "HIGH", seed=1)
     if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep
         trace = trace.changed(wait=trace.job_id % 7 * 1000)
+    if machine == str(SITE):
+        trace = with_requests(trace)
     run = simulate(
         trace,
         machine,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.numbers import counted
 from optsched.registry import pictures
@@ -214,9 +215,10 @@ class Gantt(RunPicture):
         """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
 
         None for jobs in boxes of a torus, since a box is scattered on a line of processors, and for
-        jobs that share processors in time, since their rectangles would overlap.
+        jobs that share processors in time or nodes, since their rectangles would overlap.
         """
-        if run.machine.holds_boxes or run.machine.time_shared:
+        machine = run.machine
+        if machine.holds_boxes or machine.time_shared or isinstance(machine, SiteMachine):
             return None
         part = window(run, most)
         boxes = rectangles(run, part)

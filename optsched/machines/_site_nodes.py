@@ -1,0 +1,169 @@
+"""Free amounts of the nodes of a site, and the placement of chunks on them, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOWHERE = -1
+"""In place of an alternative: the job does not fit."""
+
+
+@by_reference
+class Asked(NamedTuple):
+    """The requests of jobs, see `optsched.sites.requests`."""
+
+    first: Numbers  # alternatives first[request] to before first[request + 1]
+    chunks: Numbers
+    most_per_node: Numbers
+    exclusive: Flags
+    demand: Numbers  # shape (alternatives, resources)
+    licences: Numbers  # shape (alternatives, licences)
+    nodes: Numbers  # set of nodes of each alternative
+    member: Numbers  # member[first_member[set]:first_member[set + 1]] are the nodes of a set
+    first_member: Numbers
+    belongs: Flags  # shape (sets, nodes)
+
+
+@by_reference
+class Free(NamedTuple):
+    """What is free at one time."""
+
+    amount: Numbers  # shape (nodes, resources)
+    jobs: Numbers  # number of jobs on each node; -1 for a job that shares it with no other
+    licences: Numbers
+    total: Numbers  # sum of the amounts of all nodes
+
+
+@by_reference
+class Place(NamedTuple):
+    """Ascending nodes, each with a number of chunks, in arrays that may be longer."""
+
+    node: Numbers
+    chunks: Numbers
+
+
+class OnSite(NamedTuple):
+    """Jobs on a site, in place of a number of nodes, for replays; without `by_reference`."""
+
+    asked: Asked
+    free: Free
+    requests: Numbers  # shape (jobs,); negative for a job that can never start
+
+
+@kernel(allocates=False)
+def may_fit(asked: Asked, free: Free, one: int) -> bool:
+    """Return whether licences and totals suffice for an alternative."""
+    for licence in range(len(free.licences)):
+        if asked.licences[one, licence] > free.licences[licence]:
+            return False
+    for resource in range(len(free.total)):
+        if asked.chunks[one] * asked.demand[one, resource] > free.total[resource]:
+            return False
+    return True
+
+
+@kernel(allocates=False)
+def most_on(asked: Asked, free: Free, one: int, node: int) -> int:
+    """Return the most chunks of an alternative that fit on a node, which it may use."""
+    if free.jobs[node] < 0 or (asked.exclusive[one] and free.jobs[node] > 0):
+        return 0
+    most = asked.most_per_node[one]
+    for resource in range(free.amount.shape[1]):
+        needs, there = asked.demand[one, resource], free.amount[node, resource]
+        if there < needs:
+            return 0
+        if most * needs > there:
+            most = there // needs
+    return int(most)
+
+
+@kernel(allocates=False)
+def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
+    """Place an alternative on the first nodes that can hold chunks; return how many, or 0.
+
+    Nothing is taken yet.
+    """
+    if not may_fit(asked, free, one):
+        return 0
+    missing, used = asked.chunks[one], 0
+    group = asked.nodes[one]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        node = asked.member[member]
+        most = most_on(asked, free, one, node)
+        if most > 0:
+            place.node[used] = node
+            place.chunks[used] = min(most, missing)
+            used += 1
+            missing -= most
+            if missing <= 0:
+                return used
+    return 0
+
+
+@kernel(allocates=False)
+def take(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
+    """Take the amounts of the entries `begin` to before `end` of a place."""
+    for entry in range(begin, end):
+        node = place.node[entry]
+        for resource in range(free.amount.shape[1]):
+            amount = place.chunks[entry] * asked.demand[one, resource]
+            free.amount[node, resource] -= amount
+            free.total[resource] -= amount
+        free.jobs[node] = -1 if asked.exclusive[one] else free.jobs[node] + 1
+    for licence in range(len(free.licences)):
+        free.licences[licence] -= asked.licences[one, licence]
+
+
+@kernel(allocates=False)
+def give(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int) -> None:
+    """Free what `take` has taken."""
+    for entry in range(begin, end):
+        node = place.node[entry]
+        for resource in range(free.amount.shape[1]):
+            amount = place.chunks[entry] * asked.demand[one, resource]
+            free.amount[node, resource] += amount
+            free.total[resource] += amount
+        free.jobs[node] = 0 if asked.exclusive[one] else free.jobs[node] - 1
+    for licence in range(len(free.licences)):
+        free.licences[licence] += asked.licences[one, licence]
+
+
+@kernel(allocates=False)
+def first_possible(asked: Asked, free: Free, request: int, place: Place) -> tuple[int, int]:
+    """Place a job by the first of its alternatives that fits, as `first_fit` does.
+
+    Returns the alternative, or `NOWHERE`, and the number of nodes.
+    """
+    for one in range(asked.first[request], asked.first[request + 1]):
+        used = first_fit(asked, free, one, place)
+        if used > 0:
+            return one, used
+    return NOWHERE, 0
+
+
+@kernel(allocates=False)
+def can_take(asked: Asked, free: Free, request: int, one: int, place: Place) -> bool:
+    """Return whether a place is one of a job of a request, and free."""
+    if not asked.first[request] <= one < asked.first[request + 1]:
+        return False
+    if not may_fit(asked, free, one):
+        return False
+    missing, before = asked.chunks[one], -1
+    for entry in range(len(place.node)):
+        node, count = place.node[entry], place.chunks[entry]
+        if not before < node < len(free.jobs) or not asked.belongs[asked.nodes[one], node]:
+            return False
+        if not 1 <= count <= most_on(asked, free, one, node):
+            return False
+        missing -= count
+        before = node
+    return bool(missing == 0)

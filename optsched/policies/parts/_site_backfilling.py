@@ -1,0 +1,453 @@
+"""EASY backfilling on the nodes of a site, compiled.
+
+Of a blocked job, the chunks that fit at the shadow time are counted, node by node: chunks of one
+job are alike, so the job fits exactly if these are enough. The *slack* is what is over. A job that
+runs beyond the shadow time may start as long as its nodes cost no more chunks than the slack.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+from optsched.machines._site_nodes import (
+    NOWHERE,
+    Asked,
+    Free,
+    Numbers,
+    Place,
+    first_fit,
+    first_possible,
+    give,
+    may_fit,
+    most_on,
+    take,
+)
+from optsched.policies.parts._profile import position
+
+Times = NDArray[np.float64]
+
+JOBS, USED = range(2)
+"""Entries of `Running.tally`: running jobs, and entries of their places in use."""
+
+RESERVED, SLACK = range(2)
+"""Entries of a reservation: alternative of the reserved job, and chunks of it that are over."""
+
+
+@by_reference
+class Running(NamedTuple):
+    """The running jobs, in order of their estimated ends.
+
+    Entries ``begin`` to before ``stop`` of a `Place` of all running jobs are the nodes of a job.
+    """
+
+    end: Times
+    job: Numbers
+    alternative: Numbers
+    begin: Numbers
+    stop: Numbers
+    tally: Numbers
+
+
+@by_reference
+class Shortages(NamedTuple):
+    """Alternatives for which there is too little room on the nodes, as far as is known.
+
+    A job of such an alternative is not tried again until enough room may have been freed.
+    """
+
+    room: Numbers  # of each of them, at most so many chunks fit
+    position: Numbers  # of each alternative in `short`; -1 for those that are not in it
+    short: Numbers
+    tally: Numbers  # one entry: number of these
+
+
+def no_shortages(alternatives: int) -> Shortages:
+    """Return the shortages of an idle site."""
+    room, position, short = np.zeros((3, alternatives), dtype=np.int64)
+    position[:] = -1
+    return Shortages(room, position, short, np.zeros(1, dtype=np.int64))
+
+
+@kernel(allocates=False)
+def ease(
+    shortages: Shortages, asked: Asked, free: Free, held: Place, begin: int, stop: int
+) -> None:
+    """Note that a job has ended, whose nodes are the entries `begin` to before `stop`."""
+    for at in range(shortages.tally[0]):
+        one = shortages.short[at]
+        group = asked.nodes[one]
+        for entry in range(begin, stop):
+            if shortages.room[one] >= asked.chunks[one]:
+                break
+            if asked.belongs[group, held.node[entry]]:
+                shortages.room[one] += most_on(asked, free, one, held.node[entry])
+
+
+@kernel(allocates=False)
+def fit_unless_short(shortages: Shortages, asked: Asked, free: Free, one: int, place: Place) -> int:
+    """Do the same as `first_fit`, but at once if there is a shortage; note a new one."""
+    position = shortages.position[one]
+    if position >= 0 and shortages.room[one] < asked.chunks[one]:
+        return 0
+    if not may_fit(asked, free, one):
+        return 0
+    room, group = 0, asked.nodes[one]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        room += most_on(asked, free, one, asked.member[member])
+        if room >= asked.chunks[one]:
+            break
+    shortages.room[one] = room
+    if room < asked.chunks[one]:
+        if position < 0:
+            shortages.position[one] = shortages.tally[0]
+            shortages.short[shortages.tally[0]] = one
+            shortages.tally[0] += 1
+        return 0
+    if position >= 0:
+        shortages.tally[0] -= 1
+        last = shortages.short[shortages.tally[0]]
+        shortages.short[position], shortages.position[last] = last, position
+        shortages.position[one] = -1
+    return first_fit(asked, free, one, place)
+
+
+def nothing_runs(jobs: int = 64, nodes: int = 1024) -> tuple[Running, Place]:
+    """Return tables for that many running jobs and nodes of them."""
+    job, alternative, begin, stop = np.zeros((4, jobs), dtype=np.int64)
+    tally = np.zeros(2, dtype=np.int64)
+    running = Running(np.zeros(jobs), job, alternative, begin, stop, tally)
+    return running, Place(*np.zeros((2, nodes), dtype=np.int64))
+
+
+def with_room(running: Running, held: Place, nodes: int) -> tuple[Running, Place]:
+    """Return the same running jobs in tables with room for one more of a number of nodes."""
+    jobs = int(running.tally[JOBS])
+    wanted = int((running.stop - running.begin)[:jobs].sum()) + nodes
+    larger, place = nothing_runs(2 * (jobs + 1), 2 * wanted)
+    for at in range(jobs):
+        old = slice(running.begin[at], running.stop[at])
+        one = Place(held.node[old], held.chunks[old])
+        entry = running.end[at], running.job[at], running.alternative[at]
+        add(larger, place, *entry, one, len(one.node))
+    return larger, place
+
+
+@kernel(allocates=False)
+def add(
+    running: Running,
+    held: Place,
+    end: float,
+    job: int,
+    alternative: int,
+    place: Place,
+    nodes: int,
+) -> bool:
+    """Add a job that runs on the first `nodes` of a place; return whether there was room."""
+    jobs, used = running.tally[JOBS], running.tally[USED]
+    if jobs == len(running.end) or used + nodes > len(held.node):
+        return False
+    at = position(running.end, jobs, end) + 1
+    for entry in range(jobs, at, -1):
+        move(running, entry - 1, entry)
+    running.end[at], running.job[at], running.alternative[at] = end, job, alternative
+    running.begin[at], running.stop[at] = used, used + nodes
+    for entry in range(nodes):
+        held.node[used + entry] = place.node[entry]
+        held.chunks[used + entry] = place.chunks[entry]
+    running.tally[JOBS] += 1
+    running.tally[USED] += nodes
+    return True
+
+
+@kernel(allocates=False)
+def move(running: Running, source: int, target: int) -> None:
+    """Move an entry of the running jobs."""
+    running.end[target] = running.end[source]
+    running.job[target] = running.job[source]
+    running.alternative[target] = running.alternative[source]
+    running.begin[target] = running.begin[source]
+    running.stop[target] = running.stop[source]
+
+
+@kernel(allocates=False)
+def remove(
+    running: Running, held: Place, shortages: Shortages, asked: Asked, free: Free, job: int
+) -> None:
+    """Remove a job that has ended, if it is among the running ones, and ease shortages."""
+    jobs, at = running.tally[JOBS], 0
+    while at < jobs and running.job[at] != job:
+        at += 1
+    if at < jobs:
+        ease(shortages, asked, free, held, running.begin[at], running.stop[at])
+        for entry in range(at, jobs - 1):
+            move(running, entry + 1, entry)
+        running.tally[JOBS] -= 1
+
+
+@kernel(allocates=False)
+def copy(free: Free, to: Free) -> None:
+    """Copy what is free."""
+    for node in range(len(free.jobs)):
+        to.jobs[node] = free.jobs[node]
+        for resource in range(len(free.total)):
+            to.amount[node, resource] = free.amount[node, resource]
+    for resource in range(len(free.total)):
+        to.total[resource] = free.total[resource]
+    for licence in range(len(free.licences)):
+        to.licences[licence] = free.licences[licence]
+
+
+@kernel(allocates=False)
+def reserve(
+    asked: Asked,
+    free: Free,
+    then: Free,
+    running: Running,
+    held: Place,
+    request: int,
+    now: float,
+    reservation: Numbers,
+) -> float:
+    """Return the shadow time of a blocked job; set what is free then, and the reservation.
+
+    The job takes the alternative that is possible first.
+    """
+    first, stop = asked.first[request], asked.first[request + 1]
+    shadow, chosen = np.inf, first
+    for one in range(first, stop):
+        at = release(asked, free, then, running, held, one, now, reservation)
+        if at < shadow:
+            shadow, chosen = at, one
+    if chosen != stop - 1:
+        release(asked, free, then, running, held, chosen, now, reservation)
+    reservation[RESERVED] = chosen
+    return shadow
+
+
+@kernel(allocates=False)
+def release(
+    asked: Asked,
+    free: Free,
+    then: Free,
+    running: Running,
+    held: Place,
+    one: int,
+    now: float,
+    reservation: Numbers,
+) -> float:
+    """Release running jobs until an alternative fits; return when, and set the slack.
+
+    All releases of one instant count together. A job whose estimated end has come counts as
+    released, even if its end event of this instant is still to follow.
+    """
+    copy(free, then)
+    group = asked.nodes[one]
+    room = 0
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        room += most_on(asked, then, one, asked.member[member])
+    at, shadow = 0, now
+    while at < running.tally[JOBS]:
+        fits = room >= asked.chunks[one] and may_fit(asked, then, one)
+        if fits and running.end[at] > shadow and running.end[at] > now:
+            break
+        if not fits:
+            shadow = running.end[at]
+        begin, end = running.begin[at], running.stop[at]
+        for entry in range(begin, end):
+            if asked.belongs[group, held.node[entry]]:
+                room -= most_on(asked, then, one, held.node[entry])
+        give(asked, then, running.alternative[at], held, begin, end)
+        for entry in range(begin, end):
+            if asked.belongs[group, held.node[entry]]:
+                room += most_on(asked, then, one, held.node[entry])
+        at += 1
+    reservation[SLACK] = room - asked.chunks[one]
+    return max(shadow, now)
+
+
+@kernel(allocates=False)
+def next_backfilled(
+    asked: Asked,
+    free: Free,
+    then: Free,
+    shortages: Shortages,
+    reservation: Numbers,
+    candidates: Numbers,
+    first: int,
+    stop: int,
+    requests: Numbers,
+    requested: Times,
+    longest: float,
+    failed: Numbers,
+    on_node: Numbers,
+    place: Place,
+) -> tuple[int, int, int]:
+    """Place the next of the candidates from `first` to before `stop` that may be backfilled.
+
+    Requests that do not fit are noted in `failed`, shape (2, requests): 1 if jobs that end by the
+    shadow time do not either, for jobs that end later. They do not fit later in the decision.
+
+    Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
+    """
+    for at in range(first, stop):
+        if free.total[0] == 0:
+            break
+        job = candidates[at]
+        request = requests[job]
+        late = 1 if requested[job] > longest else 0
+        if failed[0, request] or failed[late, request]:
+            continue
+        for one in range(asked.first[request], asked.first[request + 1]):
+            used = fit_unless_short(shortages, asked, free, one, place)
+            if used > 0 and late:
+                used = place_beside(asked, free, then, one, reservation, on_node, place)
+            if used > 0:
+                return at, one, used
+        failed[late, request] = 1
+    return stop, NOWHERE, 0
+
+
+@kernel(allocates=False)
+def place_beside(
+    asked: Asked,
+    free: Free,
+    then: Free,
+    one: int,
+    reservation: Numbers,
+    on_node: Numbers,
+    place: Place,
+) -> int:
+    """Place an alternative that fits now and runs beyond the shadow time.
+
+    Returns the number of nodes, 0 if that would delay the reserved job. First on amounts that cost
+    the reserved job nothing, then within its slack. What the job takes is taken from what is free
+    at the shadow time, and its cost from the slack.
+    """
+    head, slack = reservation[RESERVED], reservation[SLACK]
+    if not licensed_beside(asked, then, one, head):
+        return 0
+    group, missing = asked.nodes[one], asked.chunks[one]
+    first, stop = asked.first_member[group], asked.first_member[group + 1]
+    for member in range(first, stop):
+        on_node[asked.member[member]] = 0
+    for within_slack in range(2):
+        if within_slack and slack == 0:
+            break
+        for member in range(first, stop):
+            node = asked.member[member]
+            most = most_on(asked, free, one, node)
+            if most <= on_node[node]:
+                continue
+            most = min(most, on_node[node] + missing)
+            most = min(most, most_beside(asked, then, one, head, node, within_slack * slack))
+            if most > on_node[node]:
+                if within_slack:
+                    slack -= cost(asked, then, one, head, node, most)
+                missing -= most - on_node[node]
+                on_node[node] = most
+            if missing == 0:
+                break
+        if missing == 0:
+            break
+    if missing > 0:
+        return 0
+    used = 0
+    for member in range(first, stop):
+        node = asked.member[member]
+        if on_node[node] > 0:
+            place.node[used], place.chunks[used] = node, on_node[node]
+            used += 1
+    take(asked, then, one, place, 0, used)
+    reservation[SLACK] = slack
+    return used
+
+
+@kernel(allocates=False)
+def spare(asked: Asked, then: Free, one: int, reservation: Numbers, place: Place) -> bool:
+    """Return whether the reserved job can do without a place; if so, it is taken for good."""
+    head, slack = reservation[RESERVED], reservation[SLACK]
+    if not licensed_beside(asked, then, one, head):
+        return False
+    for entry in range(len(place.node)):
+        slack -= cost(asked, then, one, head, place.node[entry], place.chunks[entry])
+    if slack < 0:
+        return False
+    take(asked, then, one, place, 0, len(place.node))
+    reservation[SLACK] = slack
+    return True
+
+
+@kernel(allocates=False)
+def licensed_beside(asked: Asked, then: Free, one: int, head: int) -> bool:
+    """Return whether a job takes no licences that `head` needs at the shadow time."""
+    for licence in range(len(then.licences)):
+        both = asked.licences[one, licence] + asked.licences[head, licence]
+        if asked.licences[one, licence] > 0 and both > then.licences[licence]:
+            return False
+    return True
+
+
+@kernel(allocates=False)
+def most_beside(asked: Asked, then: Free, one: int, head: int, node: int, slack: int) -> int:
+    """Return the most chunks of a job on a node at a cost of at most `slack` chunks of `head`.
+
+    It may be more than the node holds.
+    """
+    most = asked.chunks[one]
+    if not asked.belongs[asked.nodes[head], node]:
+        return int(most)
+    keeps = most_on(asked, then, head, node) - slack
+    if keeps <= 0:
+        return int(most)
+    if asked.exclusive[one] or asked.exclusive[head]:
+        return 0
+    for resource in range(len(then.total)):
+        needs = asked.demand[one, resource]
+        left = then.amount[node, resource] - keeps * asked.demand[head, resource]
+        if most * needs > left:
+            most = left // needs
+    return int(most)
+
+
+@kernel(allocates=False)
+def cost(asked: Asked, then: Free, one: int, head: int, node: int, chunks: int) -> int:
+    """Return how many chunks of `head` less a node has room for beside chunks of a job."""
+    if not asked.belongs[asked.nodes[head], node]:
+        return 0
+    before = most_on(asked, then, head, node)
+    if asked.exclusive[one] or asked.exclusive[head]:
+        return before
+    most = before
+    for resource in range(len(then.total)):
+        left = then.amount[node, resource] - chunks * asked.demand[one, resource]
+        if most * asked.demand[head, resource] > left:
+            most = left // asked.demand[head, resource]
+    return before - most
+
+
+@kernel(allocates=False)
+def survey(
+    asked: Asked, free: Free, left: Free, requests: Numbers, chosen: Numbers, place: Place
+) -> int:
+    """Choose an alternative for each job, the first one that fits now; else `NOWHERE`.
+
+    Returns how many of the first jobs fit together, one placed after the other. They have the
+    alternatives that they get there. `left` is for the search.
+    """
+    copy(free, left)
+    together = 0
+    for at in range(len(requests)):
+        if together == at:
+            one, used = first_possible(asked, left, requests[at], place)
+            if used > 0:
+                take(asked, left, one, place, 0, used)
+                chosen[at] = one
+                together += 1
+                continue
+        chosen[at], _ = first_possible(asked, free, requests[at], place)
+    return together

@@ -1,0 +1,373 @@
+"""What jobs of a trace ask of a site, as equal chunks: the request of each job.
+
+A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
+node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
+each processor. The chunks are those of the model node-placement, and of `optsched.slurm.requests`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.sites.records import Ints
+from optsched.sites.site import Partition, Site
+
+CORES, MEMORY = "cores", "memory"
+
+NUMBERS = (
+    *("processors", "nodes", "tasks", "cores_per_task", "tasks_per_node"),
+    *("memory_per_node", "memory_per_core"),
+    *("gpus", "gpus_per_node", "gpus_per_task", "exclusive"),
+)
+"""Columns of numbers that are read, where a trace has them; -1 is unknown."""
+
+TEXTS = ("partition_name", "gpu_type", "features", "licences")
+"""Columns of texts that are read, where a trace has them; the empty text is unknown."""
+
+Flags = NDArray[np.bool_]
+
+
+class NeverStartsError(Exception):
+    """A job that can never start on the site; the text says why, alike for all such jobs."""
+
+
+class Chunks(NamedTuple):
+    """One way to run a job: equal chunks on some nodes.
+
+    Parameters
+    ----------
+    chunks : int
+        Number of chunks.
+    most_per_node : int
+        Most chunks on a node; at most `chunks`.
+    demand : tuple of int
+        Amount of each resource of the site that a chunk needs.
+    nodes : int
+        Number of the set of nodes in `Requests.nodes` that the job may use.
+    exclusive : bool
+        Whether the job shares its nodes with no other job.
+    licences : tuple of int
+        Number of each licence of the site that the job needs.
+    """
+
+    chunks: int
+    most_per_node: int
+    demand: tuple[int, ...]
+    nodes: int
+    exclusive: bool
+    licences: tuple[int, ...]
+
+
+class Requests:
+    """The requests of the jobs of a trace; equal ones have the same number.
+
+    A request is one or more alternatives, of which a job takes the first that is possible: one for
+    each partition that it names, and for each choice of features.
+
+    Parameters
+    ----------
+    site : Site
+        The site.
+    jobs : mapping of str to array, shape (jobs,)
+        Columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
+        `TEXTS`.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Number of the request of each job. It is negative for one that can never start.
+    alternatives : list of Chunks
+        Alternatives of all requests.
+    first : list of int
+        ``alternatives[first[number]:first[number + 1]]`` are those of a request.
+    nodes : list of bool array, shape (nodes,)
+        Sets of nodes that jobs may use; only nodes that are up.
+
+    Examples
+    --------
+    >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
+    >>> requests = Requests(site, {
+    ...     "processors": np.array([6, 6, 99]), "requested_time": np.array([60, 60, 60]),
+    ...     "nodes": np.array([2, -1, -1])})
+    >>> requests.numbers
+    [0, 1, -1]
+    >>> requests.alternatives[0].chunks, requests.alternatives[0].demand
+    (2, (3, 0))
+    >>> requests.why_never(-1)
+    'it does not fit on the nodes that it may use'
+    """
+
+    def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
+        self.site = site
+        self.alternatives: list[Chunks] = []
+        self.first = [0]
+        self.nodes: list[Flags] = []
+        self._sets: dict[bytes, int] = {}
+        self._reasons: list[str] = []
+        limits = sorted({each.max_time for each in site.partitions})
+        classes = np.searchsorted(limits, jobs["requested_time"])
+        columns: list[list[Any]]
+        columns = [_whole(jobs.get(name), len(classes)) for name in NUMBERS]
+        columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
+        known: dict[tuple[Any, ...], int] = {}
+        found: dict[tuple[Chunks, ...] | str, int] = {}
+        self.numbers = []
+        for row in zip(*columns, classes.tolist()):
+            if row not in known:
+                *asked, limit = row
+                known[row] = self._number(_Asked(*asked), [*limits, math.inf][limit], found)
+            self.numbers.append(known[row])
+
+    def of(self, number: int) -> list[Chunks]:
+        """Return the alternatives of a request."""
+        return self.alternatives[self.first[number] : self.first[number + 1]]
+
+    @property
+    def only_cores(self) -> bool:
+        """Whether jobs ask for nothing but single cores, on any nodes that are up."""
+        core = tuple(int(name == CORES) for name in self.site.resources)
+        return all(
+            one.demand == core
+            and one.most_per_node == one.chunks
+            and not (one.exclusive or any(one.licences))
+            and bool(self.nodes[one.nodes].sum() == self.site.is_up.sum())
+            for one in self.alternatives
+        )
+
+    def why_never(self, number: int) -> str:
+        """Return why the jobs of a negative number can never start."""
+        return self._reasons[-1 - number]
+
+    def _number(
+        self, asked: _Asked, limit: float, found: dict[tuple[Chunks, ...] | str, int]
+    ) -> int:
+        """Return the number of a request of jobs whose requested time is at most `limit`."""
+        try:
+            request: tuple[Chunks, ...] | str = self._alternatives(asked, limit)
+        except NeverStartsError as error:
+            request = str(error)
+        if request not in found:
+            if isinstance(request, str):
+                self._reasons.append(request)
+                found[request] = -len(self._reasons)
+            else:
+                found[request] = len(self.first) - 1
+                self.alternatives += request
+                self.first.append(len(self.alternatives))
+        return found[request]
+
+    def _alternatives(self, asked: _Asked, limit: float) -> tuple[Chunks, ...]:
+        site = self.site
+        licences = _licences(asked.licences, site.licences)
+        found: list[Chunks] = []
+        refusals = []
+        for partition in _partitions(asked.partition_name, site):
+            for features in _choices(asked.features, site):
+                try:
+                    found.append(self._within(asked, limit, partition, features, licences))
+                except NeverStartsError as error:
+                    refusals.append(error)
+        if not found:
+            raise refusals[0]
+        return tuple(dict.fromkeys(found))
+
+    def _within(
+        self,
+        asked: _Asked,
+        limit: float,
+        partition: Partition,
+        features: Flags,
+        licences: tuple[int, ...],
+    ) -> Chunks:
+        """Return the chunks of a job on nodes of a partition with some features."""
+        if not partition.up:
+            raise NeverStartsError("its partition is down")
+        if limit > partition.max_time:
+            raise NeverStartsError("its requested time is over the limit of its partition")
+        least = asked.least_nodes
+        if least > partition.max_nodes:
+            raise NeverStartsError("it asks more nodes than its partition allows")
+        allowed = np.zeros(len(self.site.nodes), dtype=bool)
+        allowed[partition.nodes] = True
+        allowed &= features & self.site.is_up
+        of_chunk = _Amounts(asked, self.site, partition)
+        most_nodes = max(partition.max_nodes, least)
+        tasks, gpus = asked.all_tasks, max(asked.gpus, 0)
+        of_node = asked.gpus_per_node > 0 or asked.memory_per_node >= 0
+        if not (of_node or gpus) and least <= tasks <= most_nodes:
+            count = tasks
+            demand = of_chunk(1, 0, on_nodes=least == most_nodes == tasks)
+            limits = [count, asked.tasks_per_node, (count - 1) // (least - 1) if least > 1 else 0]
+            most = min(limit for limit in limits if limit > 0)
+        else:
+            capacity = self.site.capacity[allowed]
+            count = of_chunk.fewest(least, max(least, int(min(most_nodes, tasks))), capacity)
+            demand = of_chunk(-(-tasks // count), -(-gpus // count), on_nodes=True)
+            most = 1
+        if not _fits(self.site, allowed, demand, count, most, licences):
+            raise NeverStartsError("it does not fit on the nodes that it may use")
+        exclusive = partition.exclusive or asked.exclusive > 0 or asked.memory_per_node == 0
+        return Chunks(count, most, tuple(demand), self._set(allowed), exclusive, licences)
+
+    def _set(self, allowed: Flags) -> int:
+        key = allowed.tobytes()
+        if key not in self._sets:
+            self._sets[key] = len(self.nodes)
+            self.nodes.append(allowed)
+        return self._sets[key]
+
+
+class _Asked(NamedTuple):
+    """What jobs ask, in the columns `NUMBERS` and `TEXTS`."""
+
+    processors: int
+    nodes: int
+    tasks: int
+    cores_per_task: int
+    tasks_per_node: int
+    memory_per_node: int
+    memory_per_core: int
+    gpus: int
+    gpus_per_node: int
+    gpus_per_task: int
+    exclusive: int
+    partition_name: str
+    gpu_type: str
+    features: str
+    licences: str
+
+    @property
+    def cores_of_task(self) -> int:
+        """Cores of each task; a job that states nodes and no tasks has one task on each node."""
+        if self.cores_per_task > 0:
+            return self.cores_per_task
+        parts = max(self.tasks, 0) or max(self.nodes, 0) or self.processors
+        return -(-self.processors // parts)
+
+    @property
+    def all_tasks(self) -> int:
+        """Number of tasks."""
+        if self.tasks > 0:
+            return self.tasks
+        if self.cores_per_task > 0:
+            return -(-self.processors // self.cores_per_task)
+        return max(self.nodes, 0) or self.processors
+
+    @property
+    def least_nodes(self) -> int:
+        """Least number of nodes."""
+        least = max(self.nodes, 1)
+        if self.tasks_per_node > 0:
+            least = max(least, -(-self.all_tasks // self.tasks_per_node))
+        return least
+
+
+class _Amounts:
+    """What chunks of a job need of each resource of a site."""
+
+    def __init__(self, asked: _Asked, site: Site, partition: Partition) -> None:
+        self.asked = asked
+        self.resources = site.resources
+        self.memory_per_core = asked.memory_per_core
+        if asked.memory_per_core < 0 and asked.memory_per_node < 0:
+            self.memory_per_core = partition.memory_per_core
+        self.gpu_names = ["gpu"]
+        if asked.gpu_type:
+            self.gpu_names.append(f"gpu:{asked.gpu_type}")
+
+    def __call__(self, tasks: int, gpus: int, *, on_nodes: bool) -> list[int]:
+        """Return the amounts for a number of tasks, and a share of the GPUs of the job."""
+        asked = self.asked
+        gpus += tasks * max(asked.gpus_per_task, 0)
+        if on_nodes:
+            gpus += max(asked.gpus_per_node, 0)
+        cores = tasks * asked.cores_of_task
+        memory = max(asked.memory_per_node, 0) or max(self.memory_per_core, 0) * cores
+        demand = {CORES: cores, MEMORY: memory}
+        if gpus:
+            demand |= dict.fromkeys(self.gpu_names, gpus)
+        if not demand.keys() <= {*self.resources}:
+            raise NeverStartsError("it asks GPUs that no node has")
+        return [demand.get(name, 0) for name in self.resources]
+
+    def fewest(self, least: int, most: int, capacity: Ints) -> int:
+        """Return the fewest nodes, from `least`, that can hold the job when they are idle."""
+        asked = self.asked
+        able: dict[tuple[int, int], int] = {}  # nodes that hold a chunk of tasks and GPUs
+        for count in range(least, min(most, len(capacity)) + 1):
+            chunk = -(-asked.all_tasks // count), -(-max(asked.gpus, 0) // count)
+            if chunk not in able:
+                demand = self(*chunk, on_nodes=True)
+                able[chunk] = int((capacity >= demand).all(axis=1).sum())
+            if able[chunk] >= count:
+                return count
+        return least
+
+
+def _fits(
+    site: Site,
+    allowed: Flags,
+    demand: Sequence[int],
+    chunks: int,
+    most: int,
+    licences: Sequence[int],
+) -> bool:
+    """Return whether chunks fit on the idle site."""
+    needs = np.array(demand)
+    some = needs > 0
+    on_nodes = (site.capacity[allowed][:, some] // needs[some]).min(axis=1, initial=most)
+    there = [*site.licences.values()]
+    return bool(on_nodes.sum() >= chunks) and all(a <= b for a, b in zip(licences, there))
+
+
+def _partitions(names: str, site: Site) -> list[Partition]:
+    """Return the partitions of a job: those it names, or the default one, or all nodes."""
+    if names:
+        there = {each.name: each for each in site.partitions}
+        found = [there[name] for name in names.split(",") if name in there]
+        if not found:
+            raise NeverStartsError("the site has none of its partitions")
+        return found
+    for each in site.partitions:
+        if each.default:
+            return [each]
+    return [Partition("all", np.arange(len(site.nodes)))]
+
+
+def _choices(features: str, site: Site) -> Iterator[Flags]:
+    """Yield the sets of nodes with the features that a job asks."""
+    if not features:
+        yield np.ones(len(site.nodes), dtype=bool)
+        return
+    try:
+        yield from site.matching(features)
+    except InputError:
+        raise NeverStartsError("its features cannot be read") from None
+
+
+def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the number of each licence of the site that a text such as ``matlab:4`` asks."""
+    found: Counter[str] = Counter()
+    for part in filter(None, text.replace(";", ",").split(",")):
+        name, colon, count = part.rpartition(":")
+        if not colon or not (count.isascii() and count.isdigit()):
+            name, count = part, "1"
+        found[name] += int(count[:15])
+    if not found.keys() <= there.keys():
+        raise NeverStartsError("the site has none of its licences")
+    return tuple(found[name] for name in there)
+
+
+def _whole(column: NDArray[Any] | None, jobs: int) -> list[int]:
+    return [-1] * jobs if column is None else [int(number) for number in column.tolist()]
+
+
+def _texts(column: NDArray[np.object_] | None, jobs: int) -> list[str]:
+    return [""] * jobs if column is None else column.tolist()

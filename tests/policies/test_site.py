@@ -1,0 +1,324 @@
+"""Policies on a site: equal to a textbook scheduler, and to those on a line of processors."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import registry, simulate
+from optsched.errors import InputError
+from optsched.machines.site import SiteMachine
+from optsched.policies import placement
+from optsched.policies.parts import room
+from optsched.policies.parts.room import Nodes
+from optsched.simulator.engine import EventOrder
+from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.replay import find_replay
+from optsched.sites.requests import Requests
+from optsched.sites.site import Partition, Site
+from optsched.sites.topology import Tree
+from optsched.traces.cleaning import clean
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+ORDERS = ("sjf", "saf", "wfp3", "unicef", "f1")
+"""Priority orders."""
+
+SITE = Site(
+    "small",
+    ("a", "b", "c", "d", "e", "f"),
+    ("cores", "memory", "gpu", "gpu:big"),
+    np.array(
+        [
+            *([4, 100, 0, 0], [4, 100, 0, 0], [8, 400, 0, 0]),
+            *([4, 200, 2, 0], [8, 200, 3, 2], [4, 100, 0, 0]),
+        ]
+    ),
+    features=(("ib",), ("ib",), ("fat",), ("fat",), ("ib", "fat"), ("ib",)),
+    states=("up",) * 5 + ("drained",),
+    partitions=(
+        Partition("batch", np.arange(6), default=True),
+        Partition("gpu", np.array([3, 4]), max_nodes=1, max_time=12),
+        Partition("own", np.array([0, 1, 2]), exclusive=True, memory_per_core=30),
+    ),
+    licences={"matlab": 3},
+)
+
+
+WIRED = replace(SITE, topologies={"tree": Tree(("one", "two"), [-1, -1], [0, 1, 0, 1, 0, 1])})
+
+
+@pytest.fixture(scope="module")
+def site_textbook():
+    """The independent statement of the schedulers of a site."""
+    path = Path(__file__).parent / "site_textbook.py"
+    spec = importlib.util.spec_from_file_location("site_textbook", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def some(values):
+    """Draw a value, or -1 for unknown more often than not."""
+    return st.one_of(st.just(-1), st.just(-1), values)
+
+
+jobs = st.fixed_dictionaries(
+    {
+        "gap": st.integers(0, 6),
+        "runtime": st.integers(1, 12),
+        "slack": st.integers(0, 8),
+        "processors": st.integers(1, 9),
+        "nodes": some(st.integers(1, 3)),
+        "tasks": some(st.integers(1, 6)),
+        "cores_per_task": some(st.integers(1, 3)),
+        "tasks_per_node": some(st.integers(1, 3)),
+        "memory_per_node": some(st.sampled_from([0, 40, 150])),
+        "memory_per_core": some(st.sampled_from([10, 25, 60])),
+        "gpus": some(st.integers(0, 3)),
+        "gpus_per_node": some(st.integers(1, 2)),
+        "exclusive": some(st.integers(0, 1)),
+        "partition_name": st.sampled_from(["", "", "", "gpu", "own", "gpu,own", "lost"]),
+        "features": st.sampled_from(["", "", "", "ib", "fat", "[ib|fat]", "none"]),
+        "gpu_type": st.sampled_from(["", "", "big"]),
+        "licences": st.sampled_from(["", "", "matlab", "matlab:2"]),
+    }
+)
+
+
+def trace_of(rows):
+    column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    texts = ("partition_name", "features", "gpu_type", "licences")
+    numbers = set(column) - {"gap", "runtime", "slack", "processors", *texts}
+    return clean(
+        Trace(
+            job_id=np.arange(1, len(rows) + 1),
+            submit=np.cumsum(column["gap"]),
+            runtime=column["runtime"],
+            requested_time=column["runtime"] + column["slack"],
+            processors=column["processors"],
+            annotations={name: column[name] for name in numbers},
+            texts={name: column[name].astype(object) for name in texts},
+        )
+    )
+
+
+def alternatives(trace, site=SITE):
+    """Return the alternatives of each job for the textbook; empty if it is rejected."""
+    columns = {"processors": trace.processors, "requested_time": trace.requested_time}
+    requests = Requests(site, columns | trace.annotations | trace.texts)
+    return [
+        [
+            SimpleNamespace(
+                **one._asdict() | {"nodes": {*np.flatnonzero(requests.nodes[one.nodes])}}
+            )
+            for one in (requests.of(number) if number >= 0 else ())
+        ]
+        for number in requests.numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "backfill"),
+    [("fcfs", "none"), ("easy", "easy"), ("sjf", "none"), ("sjf", "easy"), ("conservative", "all")],
+)
+def test_schedules_equal_the_textbook(policy, backfill, site_textbook):
+    @given(st.lists(jobs, min_size=1, max_size=20))
+    @settings(max_examples=100, deadline=None)
+    def compare(rows):
+        trace = trace_of(rows)
+        chosen = {"backfill": backfill} if policy == "sjf" else {}
+        run = simulate(trace, SiteMachine(SITE), policy, settings=chosen, check=True)
+        columns = [trace.submit, trace.runtime, trace.requested_time]
+        submit, runtime, estimate = (column.tolist() for column in columns)
+        capacity = np.where(SITE.is_up[:, None], SITE.capacity, 0).tolist()
+        given_jobs = (capacity, SITE.licences.values(), alternatives(trace))
+        if backfill == "all":
+            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate)
+        else:
+            wanted = site_textbook.easy(
+                *(*given_jobs, submit, runtime, estimate),
+                backfills=backfill == "easy",
+                order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
+            )
+        rejected = [start is None for start in wanted]
+        assert np.isnan(run.start).tolist() == rejected
+        assert run.start[~np.array(rejected)].tolist() == [at for at in wanted if at is not None]
+        assert run.summary["rejected"] == sum(rejected)
+
+    compare()
+
+
+def plain_site(nodes, cores):
+    """Return a site on which only processors count."""
+    return Site(
+        "plain",
+        tuple(f"n{node}" for node in range(nodes)),
+        ("cores", "memory"),
+        np.tile([cores, 1000], (nodes, 1)),
+    )
+
+
+WHERE_PROCESSORS_COUNT = [
+    ("fcfs", {}),
+    ("easy", {}),
+    ("easy-sjbf", {}),
+    ("conservative", {}),
+    *((order, {"backfill": backfill}) for order in ORDERS for backfill in ("none", "easy")),
+]
+
+
+@pytest.mark.parametrize(("policy", "chosen"), WHERE_PROCESSORS_COUNT)
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_where_only_processors_count_a_site_is_a_line(policy, chosen, order):
+    @given(
+        st.lists(
+            st.tuples(*(st.integers(*ends) for ends in ((0, 6), (1, 12), (0, 8), (1, 14)))),
+            min_size=1,
+            max_size=25,
+        )
+    )
+    @settings(max_examples=40, deadline=None)
+    def compare(rows):
+        gap, runtime, slack, size = np.array(rows).T
+        trace = clean(Trace(np.arange(len(rows)), np.cumsum(gap), runtime, runtime + slack, size))
+        line = simulate(trace, "nodes:12", policy, settings=chosen, event_order=order)
+        for nodes, cores in ((12, 1), (3, 4)):
+            machine = SiteMachine(plain_site(nodes, cores))
+            run = simulate(trace, machine, policy, settings=chosen, event_order=order, check=True)
+            np.testing.assert_array_equal(run.start, line.start)
+
+    compare()
+
+
+@pytest.mark.parametrize(("policy", "chosen"), WHERE_PROCESSORS_COUNT)
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
+    trace = read_trace(shared("traces/SDSC-SP2-1998-4.2-cln.swf.gz"))
+    options = {"settings": chosen, "event_order": order, "jobs": (1, 3000)}
+    line = simulate(trace, "nodes:128", policy, **options)
+    run = simulate(trace, SiteMachine(plain_site(16, 8)), policy, **options)
+    np.testing.assert_array_equal(run.start, line.start)
+
+
+REPLAYED = [
+    *(("fcfs", {}), ("easy", {}), ("easy-sjbf", {})),
+    *((order, {"backfill": backfill}) for order in ("sjf", "f1") for backfill in ("none", "easy")),
+]
+
+
+@pytest.mark.parametrize(("policy", "chosen"), REPLAYED)
+def test_a_replay_is_the_engine(policy, chosen):
+    @given(st.lists(jobs, min_size=1, max_size=30), st.sampled_from(["batched", "one-by-one"]))
+    @settings(max_examples=60, deadline=None)
+    def compare(rows, order):
+        options = {"settings": chosen, "event_order": order}
+        trace = trace_of(rows)
+        engine = simulate(trace, SiteMachine(SITE), policy, compiled_from=len(trace) + 1, **options)
+        replay = find_replay(
+            *(trace, SiteMachine(SITE), registry.policies[policy](**chosen), EventOrder(order)),
+            *(NoProblems(), None),
+        )
+        schedule = replay(trace)
+        np.testing.assert_array_equal(schedule.start, engine.start)
+        np.testing.assert_array_equal(schedule.end, engine.end)
+        assert schedule.state.tolist() == engine.state.tolist()
+        assert list(schedule.resources) == engine.resources
+        assert schedule.decisions == engine.schedule.decisions
+
+    compare()
+
+
+@pytest.mark.parametrize(
+    ("policy", "column"),
+    [("easy", {"begin": 5}), ("conservative", {}), ("wfp3", {})],
+)
+def test_jobs_that_are_held_and_other_policies_are_not_replayed(policy, column, make_trace):
+    trace = make_trace((0, 9, 9, 2), (1, 9, 9, 2))
+    columns = {name: np.full(2, at) for name, at in column.items()}
+    trace = clean(trace.changed(annotations=columns, cleaning=None))
+    run = simulate(trace, SiteMachine(SITE), policy, compiled_from=0)
+    assert run.start.tolist() == [column.get("begin", at) for at in (0, 1)]
+    replay = find_replay(
+        trace,
+        SiteMachine(SITE),
+        registry.policies[policy](),
+        EventOrder.BATCHED,
+        NoProblems(),
+        None,
+    )
+    assert replay is None or replay(trace) is None
+
+
+def kept(policy, rows, **options):
+    """Run jobs, and return for each that had a reservation its first shadow time and its start."""
+    first = {}
+
+    class Observed(Nodes):
+        def reserve(self, job):
+            super().reserve(job)
+            first.setdefault(job, self._shadow)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "Nodes", Observed)
+        patch.setattr(placement, "Nodes", Observed)
+        trace = trace_of(rows)
+        run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
+    return [(shadow, run.start[job]) for job, shadow in first.items()]
+
+
+@pytest.mark.parametrize("solver", [None, "first-fit", "best-fit", "cp-sat"])
+def test_a_reserved_job_starts_no_later_than_first_promised(solver):
+    options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
+
+    @given(st.lists(jobs, min_size=1, max_size=20), st.integers(2, 20))
+    @settings(max_examples=20 if solver == "cp-sat" else 80, deadline=None)
+    def check(rows, window):
+        options["settings"]["window"] = window
+        for promised, start in (*kept(rows=rows, **options), *kept("easy", rows)):
+            assert start <= promised
+
+    check()
+
+
+def test_the_solver_chooses_the_nodes(make_trace):
+    # the leaf switches have 3 and 2 nodes; on the first nodes, the second job would span both
+    tree = Tree(("one", "two"), [-1, -1], [0, 0, 0, 1, 1])
+    site = Site(
+        *("wired", tuple("abcde"), ("cores", "memory"), np.tile([1, 1], (5, 1))),
+        topologies={"tree": tree},
+    )
+    trace = make_trace((0, 9, 9, 2), (0, 9, 9, 3))
+    nodes = {}
+    for solver in ("first-fit", "cp-sat"):
+        run = simulate(trace, SiteMachine(site), "placement", solver=solver, check=True)
+        assert run.start.tolist() == [0, 0]
+        nodes[solver] = list(run.resources), run.summary["mean_switches"]
+    assert nodes == {"first-fit": (["0-1", "2-4"], 1.5), "cp-sat": (["3-4", "0-2"], 1.0)}
+
+
+def test_heads_that_fit_together_are_placed_before_larger_jobs(make_trace):
+    trace = make_trace((0, 9, 9, 2), (0, 9, 9, 3), (0, 9, 9, 6), (0, 9, 9, 4))
+    run = simulate(trace, SiteMachine(plain_site(1, 9)), "placement", solver="cp-sat", check=True)
+    # of 9 cores the heads have 5; the third job has a reservation at 9, which the fourth keeps
+    assert run.start[:3].tolist() == [0, 0, 30]
+    assert run.start[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"window": 0}, "window 0; expected"),
+        ({"interval": -1.0}, "interval -1.0; expected seconds"),
+    ],
+)
+def test_wrong_settings_of_placement_are_refused(chosen, message, make_trace):
+    with pytest.raises(InputError, match=message):
+        simulate(make_trace((0, 9, 9, 2)), SiteMachine(SITE), "placement", settings=chosen)

@@ -1,0 +1,189 @@
+"""What jobs of a trace ask of a site, as chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.sites.requests import Requests
+from optsched.sites.site import Partition, Site
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.requests import LeftToSlurmError, blocked_by_rule, request_of
+from optsched.slurm.supply import Supply
+
+SITE = Site(
+    "small",
+    ("a", "b", "c", "d", "e"),
+    ("cores", "memory", "gpu", "gpu:big"),
+    np.array([[4, 100, 0, 0], [4, 100, 0, 0], [8, 400, 0, 0], [4, 200, 2, 0], [8, 200, 3, 2]]),
+    features=(("ib",), ("ib",), ("fat",), ("fat",), ("ib", "fat")),
+    states=("up", "up", "up", "up", "up"),
+    partitions=(
+        Partition("batch", np.arange(5), default=True),
+        Partition("gpu", np.array([3, 4]), max_nodes=1, max_time=600),
+        Partition("own", np.array([0, 1]), exclusive=True, memory_per_core=30),
+        Partition("off", np.arange(5), up=False),
+    ),
+    licences={"matlab": 3},
+)
+
+
+def requests(**columns):
+    """Return the requests of jobs; times are 60 s unless stated."""
+    jobs = len(next(iter(columns.values())))
+    defaults = {"processors": [1] * jobs, "requested_time": [60] * jobs}
+    return Requests(SITE, {name: np.array(of) for name, of in (defaults | columns).items()})
+
+
+def only(**job):
+    """Return the only alternative of a job."""
+    [one] = requests(**{name: [value] for name, value in job.items()}).alternatives
+    return one
+
+
+@pytest.mark.parametrize(
+    ("job", "chunks", "most", "demand"),
+    [
+        ({"processors": 6}, 6, 6, (1, 0, 0, 0)),
+        ({"processors": 6, "nodes": 2}, 2, 1, (3, 0, 0, 0)),
+        ({"processors": 5, "nodes": 4}, 4, 1, (2, 0, 0, 0)),
+        ({"processors": 6, "tasks": 3}, 3, 3, (2, 0, 0, 0)),
+        ({"processors": 6, "tasks": 3, "nodes": 2}, 3, 2, (2, 0, 0, 0)),
+        ({"processors": 6, "tasks": 6, "tasks_per_node": 3}, 6, 3, (1, 0, 0, 0)),
+        ({"processors": 6, "cores_per_task": 4}, 2, 2, (4, 0, 0, 0)),
+        ({"processors": 2, "memory_per_core": 50}, 2, 2, (1, 50, 0, 0)),
+        ({"processors": 6, "memory_per_node": 90}, 1, 1, (6, 90, 0, 0)),
+        ({"processors": 2, "gpus": 4}, 2, 1, (1, 0, 2, 0)),
+        ({"processors": 2, "gpus": 2, "gpu_type": "big"}, 1, 1, (2, 0, 2, 2)),
+        ({"processors": 2, "gpus_per_task": 1}, 2, 2, (1, 0, 1, 0)),
+        ({"processors": 2, "nodes": 2, "gpus_per_node": 1}, 2, 1, (1, 0, 1, 0)),
+        ({"processors": 2, "partition_name": "own"}, 2, 2, (1, 30, 0, 0)),
+    ],
+)
+def test_jobs_are_equal_chunks(job, chunks, most, demand):
+    one = only(**job)
+    assert (one.chunks, one.most_per_node, one.demand) == (chunks, most, demand)
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ({"processors": 29}, "it does not fit on the nodes that it may use"),
+        ({"partition_name": "lost"}, "the site has none of its partitions"),
+        ({"partition_name": "off"}, "its partition is down"),
+        (
+            {"partition_name": "gpu", "requested_time": 601},
+            "its requested time is over the limit of its partition",
+        ),
+        ({"partition_name": "gpu", "nodes": 2}, "it asks more nodes than its partition allows"),
+        ({"features": "warm"}, "it does not fit on the nodes that it may use"),
+        ({"features": "ib*2"}, "its features cannot be read"),
+        ({"licences": "ansys"}, "the site has none of its licences"),
+        ({"licences": "matlab:4"}, "it does not fit on the nodes that it may use"),
+        ({"gpus": 1, "gpu_type": "old"}, "it asks GPUs that no node has"),
+    ],
+)
+def test_jobs_that_can_never_start_have_a_reason(job, reason):
+    found = requests(**{name: [value] * 2 for name, value in job.items()})
+    assert found.numbers == [-1, -1]
+    assert found.why_never(-1) == reason
+
+
+def test_alternatives_are_partitions_and_choices_of_features():
+    found = requests(partition_name=["gpu,own,lost", "", "own"], features=["", "[ib|fat]", "ib"])
+    nodes = [
+        [np.flatnonzero(found.nodes[one.nodes]).tolist() for one in found.of(number)]
+        for number in found.numbers
+    ]
+    assert nodes == [[[3, 4], [0, 1]], [[0, 1, 4], [2, 3, 4]], [[0, 1]]]
+    assert [one.exclusive for one in found.of(0)] == [False, True]
+
+
+def test_equal_requests_have_one_number():
+    found = requests(processors=[3, 3, 4, 3], requested_time=[60, 90, 60, 601], exclusive=[0] * 4)
+    assert found.numbers == [0, 0, 1, 0]
+
+
+def unknown_or(low, high):
+    return st.one_of(st.just(-1), st.integers(low, high))
+
+
+@given(
+    tasks=st.integers(1, 9),
+    cores=st.integers(1, 4),
+    nodes=unknown_or(1, 4),
+    tasks_per_node=unknown_or(1, 3),
+    memory_per_node=unknown_or(0, 150),
+    memory_per_core=unknown_or(1, 60),
+    gpus=unknown_or(0, 5),
+    gpus_per_node=unknown_or(1, 2),
+    gpus_per_task=unknown_or(1, 2),
+    big=st.booleans(),
+    exclusive=st.booleans(),
+    partition=st.sampled_from(["batch", "gpu", "off"]),
+    features=st.sampled_from(["", "ib", "ib&fat", "fat|ib"]),
+    licences=st.sampled_from(["", "matlab:2", "ansys"]),
+    limit=st.sampled_from([60, 601]),
+)
+def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
+    tasks, cores, nodes, memory_per_node, memory_per_core, partition, limit, licences, **other
+):
+    names = ["gpu", *(["gpu:big"] if other["big"] else [])]
+
+    def gpus(column):
+        return dict.fromkeys(names, other[column]) if other[column] > 0 else {}
+
+    if memory_per_node >= 0:
+        memory_per_core = -1
+    queued = QueuedJob(
+        job_id=1,
+        partitions=(partition,),
+        limit=limit,
+        least_nodes=max(1, nodes),
+        tasks=tasks,
+        cores_per_task=cores,
+        tasks_per_node=max(0, other["tasks_per_node"]),
+        memory_per_node=None if memory_per_node < 0 else memory_per_node,
+        memory_per_core=None if memory_per_core < 0 else memory_per_core,
+        per_node=gpus("gpus_per_node"),
+        per_task=gpus("gpus_per_task"),
+        per_job=gpus("gpus"),
+        constraint=other["features"],
+        exclusive="node" if other["exclusive"] else "",
+        licences=licences,
+    )
+    supply = Supply(SITE, SITE.capacity, time=0, licences=dict(SITE.licences))
+    found = requests(
+        processors=[tasks * cores],
+        requested_time=[limit],
+        tasks=[tasks],
+        cores_per_task=[cores],
+        nodes=[nodes],
+        tasks_per_node=[other["tasks_per_node"]],
+        memory_per_node=[memory_per_node],
+        memory_per_core=[memory_per_core],
+        gpus=[other["gpus"]],
+        gpus_per_node=[other["gpus_per_node"]],
+        gpus_per_task=[other["gpus_per_task"]],
+        gpu_type=["big" if other["big"] else ""],
+        exclusive=[int(other["exclusive"])],
+        partition_name=[partition],
+        features=[other["features"]],
+        licences=[licences],
+    )
+    try:
+        wanted = None if blocked_by_rule(queued, supply) else request_of(queued, supply)
+    except LeftToSlurmError:
+        wanted = None
+    if wanted is None or wanted.room(supply) < wanted.chunks:
+        assert found.numbers == [-1]
+        return
+    [one] = found.alternatives
+    assert one.chunks == wanted.chunks
+    assert one.most_per_node == min(wanted.most_per_node or wanted.chunks, wanted.chunks)
+    assert one.demand == tuple(wanted.demand[name] for name in SITE.resources)
+    assert one.exclusive == wanted.exclusive
+    assert one.licences == tuple(wanted.licences.get(name, 0) for name in SITE.licences)
+    np.testing.assert_array_equal(found.nodes[one.nodes], wanted.nodes)
