@@ -184,6 +184,12 @@ class Relaxation:
         np.add.at(demand, classes.type_of, classes.chunks * classes.jobs)
         return demand
 
+    def start_at(self, prices: Prices) -> None:
+        """Start from prices that are near the best ones, in place of those of pooled resources."""
+        todo, bound = self.price(prices, self.nodes, self.supply, 0.0, QUICK_SEARCH)
+        self._note(bound, prices)
+        self.add_priced(todo, prices, np.zeros(len(self.nodes)))
+
     def price(
         self, prices: Prices, nodes: Ints, supply: Ints, tolerance: float, limit: int
     ) -> tuple[Ints, float]:
