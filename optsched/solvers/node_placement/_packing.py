@@ -32,8 +32,10 @@ DIVING = 0.75
 FEW_KINDS = 200
 """Most kinds of nodes for which the relaxation is rounded several times."""
 
-EMPTIED = 80
+EMPTIED = 150
 """Nodes that are emptied and packed anew together."""
+
+FEWEST_EMPTIED = 40
 
 GAP_OF_SOME = 2e-6
 
@@ -112,8 +114,10 @@ class Packing:
         """
         rng = np.random.default_rng(seed)
         nodes = np.flatnonzero(self._instance.kind_of >= 0)
-        number, vain = EMPTIED, 0
-        while number < len(nodes) and not self.proven and self._effort.spent() < 1:
+        number, vain = min(EMPTIED, len(nodes) // 2), 0
+        while (
+            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._effort.spent() < 1
+        ):
             before = self.plan.value
             held = self.plan.contents()
             loss = np.maximum(0.0, [self._loss(node, held.get(node)) for node in nodes.tolist()])
