@@ -160,15 +160,15 @@ def list_fills(
         free_worth = worth + charge * use
         dominated, other = False, 1
         while other < found:
-            if f.need[device, other, resource] <= use:
-                if f.free_worth[device, other] >= free_worth - 1e-9:
-                    dominated = True
-                    break
-            if f.need[device, other, resource] >= use:
-                if f.free_worth[device, other] <= free_worth:
-                    found -= 1
-                    copy_fill(f, device, found, other)
-                    continue
+            less = use - f.need[device, other, resource]
+            gain = f.free_worth[device, other] - free_worth
+            if less >= 0 and gain >= -1e-9:
+                dominated = True
+                break
+            if less <= 0 and gain <= 0:
+                found -= 1
+                copy_fill(f, device, found, other)
+                continue
             other += 1
         if dominated:
             continue

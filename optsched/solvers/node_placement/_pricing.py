@@ -660,7 +660,7 @@ def price_kind(
         place = (priced.found[kind] - 1) % priced.length.shape[1]
         for chunk in range(priced.length[kind, place]):
             priced.counts[kind, priced.type_of[kind, place, chunk]] += 1
-    return nodes
+    return int(nodes)
 
 
 @kernel(allocates=False)

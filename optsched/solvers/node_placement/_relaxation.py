@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._device_filling import filling_for
+from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Contents, Floats, Master, Prices
 from optsched.solvers.node_placement._pricing import (
     entries_of,
