@@ -128,8 +128,8 @@ def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
 
 def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
     told = run(
-        "node_placement.py", "--traces", shared("traces"), "--families", "busy", "--nodes", "40,150",
-        "--seconds", 20, "-o", tmp_path,
+        "node_placement.py", "--traces", shared("traces"), "--families", "busy",
+        "--nodes", "40,150", "--seconds", 20, "-o", tmp_path,
     )  # fmt: skip
     assert told == (tmp_path / "node-placement.txt").read_text()
     rows = rows_of(tmp_path / "node-placement.csv")

@@ -84,7 +84,7 @@ def test_bounds_and_answers_agree_with_those_of_cp_sat(seed, then):
     assert other.objective <= result.bound
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_bound_holds_wherever_work_ends(seed):
     problem = packing(seed, nodes=90, jobs=200, weights=1000)
     whole = solve(problem, SOLVER, budget=Budget(work=0.6))
