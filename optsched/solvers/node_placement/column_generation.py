@@ -177,9 +177,13 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in chain(packing.round(), packing.improve(seed)):
+        for _ in chain(packing.round(), packing.branch(), packing.improve(seed)):
+            self._most_weight = packing.bound
+            self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
+        self._most_weight = packing.bound
+        self._lower(self._most_weight * self._radix)
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
