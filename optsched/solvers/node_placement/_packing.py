@@ -26,9 +26,11 @@ GAP = 1e-5
 RELAXING = 0.6
 """Share of the budget after which the relaxation is rounded as it is."""
 
-INTEGER = 0.8
 DIVING = 0.75
 """Share of the budget after which no further dive starts."""
+
+INTEGER = 0.8
+"""Share of the budget after which the integer program over all contents ends."""
 
 FEW_KINDS = 200
 """Most kinds of nodes for which the relaxation is rounded several times."""
@@ -50,6 +52,9 @@ EMPTIED = 150
 FEWEST_EMPTIED = 40
 
 GAP_OF_SOME = 2e-6
+
+SHARE_OF_PROGRAM = 0.1
+"""Most of the budget left that the integer program of some nodes may take."""
 
 PATIENCE = 20
 """Attempts in vain after which twice as many nodes are emptied."""
@@ -223,7 +228,9 @@ class Packing:
         if some.solve():
             self._offer(dive(some, share), held, emptied)
         if some.solve():
-            self._offer(choose_columns(some, 1.0) or Counter(), held, emptied)
+            spent = self._effort.spent()
+            until = spent + SHARE_OF_PROGRAM * (1 - spent)
+            self._offer(choose_columns(some, until) or Counter(), held, emptied)
 
     def _offer(
         self, chosen: Counter[int], held: Mapping[int, Content], nodes: Iterable[int]
