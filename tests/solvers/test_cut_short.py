@@ -52,6 +52,18 @@ SMALL_PIECES = {
         "window_mkp.best_first.LARGEST_TREE": (1,),
     },
     "bottleneck-search": {"threshold_allocation.kernel_input.BATCH": (1, 2, 5)},
+    "column-generation": {
+        "node_placement._relaxation.FIRST_STEPS": (0, 3),
+        "node_placement._relaxation.QUICK_SEARCH": (1,),
+        "node_placement._relaxation.SEARCH": (1, 9),
+        "node_placement._relaxation.LONGEST_SEARCH": (1, 50),
+        "node_placement._rounding.SEARCH": (1, 9),
+        "node_placement._master.MOST_NODES": (1,),
+        "node_placement._packing.FEWEST_EMPTIED": (1,),
+        "node_placement._packing.FEW_KINDS": (0,),
+        "node_placement._packing.PATIENCE": (1,),
+        "node_placement.column_generation.MOST_PAIRS": (0,),
+    },
     "interval-search": {"data_placement.interval_search.MOST_CELLS": (0, 30)},
     "position-search": {
         "migration.position_search.PATIENCE": (1, 2, 5),
@@ -167,6 +179,29 @@ def hard_leaves(rng):
     )
 
 
+def hard_nodes(rng):
+    """Gangs and shares of devices for partly busy nodes of two kinds, and too many of them."""
+    nodes, jobs = rng.randint(3, 6), rng.randint(5, 10)
+    free = [[rng.randint(3, 12), rng.randint(3, 12)] for _ in range(nodes)]
+    devices = [[rng.choice([0, 400, 650, 1000, 1000])] * rng.randint(1, 2) for _ in range(nodes)]
+    demand = [[rng.randint(1, 4), rng.randint(0, 4)] for _ in range(jobs)]
+    return NodePlacement(
+        ["cores", "memory"],
+        free,
+        [rng.choice([1, 1, 1, 2, 3]) for _ in range(jobs)],
+        demand,
+        weights=[rng.randint(1, 3) * rng.choice([1, 10 + cores]) for cores, _ in demand],
+        most_per_node=[rng.choice([0, 0, 1]) for _ in range(jobs)],
+        devices=devices,
+        share=[rng.choice([0, 250, 300, 500, 700, 1000, 2000]) for _ in range(jobs)],
+        kinds=["a", "b", *[rng.choice("ab") for _ in range(nodes - 2)]],
+        allowed=[rng.choice([None, None, ["a"]]) for _ in range(jobs)],
+        exclusive=rng.sample(range(jobs), rng.randint(0, 1)),
+        licences=[4],
+        licences_of=[[rng.choice([0, 0, 1, 2])] for _ in range(jobs)],
+    )
+
+
 def hard_files(rng):
     """Jobs that share three files on nodes of which cores become free one by one."""
     nodes, cores, jobs = rng.randint(1, 3), rng.randint(1, 4), rng.randint(4, 6)
@@ -196,6 +231,7 @@ HARD = {
     "data-placement": hard_files,
     "gang-packing": hard_rows,
     "migration": hard_migration,
+    "node-placement": hard_nodes,
     "threshold-allocation": hard_times,
     "window-mkp": hard_window,
 }

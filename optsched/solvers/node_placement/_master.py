@@ -14,14 +14,24 @@ from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 Floats = NDArray[np.float64]
 
-SECONDS_PER_ENTRY = 2e-9
+SECONDS_PER_ENTRY = 8e-9
 """Nominal seconds of a simplex iteration for each row and column."""
+
+SECONDS_PER_RUN = 1e-4
+ITERATIONS_PER_RUN = 40
+"""Nominal seconds of a run without iterations, and iterations that take as long as the rest."""
+
+SECONDS_PER_NODE = 3e-5
+"""Nominal seconds of a node of branch and bound for each row and column."""
 
 PRIMAL, DUAL = 4, 1
 """Strategies of simplex: primal after new columns, dual after new limits of rows."""
 
-MOST_NODES = 200
+MOST_NODES = 50
 """Nodes of branch and bound in an integer program."""
+
+MISSING = 100
+"""Cost of a chunk or licence that is missing, relative to the most that a chunk is worth."""
 
 LARGEST_COST = 20
 """Bits of the largest objective coefficient in the program, which is scaled by a power of two."""
@@ -119,6 +129,15 @@ class Master:
             rows.append(np.concatenate(([one], first + used)))
             values.append(np.concatenate(([chunks], needed[used])))
         self._add(classes.weights * self._scale, classes.jobs, rows, values)
+        limited = np.concatenate((np.arange(self._types), first + np.arange(len(licences))))
+        dearest = MISSING * float((classes.weights / classes.chunks).max(initial=1))
+        self._add(
+            np.full(len(limited), -dearest * self._scale),
+            np.zeros(len(limited)),
+            list(limited[:, None]),
+            list(np.full((len(limited), 1), -1)),
+        )
+        self._first = len(classes.jobs) + len(limited)  # column of a content
 
     def _add(self, costs: Any, upper: Any, rows: Sequence[Ints], values: Sequence[Ints]) -> None:
         if not rows:
@@ -153,19 +172,33 @@ class Master:
         self._highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -math.inf), upper)
         self._restricted = True
 
+    def limit_jobs(self, least: Ints, most: Ints) -> None:
+        """Set the least and the most jobs of each class; chunks and licences may then be missing.
+
+        What is missing costs much more than any job is worth for it.
+        """
+        lower = np.zeros(self._first)
+        upper = np.full(self._first, math.inf if least.any() else 0.0)
+        lower[: len(least)], upper[: len(most)] = least, most
+        self._highs.changeColsBounds(
+            len(lower), np.arange(len(lower), dtype=np.int32), lower, upper
+        )
+        self._restricted = True
+
     def solve(self) -> bool:
         """Solve the program; return whether it was solved within the time limit."""
         import highspy
 
-        seconds = self._effort.seconds_left()
-        self._highs.setOptionValue("time_limit", max(1e-3, seconds))
+        # of linear programs, HiGHS adds up the seconds of all runs
+        seconds = self._highs.getRunTime() + max(1e-3, self._effort.seconds_left())
+        self._highs.setOptionValue("time_limit", seconds)
         self._highs.setOptionValue("simplex_strategy", DUAL if self._restricted else PRIMAL)
         self._restricted = False
         self._run()
         info = self._highs.getInfo()
         size = self._highs.getNumRow() + self._highs.getNumCol()
-        iterations = 10 + max(0, info.simplex_iteration_count)
-        self._effort.work += SECONDS_PER_ENTRY * size * iterations
+        iterations = ITERATIONS_PER_RUN + max(0, info.simplex_iteration_count)
+        self._effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False
         solution = self._highs.getSolution()
@@ -173,7 +206,7 @@ class Master:
         duals = np.maximum(duals / self._scale, 0.0)
         self.value = self._highs.getObjectiveValue() / self._scale
         classes, first = len(self._instance.jobs_of), self._types + self._kinds
-        self.jobs, self.taken = values[:classes], values[classes:]
+        self.jobs, self.taken = values[:classes], values[self._first :]
         self.prices = Prices(duals[: self._types], duals[first:])
         self.nodes_worth = duals[self._types : first]
         return True
@@ -190,7 +223,10 @@ class Master:
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
         highs.setOptionValue("time_limit", max(1e-3, self._effort.seconds_left(until)))
-        highs.setOptionValue("mip_max_nodes", MOST_NODES)
+        price = SECONDS_PER_NODE * (highs.getNumRow() + highs.getNumCol())
+        highs.setOptionValue(
+            "mip_max_nodes", int(min(MOST_NODES, self._effort.work_left() / price))
+        )
         # callbacks, even without effect, let Python handle Ctrl-C
         interrupt = highspy.cb.HighsCallbackType.kCallbackMipInterrupt
         highs.setCallback(lambda *_: None, None)
@@ -198,11 +234,10 @@ class Master:
         self._run()
         highs.stopCallback(interrupt)
         info = highs.getInfo()
-        size = highs.getNumRow() + highs.getNumCol()
-        self._effort.work += SECONDS_PER_ENTRY * size * max(0, info.simplex_iteration_count)
+        self._effort.work += price * (1 + max(0, info.mip_node_count))
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            values = np.array(highs.getSolution().col_value)[len(self._instance.jobs_of) :]
+            values = np.array(highs.getSolution().col_value)[self._first :]
             found = np.rint(values).astype(np.int64)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)

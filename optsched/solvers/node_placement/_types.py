@@ -220,7 +220,7 @@ class Instance:
         on_devices = types.devices > 0
         least = int(types.share[on_devices].min(initial=self.units))
         places = whole * (self.units // least)
-        places += [sum(room // least for room in row) for row in parts]
+        places += np.array([sum(room // least for room in row) for row in parts], dtype=np.int64)
         allowed = fits > 0
         useful = free.copy()
         for resource in range(free.shape[1]):
@@ -327,5 +327,6 @@ def _fits(
     if share >= WHOLE:
         fits = np.minimum(fits, whole // (share // WHOLE))
     elif share:
-        fits = np.minimum(fits, [sum(r // (share // unit) for r in row) for row in room])
+        there = [sum(r // (share // unit) for r in row) for row in room]
+        fits = np.minimum(fits, np.array(there, dtype=np.int64))
     return fits

@@ -78,7 +78,7 @@ def pools(problem: NodePlacement) -> list[Pool]:
     for alike in _alike(problem):
         fitting = _fitting(problem, alike[0])
         wide = [job for job in alike if problem.chunks[job] > 1]
-        if wide and problem.most_per_node[wide[0]] != 1 and fitting.max() > 1:
+        if wide and problem.most_per_node[wide[0]] != 1 and fitting.max(initial=0) > 1:
             node = int(fitting.argmax())
             raise _refusal(f"two chunks of job {wide[0] + 1} fit on node {node}")
         most = _most_in_span(problem, alike[0], fitting > 0)
@@ -149,7 +149,7 @@ def _fitting(problem: NodePlacement, job: int) -> Ints:
             1 + _fit_together(row, share, share) if _devices(row, share) else 0
             for row in problem.devices
         ]
-        fitting = np.minimum(fitting, there)
+        fitting = np.minimum(fitting, np.array(there, dtype=np.int64))
     kinds = problem.allowed[job]
     if kinds is not None and problem.kinds is not None:
         fitting[~np.isin(problem.kinds, kinds)] = 0

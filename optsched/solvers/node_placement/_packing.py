@@ -1,0 +1,259 @@
+"""Search for the placement of greatest weight: relaxation, dives and integer programs."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from optsched.models.node_placement import Placements
+from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._master import Contents, Floats
+from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._relaxation import Pricing, Relaxation
+from optsched.solvers.node_placement._rounding import choose_columns, dive
+from optsched.solvers.node_placement._types import Content, Instance
+
+SHARES = (0.15, 0.02, 0.05)
+"""Shares of the columns with fractions that dives fix in each step."""
+
+GAP = 1e-5
+"""Relative gap at which the relaxation is exact enough to round it."""
+
+RELAXING = 0.6
+"""Share of the budget after which the relaxation is rounded as it is."""
+
+DIVING = 0.75
+"""Share of the budget after which no further dive starts."""
+
+INTEGER = 0.8
+"""Share of the budget after which the integer program over all contents ends."""
+
+FEW_KINDS = 200
+"""Most kinds of nodes for which the relaxation is rounded several times."""
+
+BRANCHING = 0.8
+"""Share of the budget after which the numbers of jobs are split no further."""
+
+PARTS_PER_DIVE = 8
+
+FRACTION = 1e-5
+"""Distance from an integer that counts as a fraction."""
+
+SECONDS_PER_PLAN = 5e-6
+"""Nominal seconds of making a placement of contents, for each job and node."""
+
+EMPTIED = 150
+"""Nodes that are emptied and packed anew together."""
+
+FEWEST_EMPTIED = 40
+
+GAP_OF_SOME = 2e-6
+
+SHARE_OF_PROGRAM = 0.1
+"""Most of the budget left that the integer program of some nodes may take."""
+
+PATIENCE = 20
+"""Attempts in vain after which twice as many nodes are emptied."""
+
+LEAST_LOSS = 0.1
+"""Chance that a node without loss is emptied, relative to one of the mean loss."""
+
+
+class Packing:
+    """Search for the placement of greatest weight, where switches and blocks do not matter.
+
+    Parameters
+    ----------
+    instance : Instance
+        Types, classes and kinds.
+    effort : Effort
+        Limits of the search.
+    start : Plan
+        A first placement.
+
+    Attributes
+    ----------
+    plan : Plan
+        Best placement so far.
+    bound : int
+        Upper bound of the weight.
+    """
+
+    def __init__(self, instance: Instance, effort: Effort, start: Plan) -> None:
+        self._instance, self._effort = instance, effort
+        self.plan = start
+        classes = instance.classes
+        self._unit = math.gcd(*classes.weights.tolist())  # of any sum of weights
+        self.bound = int(classes.weights @ classes.jobs)
+        number = len(instance.types.most)
+        self._pricing = pricing = Pricing(instance, effort)
+        contents = Contents(number)
+        nothing = np.zeros(number, dtype=np.int64)
+        self._all = Relaxation(instance, contents, pricing, effort, instance.nodes, nothing)
+
+    @property
+    def proven(self) -> bool:
+        """Whether no placement has more weight."""
+        return self.plan.value >= self.bound
+
+    def relax(self) -> None:
+        """Lower the bound to that of the relaxation, as far as the budget goes."""
+        for content in self.plan.contents().values():
+            self._all.add(content)
+        self._all.tighten(GAP, RELAXING)
+        self.bound = self._whole(self._all.bound)
+
+    def _whole(self, bound: float) -> int:
+        """Return the largest weight that a bound allows, at most the bound so far."""
+        if math.isinf(bound):
+            return self.bound
+        whole = math.floor(bound + max(1e-6, 1e-9 * abs(bound)))
+        return min(self.bound, whole // self._unit * self._unit)
+
+    def round(self) -> Iterator[None]:
+        """Round the relaxation in several ways; pause after each."""
+        nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+        few = len(self._instance.nodes) <= FEW_KINDS
+        for share in SHARES if few else SHARES[:1]:
+            if self.proven or self._effort.spent() >= DIVING or not self._all.solve():
+                break
+            self._offer(dive(self._all, share), {}, nodes)
+            yield
+        if few and not self.proven and self._effort.spent() < 1 and self._all.solve():
+            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
+            yield
+
+    def branch(self) -> Iterator[None]:
+        """Split on the numbers of jobs of the classes; pause after each dive.
+
+        The bound is that of the best part that is open, and that part is split next. A part in
+        which contents alone have fractions stays as it is; the others are split while they allow
+        for more.
+        """
+        every, classes = self._all, self._instance.classes
+        if (classes.chunks == 1).all():
+            return
+        nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+        first = every.prices
+        parts = [(-every.bound, 0, np.zeros_like(classes.jobs), classes.jobs, first)]
+        number, whole = 0, self.plan.value
+        while parts and not self.proven and self._effort.spent() < BRANCHING:
+            bound, _, least, most, prices = heapq.heappop(parts)
+            self.bound = max(whole, self._whole(-bound))
+            if self.bound <= max(whole, self.plan.value):
+                break
+            every.limit_jobs(least, most)
+            every.start_at(prices)
+            every.tighten(GAP, BRANCHING, max(whole, self.plan.value) + self._unit - 0.5)
+            bound = max(bound, -every.bound)
+            if self._whole(-bound) > max(whole, self.plan.value):
+                if not every.solve():
+                    break
+                jobs = every.master.jobs
+                split = self._split(jobs)
+                if split is None or number % PARTS_PER_DIVE == 0:
+                    self._offer(dive(every, SHARES[0]), {}, nodes)
+                    yield
+                if split is None:
+                    whole = max(whole, self._whole(-bound))
+                else:
+                    below = int(jobs[split])
+                    for lower, upper in ((least[split], below), (below + 1, most[split])):
+                        number += 1
+                        part = least.copy(), most.copy()
+                        part[0][split], part[1][split] = lower, upper
+                        heapq.heappush(parts, (bound, number, *part, every.prices))
+            if not parts:
+                self.bound = max(whole, self.plan.value)
+        every.limit_jobs(np.zeros_like(classes.jobs), classes.jobs)
+        every.start_at(first)
+        every.solve()
+
+    def _split(self, jobs: Floats) -> int | None:
+        """Return the class whose number of jobs is to be split, of several chunks if possible."""
+        classes = self._instance.classes
+        rest = np.abs(jobs - np.rint(jobs))
+        for gangs in (classes.chunks > 1, classes.chunks == 1):
+            if (rest * gangs).max(initial=0.0) > FRACTION:
+                return int((rest * gangs * classes.weights).argmax())
+        return None
+
+    def improve(self, seed: int) -> Iterator[None]:
+        """Empty some nodes and pack them anew, time and again; pause after each.
+
+        The more a content costs against the prices of the relaxation, the likelier it is taken off
+        its node.
+        """
+        rng = np.random.default_rng(seed)
+        nodes = np.flatnonzero(self._instance.kind_of >= 0)
+        number, vain = min(EMPTIED, len(nodes) // 2), 0
+        while (
+            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._effort.spent() < 1
+        ):
+            before = self.plan.value
+            held = self.plan.contents()
+            loss = np.maximum(0.0, [self._loss(node, held.get(node)) for node in nodes.tolist()])
+            loss += LEAST_LOSS * loss.mean() + 1e-9
+            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum())
+            self._pack_anew(held, sorted(emptied.tolist()), float(rng.choice(SHARES)))
+            vain = 0 if self.plan.value > before else vain + 1
+            if vain == PATIENCE:
+                number, vain = 2 * number, 0
+            yield
+
+    def _loss(self, node: int, content: Content | None) -> float:
+        """Return what the content of a node is worth below the best one, by the relaxation."""
+        master = self._all.master
+        worth = 0.0 if content is None else float(content.counts @ master.prices.chunks)
+        return float(master.nodes_worth[self._instance.kind_of[node]]) - worth
+
+    def _pack_anew(self, held: dict[int, Content], emptied: Sequence[int], share: float) -> None:
+        """Pack some nodes while the others keep what they hold."""
+        instance, every = self._instance, self._all
+        kinds = instance.kind_of[emptied]
+        nodes = np.bincount(kinds, minlength=len(instance.nodes))
+        old = [held.pop(node) for node in emptied if node in held]
+        supply = np.zeros(len(instance.types.most), dtype=np.int64)
+        for content in held.values():
+            supply += content.counts
+        some = Relaxation(instance, every.contents, self._pricing, self._effort, nodes, supply)
+        for content in old:
+            some.add(content)
+        some.start_at(every.prices)
+        some.tighten(GAP_OF_SOME, 1.0)
+        if some.solve():
+            self._offer(dive(some, share), held, emptied)
+        if some.solve():
+            spent = self._effort.spent()
+            until = spent + SHARE_OF_PROGRAM * (1 - spent)
+            self._offer(choose_columns(some, until) or Counter(), held, emptied)
+
+    def _offer(
+        self, chosen: Counter[int], held: Mapping[int, Content], nodes: Iterable[int]
+    ) -> None:
+        """Place the contents, by number, on some nodes, beside what other nodes hold."""
+        unused: dict[int, list[int]] = {}
+        for node in nodes:
+            unused.setdefault(int(self._instance.kind_of[node]), []).append(node)
+        every = self._all.contents.all
+        filled = {
+            unused[every[number].kind].pop(): every[number]
+            for number, times in chosen.items()
+            for _ in range(times)
+        }
+        problem = self._instance.problem
+        self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
+        plan = Plan(self._instance)
+        plan.place_contents({**held, **filled})
+        plan.fill_up()
+        if plan.value > self.plan.value:
+            self.plan = plan
+
+    def placements(self) -> Placements:
+        """Return the best placement, with jobs of weight 0 where they fit."""
+        self.plan.fill(self._instance.weightless)
+        return self.plan.placements()

@@ -1,0 +1,270 @@
+"""Exact node placement by column generation over contents of nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.models.export import cp_sat_model
+from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.problem import Problem
+from optsched.registry import solvers
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.generic import Search
+from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._packing import Packing
+from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._types import Instance
+from optsched.solvers.node_placement._whole_nodes import pools
+from optsched.solvers.node_placement.fit_rules import FirstFit
+from optsched.solvers.node_placement.switch_groups import SwitchGroups
+from optsched.solvers.node_placement.tree_fit import TreeBestFit
+from optsched.solvers.progress import Progress
+from optsched.solvers.result import Budget, Incumbent, Limit, Result
+from optsched.solvers.solver import OnIncumbent, Solver
+
+MOST_PAIRS = 300_000
+"""Largest number of jobs times nodes that CP-SAT searches."""
+
+LEAST_LIMIT = 1e-6
+"""Limit of a search when none is left."""
+
+SECONDS_PER_PAIR = 1e-8
+"""Nominal seconds of the first placement, for each job and node."""
+
+
+@solvers.register("column-generation")
+@dataclass(frozen=True)
+class ColumnGeneration(Solver):
+    """Most weight by column generation over the contents of nodes, then CP-SAT.
+
+    Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
+    the weight, and dives and integer programs over the contents found round it. Where that proves
+    nothing, for few nodes in the main, or where switches, blocks or idle nodes matter, CP-SAT
+    searches from the best placement, below the bound. Jobs of whole nodes on the fewest switches go
+    to `SwitchGroups`.
+
+    Work is counted in nominal seconds of the steps of all parts.
+
+    Examples
+    --------
+    >>> problem = NodePlacement(
+    ...     ["cores"], free=[[8], [6]], chunks=[2, 1, 1], demand=[[4], [5], [3]],
+    ...     weights=[8, 5, 3])
+    >>> result = ColumnGeneration().solve(problem, budget=Budget())
+    >>> result.status, result.objective
+    (<Status.OPTIMAL: 'optimal'>, 13)
+    """
+
+    models = frozenset({"node-placement"})
+    work_unit = "nominal seconds"
+    seconds_per_solve = 5e-3
+    seconds_per_work = 1.0
+    default_work = 1.0
+    requires = "highspy"
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Import HiGHS and OR-Tools, and compile the kernels that `problem` needs, or load them."""
+        CpSat().prepare()
+        _compile()
+        if isinstance(problem, NodePlacement) and _is_of_whole_nodes(problem):
+            SwitchGroups().prepare(problem)
+
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Placements | None = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Solve a problem, at least as well as the feasible placements `hint`."""
+        assert isinstance(problem, NodePlacement)
+        if _is_of_whole_nodes(problem):
+            return self._switch_groups(problem, budget, hint, seed, on_incumbent)
+        progress = Progress(budget, on_incumbent)
+        search = _Search(problem, Effort(budget, progress), progress)
+        search.start(hint)
+        limit = search.run(seed)
+        return progress.result(
+            self.name,
+            search.solution,
+            search.value,
+            search.bound,
+            limit,
+            work=search.effort.work,
+            seed=seed,
+        )
+
+    def _switch_groups(
+        self,
+        problem: NodePlacement,
+        budget: Budget,
+        hint: Placements | None,
+        seed: int,
+        on_incumbent: OnIncumbent | None,
+    ) -> Result:
+        solver = SwitchGroups()
+        price = solver.seconds_per_work
+        if budget.work is not None:
+            budget = replace(budget, work=budget.work / price)
+        result = solver.solve(
+            problem, budget=budget, hint=hint, seed=seed, on_incumbent=on_incumbent
+        )
+        return replace(result, solver=self.name, work=result.work * price)
+
+
+class _Search:
+    """The search for the best placement of a problem.
+
+    Attributes
+    ----------
+    solution : Placements
+        Best placement so far.
+    value, bound : int
+        Its objective, and an upper bound of all.
+    """
+
+    solution: Placements
+    value: int
+
+    def __init__(self, problem: NodePlacement, effort: Effort, progress: Progress) -> None:
+        self._problem, self.effort, self._progress = problem, effort, progress
+        self._instance = Instance(problem)
+        classes = self._instance.classes
+        self._most_weight = int(classes.weights @ classes.jobs)
+        self._radix = math.prod(problem.radices)
+        self.bound = self._most_weight * self._radix
+        self._only_weight = not problem.then and _spans_nothing(problem)
+
+    def start(self, hint: Placements | None) -> None:
+        """Take the hint, or the first placement if it is better."""
+        problem = self._problem
+        found = _first(problem, self._instance)
+        if hint is not None:
+            found = max(found, hint, key=problem.objective)
+        self.effort.work += SECONDS_PER_PAIR * len(problem.chunks) * len(problem.free)
+        self.solution, self.value = found, problem.objective(found)
+        self._progress.note(self.value, self.bound)
+
+    def run(self, seed: int) -> Limit | None:
+        """Search until the placement is proven, or a limit is reached, which is returned."""
+        if not self._is_over() and self._instance.jobs_of:
+            self._pack(seed)
+        if not self._is_over():
+            return self._search_program(seed)
+        return self.effort.limit()
+
+    def _is_over(self) -> bool:
+        return self.value == self.bound or self.effort.limit() is not None
+
+    def _pack(self, seed: int) -> None:
+        """Search for the greatest weight."""
+        start = Plan(self._instance)
+        if self._only_weight:
+            start.take(self.solution)
+        packing = Packing(self._instance, self.effort, start)
+        packing.relax()
+        self._most_weight = min(self._most_weight, packing.bound)
+        self._lower(self._most_weight * self._radix)
+        if not _spans_nothing(self._problem):
+            return
+        for _ in chain(packing.round(), packing.branch(), packing.improve(seed)):
+            self._most_weight = packing.bound
+            self._lower(self._most_weight * self._radix)
+            if packing.plan.value * self._radix > self.value:
+                self._offer(packing.placements())
+        self._most_weight = packing.bound
+        self._lower(self._most_weight * self._radix)
+
+    def _search_program(self, seed: int) -> Limit | None:
+        """Search the program with CP-SAT, and return the limit that ends the search."""
+        problem, effort = self._problem, self.effort
+        if len(problem.chunks) * len(problem.free) > MOST_PAIRS:
+            return Limit.MEMORY
+        seconds, work = effort.seconds_left(), effort.work_left()
+        price = CpSat.seconds_per_work
+        budget = Budget(
+            None if math.isinf(seconds) else max(LEAST_LIMIT, seconds),
+            None if math.isinf(work) else max(LEAST_LIMIT, work / price),
+        )
+        search = Search(budget, seed, self._note)
+        search.begin(problem, self.solution)
+        model = cp_sat_model(search.program)
+        row = model.proto.constraints.add().linear  # the first variables tell what is placed
+        row.vars.extend(range(len(problem.chunks)))
+        row.coeffs.extend(problem.weights.tolist())
+        row.domain.extend((0, self._most_weight))
+        outcome = search.checked(CpSat().search_model(model, search))
+        effort.work += outcome.work * price
+        if outcome.message:
+            raise ArithmeticError(outcome.message)
+        _, x, bound = search.conclude(outcome)
+        assert x is not None
+        self._offer(search.formulation.decode(x))
+        if bound is not None:
+            self._lower(bound)
+        return outcome.limit
+
+    def _note(self, incumbent: Incumbent) -> None:
+        """Note what CP-SAT found."""
+        bound = self.bound if incumbent.bound is None else min(self.bound, int(incumbent.bound))
+        self._progress.note(incumbent.objective, bound)
+
+    def _offer(self, solution: Placements) -> None:
+        value = self._problem.objective(solution)
+        if value > self.value:
+            self.solution, self.value = solution, value
+            self._progress.note(value, self.bound)
+
+    def _lower(self, bound: int) -> None:
+        self.bound = max(self.value, min(self.bound, bound))
+
+
+def _is_of_whole_nodes(problem: NodePlacement) -> bool:
+    if problem.then != ("switches",):
+        return False
+    try:
+        pools(problem)
+    except InputError:
+        return False
+    return True
+
+
+def _spans_nothing(problem: NodePlacement) -> bool:
+    return {*problem.span} <= {"anywhere"}
+
+
+def _first(problem: NodePlacement, instance: Instance) -> Placements:
+    """Return a first placement."""
+    if not _spans_nothing(problem):
+        return FirstFit(order="largest").place(problem)
+    plan = Plan(instance)
+    plan.fill_up()
+    if not problem.then:
+        plan.fill(instance.weightless)
+        return plan.placements()
+    if "switches" not in problem.then:
+        return plan.placements()
+    by_tree = TreeBestFit(order="largest").place(problem)
+    return max(plan.placements(), by_tree, key=problem.objective)
+
+
+@cache
+def _compile() -> None:
+    common = {"resources": ["cores"], "free": [[1]], "chunks": [1, 1], "demand": [[1], [1]]}
+    on_switch = common | {"switches": ["a"]}
+    for problem in (
+        NodePlacement(**common, weights=[1, 2]),
+        NodePlacement(**on_switch, then=("switches", "nodes")),
+        NodePlacement(**on_switch, span=["switch", "anywhere"]),
+    ):
+        progress = Progress(Budget(), None)
+        search = _Search(problem, Effort(Budget(), progress), progress)
+        search.start(None)
+        search._pack(0)
