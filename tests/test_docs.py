@@ -36,8 +36,10 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
 )
-def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
+def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     monkeypatch.chdir(tmp_path)
+    if "--from captured" in page.read_text():
+        (tmp_path / "captured").symlink_to(shared("slurm/fixtures/26.05.5"))
     for folder in ("models", "solvers", "studies", "traces", "workloads"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     kinds = (
