@@ -43,10 +43,14 @@ class ColumnGeneration(Solver):
     """Most weight by column generation over the contents of nodes, then CP-SAT.
 
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
-    the weight, and dives and integer programs over the contents found round it. Where that proves
-    nothing, for few nodes in the main, or where switches, blocks or idle nodes matter, CP-SAT
-    searches from the best placement, below the bound. Jobs of whole nodes on the fewest switches go
-    to `SwitchGroups`.
+    the weight; dives and integer programs over the contents found round it; it is split on the
+    numbers of jobs of several chunks; and some nodes are packed anew, time and again. Where that
+    proves nothing, for few nodes in the main, or where switches, blocks or idle nodes matter,
+    CP-SAT searches from the best placement, below the bound. Jobs of whole nodes on the fewest
+    switches go to `SwitchGroups`.
+
+    With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
+    is then that of memory.
 
     Work is counted in nominal seconds of the steps of all parts.
 
