@@ -477,7 +477,8 @@ class TestMistakes:
     def test_no_plan_within_the_time_limit_exits_3(self, optsched, slurm):
         for number in range(1, 40):
             slurm.add(number, 2)
-        done = optsched("slurm", "plan", "--time-limit", 1e-9, env=slurm.env)
+        given = ("--solver", "cp-sat", "--time-limit", 1e-9)
+        done = optsched("slurm", "plan", *given, env=slurm.env)
         assert done.returncode == 3
         assert "no plan" in done.stderr
         assert done.stdout == ""

@@ -196,6 +196,7 @@ class NodePlacement(Problem[Placements]):
     jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")
 
     sense = "max"
+    default_solver = "column-generation"
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
