@@ -322,3 +322,11 @@ def test_heads_that_fit_together_are_placed_before_larger_jobs(make_trace):
 def test_wrong_settings_of_placement_are_refused(chosen, message, make_trace):
     with pytest.raises(InputError, match=message):
         simulate(make_trace((0, 9, 9, 2)), SiteMachine(SITE), "placement", settings=chosen)
+
+
+@pytest.mark.parametrize("policy", ["as-logged", "easy", "conservative", "placement"])
+@pytest.mark.parametrize("version", ["22.05.8", "24.11.5", "26.05.5"])
+def test_what_a_slurm_ran_can_run_on_its_site(version, policy, shared):
+    folder = shared(f"slurm/fixtures/{version}")
+    run = simulate(folder / "sacct.json.gz", f"site:{folder}", policy, check=True)
+    assert run.summary["finished"] + run.summary["killed"] == len(run.trace) > 20
