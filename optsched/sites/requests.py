@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import MOST_CAPACITY
 from optsched.sites.records import Ints
 from optsched.sites.site import Partition, Site
 
@@ -309,7 +310,8 @@ class _Amounts:
             demand |= dict.fromkeys(self.gpu_names, gpus)
         if not demand.keys() <= {*self.resources}:
             raise NeverStartsError("it asks GPUs that no node has")
-        return [demand.get(name, 0) for name in self.resources]
+        # no node has more than the limit, and products of such amounts do not overflow
+        return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
 
     def fewest(self, least: int, most: int, capacity: Ints) -> int:
         """Return the fewest nodes, from `least`, that can hold the job when they are idle."""

@@ -330,3 +330,23 @@ def test_what_a_slurm_ran_can_run_on_its_site(version, policy, shared):
     folder = shared(f"slurm/fixtures/{version}")
     run = simulate(folder / "sacct.json.gz", f"site:{folder}", policy, check=True)
     assert run.summary["finished"] + run.summary["killed"] == len(run.trace) > 20
+
+
+def test_a_job_that_ran_over_the_limit_of_its_partition_is_not_rejected():
+    times = np.array([13, 12, 13])  # the limit of the partition is 12 s
+    trace = clean(
+        Trace(
+            *(
+                np.arange(3),
+                np.zeros(3, np.int64),
+                times,
+                np.array([12, 12, 13]),
+                np.ones(3, np.int64),
+            ),
+            texts={"partition_name": np.array(["gpu"] * 3, dtype=object)},
+        )
+    )
+    run = simulate(trace, SiteMachine(SITE), "fcfs", check=True)
+    assert np.isnan(run.start).tolist() == [False, False, True]
+    reason = "its requested time is over the limit of its partition"
+    assert run.summary["rejected_because"] == {reason: 1}

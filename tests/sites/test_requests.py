@@ -87,6 +87,14 @@ def test_jobs_are_equal_chunks(job, chunks, most, demand):
         ({"licences": "ansys"}, "the site has none of its licences"),
         ({"licences": "matlab:4"}, "it does not fit on the nodes that it may use"),
         ({"gpus": 1, "gpu_type": "old"}, "it asks GPUs that no node has"),
+        ({"memory_per_core": 2**62, "tasks": 8}, "it does not fit on the nodes that it may use"),
+        ({"gpus_per_node": 2**63 - 1}, "it does not fit on the nodes that it may use"),
+        ({"tasks": 2**62, "gpus": 2**62}, "it does not fit on the nodes that it may use"),
+        ({"nodes": 2**62}, "it does not fit on the nodes that it may use"),
+        (
+            {"licences": "matlab:99999999999999999999"},
+            "it does not fit on the nodes that it may use",
+        ),
     ],
 )
 def test_jobs_that_can_never_start_have_a_reason(job, reason):
