@@ -88,6 +88,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/node_placement.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/reconfiguration.py -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
+	$(BENCH)/site.py -o $(RESULTS)
 	$(BENCH)/switch_groups.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/torus_decisions.py $(TORUS) -o $(RESULTS)
 	$(BENCH)/window_mkp.py windows $(WINDOWS) -o $(RESULTS)

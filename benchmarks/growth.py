@@ -26,6 +26,7 @@ import numpy as np
 from results import Times, circumstances, keep, shown
 
 import optsched
+from optsched.content import bundled
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
 from optsched.traces.bandwidth import drawn
@@ -39,6 +40,7 @@ MACHINES = {
     "torus": "torus:8x8x4",
     "cluster": "cluster:16x16",
     "smp": "smp:64x4",
+    "site": f"site:{bundled('traces')}/samples/sample-site.toml",
 }
 COMPILED = " (compiled)"
 REPEATS = 3
@@ -69,7 +71,7 @@ def sizes(largest: int, least: int) -> list[int]:
 
 def measure(trace: Trace, policy: str, compiled: bool) -> tuple[float, float]:
     """Return the seconds of a simulation, and the mean number of waiting jobs, see above."""
-    machine = MACHINES[next(iter(policies[policy].machines or {"nodes"}))]
+    machine = MACHINES[min(policies[policy].machines or {"nodes"})]
     run = optsched.simulate(trace, machine, policy, compiled_from=0 if compiled else sys.maxsize)
     last = trace.submit[-1]
     waited = np.fmin(run.start, last) - trace.submit

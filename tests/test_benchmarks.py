@@ -174,6 +174,15 @@ def test_planning_with_files_is_measured_by_rule(tmp_path):
     assert all(int(row["jobs"]) == 300 and int(row["plans"]) > 0 for row in rows)
 
 
+def test_a_site_is_measured_by_policy(tmp_path):
+    policies = "easy,easy (compiled)"
+    told = run("site.py", "--jobs", 300, "--loads", "0.5,1", "--policies", policies, "-o", tmp_path)
+    assert told == (tmp_path / "site.txt").read_text()
+    rows = rows_of(tmp_path / "site.csv")
+    assert [row["policy"] for row in rows] == policies.split(",") * 2
+    assert rows[0]["mean_wait"] == rows[1]["mean_wait"]
+
+
 def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     told = run("sharing_decisions.py", "--jobs", 100, "--problems", 2, "-o", tmp_path)
     assert told == (tmp_path / "sharing-decisions.txt").read_text()

@@ -75,12 +75,7 @@ class PriorityOrder(Policy):
         if not system.queue or not machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
-        if self.is_fixed:
-            scores = self._scores[jobs]
-        else:
-            columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
-            scores = self.scores(Waiting(*columns, system.now))
-        ordered = jobs[np.argsort(scores, kind="stable")].tolist()
+        ordered = jobs[np.argsort(self.scores_now(jobs, system), kind="stable")].tolist()
         started = 0
         for job in ordered:
             if not machine.fits(system.demands[job]):
@@ -91,6 +86,13 @@ class PriorityOrder(Policy):
         if self.backfill == "easy" and behind and machine.free:
             room.reserve(ordered[started])
             yield from room.backfill(behind)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the scores of waiting jobs."""
+        if self.is_fixed:
+            return self._scores[jobs]
+        columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
+        return self.scores(Waiting(*columns, system.now))
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:

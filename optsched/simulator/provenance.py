@@ -41,7 +41,8 @@ def workload_sha256(trace: Trace) -> str:
     """Return the SHA-256 of the columns of a trace that a simulation reads.
 
     These are submission, run and requested times, processors, and, where the trace states any,
-    the waits, and the annotations and texts by name.
+    the waits, the requested times before cleaning beside partitions, and the annotations and texts
+    by name.
     """
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
@@ -52,6 +53,8 @@ def workload_sha256(trace: Trace) -> str:
     if (trace.wait != UNKNOWN).any():
         digest.update(b"wait")
         digest.update(trace.wait.astype("<f8").tobytes())
+    if "partition_name" in trace.texts:  # partitions have limits
+        digest.update(trace.stated_time.astype("<f8").tobytes())
     for name, texts in sorted(trace.texts.items()):
         digest.update(f"{name}:{json_text(texts.tolist())}".encode())
     return digest.hexdigest()

@@ -213,6 +213,12 @@ class System:
 
 
 def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """Return the columns that say what jobs ask, see `Machine.demands`."""
-    asked = {"processors": trace.processors, "requested_time": trace.requested_time}
+    """Return the columns that say what jobs ask, see `Machine.demands`.
+
+    The requested time is the one that the trace states, where cleaning has raised it for a job that
+    ran somewhat longer.
+    """
+    stated = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
+    requested = np.minimum(stated, trace.requested_time)
+    asked = {"processors": trace.processors, "requested_time": requested}
     return asked | dict(trace.annotations) | dict(trace.texts)

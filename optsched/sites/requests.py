@@ -2,7 +2,9 @@
 
 A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
 node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
-each processor. The chunks are those of the model node-placement, and of `optsched.slurm.requests`.
+each processor. So does a job that cannot be on as few nodes as it names, or has been on more in the
+log: Slurm states one node at least for a job that names only tasks. The chunks are those of the
+model node-placement, and of `optsched.slurm.requests`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import MOST_CAPACITY
 from optsched.sites.records import Ints
 from optsched.sites.site import Partition, Site
 
@@ -24,7 +27,7 @@ CORES, MEMORY = "cores", "memory"
 NUMBERS = (
     *("processors", "nodes", "tasks", "cores_per_task", "tasks_per_node"),
     *("memory_per_node", "memory_per_core"),
-    *("gpus", "gpus_per_node", "gpus_per_task", "exclusive"),
+    *("gpus", "gpus_per_node", "gpus_per_task", "exclusive", "allocated_nodes"),
 )
 """Columns of numbers that are read, where a trace has them; -1 is unknown."""
 
@@ -149,10 +152,13 @@ class Requests:
         self, asked: _Asked, limit: float, found: dict[tuple[Chunks, ...] | str, int]
     ) -> int:
         """Return the number of a request of jobs whose requested time is at most `limit`."""
-        try:
-            request: tuple[Chunks, ...] | str = self._alternatives(asked, limit)
-        except NeverStartsError as error:
-            request = str(error)
+        request: tuple[Chunks, ...] | str = ""
+        for shape in asked.shapes:
+            try:
+                request = self._alternatives(shape, limit)
+                break
+            except NeverStartsError as error:
+                request = request or str(error)
         if request not in found:
             if isinstance(request, str):
                 self._reasons.append(request)
@@ -238,10 +244,19 @@ class _Asked(NamedTuple):
     gpus_per_node: int
     gpus_per_task: int
     exclusive: int
+    allocated_nodes: int
     partition_name: str
     gpu_type: str
     features: str
     licences: str
+
+    @property
+    def shapes(self) -> list[_Asked]:
+        """The job as it may be divided: by nodes, or if that is not possible, by processors."""
+        if self.nodes < 1 or self.tasks > 0 or self.cores_per_task > 0:
+            return [self]
+        by_processor = self._replace(tasks=self.processors)
+        return [by_processor] if self.allocated_nodes > self.nodes else [self, by_processor]
 
     @property
     def cores_of_task(self) -> int:
@@ -295,7 +310,8 @@ class _Amounts:
             demand |= dict.fromkeys(self.gpu_names, gpus)
         if not demand.keys() <= {*self.resources}:
             raise NeverStartsError("it asks GPUs that no node has")
-        return [demand.get(name, 0) for name in self.resources]
+        # no node has more than the limit, and products of such amounts do not overflow
+        return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
 
     def fewest(self, least: int, most: int, capacity: Ints) -> int:
         """Return the fewest nodes, from `least`, that can hold the job when they are idle."""

@@ -322,3 +322,31 @@ def test_heads_that_fit_together_are_placed_before_larger_jobs(make_trace):
 def test_wrong_settings_of_placement_are_refused(chosen, message, make_trace):
     with pytest.raises(InputError, match=message):
         simulate(make_trace((0, 9, 9, 2)), SiteMachine(SITE), "placement", settings=chosen)
+
+
+@pytest.mark.parametrize("policy", ["as-logged", "easy", "conservative", "placement"])
+@pytest.mark.parametrize("version", ["22.05.8", "24.11.5", "26.05.5"])
+def test_what_a_slurm_ran_can_run_on_its_site(version, policy, shared):
+    folder = shared(f"slurm/fixtures/{version}")
+    run = simulate(folder / "sacct.json.gz", f"site:{folder}", policy, check=True)
+    assert run.summary["finished"] + run.summary["killed"] == len(run.trace) > 20
+
+
+def test_a_job_that_ran_over_the_limit_of_its_partition_is_not_rejected():
+    times = np.array([13, 12, 13])  # the limit of the partition is 12 s
+    trace = clean(
+        Trace(
+            *(
+                np.arange(3),
+                np.zeros(3, np.int64),
+                times,
+                np.array([12, 12, 13]),
+                np.ones(3, np.int64),
+            ),
+            texts={"partition_name": np.array(["gpu"] * 3, dtype=object)},
+        )
+    )
+    run = simulate(trace, SiteMachine(SITE), "fcfs", check=True)
+    assert np.isnan(run.start).tolist() == [False, False, True]
+    reason = "its requested time is over the limit of its partition"
+    assert run.summary["rejected_because"] == {reason: 1}

@@ -25,6 +25,7 @@ SITE = bundled("traces") / "samples" / "sample-site.toml"
 
 MACHINES = {
     "placement": str(SITE),
+    "multifactor": str(SITE),
     "torus": "torus:8x8x4",
     "locality": "cluster:8x20",
     "rua": "smp:64x4",

@@ -49,6 +49,10 @@ def only(**job):
         ({"processors": 6}, 6, 6, (1, 0, 0, 0)),
         ({"processors": 6, "nodes": 2}, 2, 1, (3, 0, 0, 0)),
         ({"processors": 5, "nodes": 4}, 4, 1, (2, 0, 0, 0)),
+        ({"processors": 9, "nodes": 1}, 9, 9, (1, 0, 0, 0)),
+        ({"processors": 6, "nodes": 2, "allocated_nodes": 3}, 6, 5, (1, 0, 0, 0)),
+        ({"processors": 6, "nodes": 2, "allocated_nodes": 2}, 2, 1, (3, 0, 0, 0)),
+        ({"processors": 8, "nodes": 1, "gpus": 4, "allocated_nodes": 2}, 2, 1, (4, 0, 2, 0)),
         ({"processors": 6, "tasks": 3}, 3, 3, (2, 0, 0, 0)),
         ({"processors": 6, "tasks": 3, "nodes": 2}, 3, 2, (2, 0, 0, 0)),
         ({"processors": 6, "tasks": 6, "tasks_per_node": 3}, 6, 3, (1, 0, 0, 0)),
@@ -83,6 +87,14 @@ def test_jobs_are_equal_chunks(job, chunks, most, demand):
         ({"licences": "ansys"}, "the site has none of its licences"),
         ({"licences": "matlab:4"}, "it does not fit on the nodes that it may use"),
         ({"gpus": 1, "gpu_type": "old"}, "it asks GPUs that no node has"),
+        ({"memory_per_core": 2**62, "tasks": 8}, "it does not fit on the nodes that it may use"),
+        ({"gpus_per_node": 2**63 - 1}, "it does not fit on the nodes that it may use"),
+        ({"tasks": 2**62, "gpus": 2**62}, "it does not fit on the nodes that it may use"),
+        ({"nodes": 2**62}, "it does not fit on the nodes that it may use"),
+        (
+            {"licences": "matlab:99999999999999999999"},
+            "it does not fit on the nodes that it may use",
+        ),
     ],
 )
 def test_jobs_that_can_never_start_have_a_reason(job, reason):

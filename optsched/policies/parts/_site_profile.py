@@ -29,6 +29,7 @@ class Profile(NamedTuple):
     amount: Numbers  # shape (rows, nodes, resources)
     jobs: Numbers  # jobs on each node; -1 for one that shares it with no other
     licences: Numbers
+    total: Numbers  # sums of the amounts of all nodes
 
 
 def new_profile(free: Free, now: float, rows: int = 64) -> Profile:
@@ -41,9 +42,11 @@ def new_profile(free: Free, now: float, rows: int = 64) -> Profile:
         np.zeros((rows, *free.amount.shape), dtype=np.int64),
         np.zeros((rows, len(free.jobs)), dtype=np.int64),
         np.zeros((rows, len(free.licences)), dtype=np.int64),
+        np.zeros((rows, len(free.total)), dtype=np.int64),
     )
     profile.time[0] = now
     profile.amount[0], profile.licences[0] = free.amount, free.licences
+    profile.total[0] = free.total
     return profile
 
 
@@ -86,6 +89,8 @@ def split(profile: Profile, at: float) -> int:
             profile.amount[new, node, resource] = profile.amount[old, node, resource]
     for licence in range(profile.licences.shape[1]):
         profile.licences[new, licence] = profile.licences[old, licence]
+    for resource in range(profile.total.shape[1]):
+        profile.total[new, resource] = profile.total[old, resource]
     return low
 
 
@@ -123,6 +128,7 @@ def book(
             for resource in range(profile.amount.shape[2]):
                 amount = place.chunks[entry] * asked.demand[one, resource]
                 profile.amount[row, node, resource] -= sign * amount
+                profile.total[row, resource] -= sign * amount
             if asked.exclusive[one]:
                 profile.jobs[row, node] = -1 if sign > 0 else 0
             else:
@@ -156,9 +162,12 @@ def most_in(profile: Profile, asked: Asked, one: int, row: int, node: int) -> in
 
 @kernel(allocates=False)
 def room_in(profile: Profile, asked: Asked, one: int, row: int) -> int:
-    """Return the chunks of an alternative for which there is room in a row."""
+    """Return the chunks of an alternative for which there is room in a row; 0 if too few."""
     for licence in range(profile.licences.shape[1]):
         if asked.licences[one, licence] > profile.licences[row, licence]:
+            return 0
+    for resource in range(profile.total.shape[1]):
+        if asked.chunks[one] * asked.demand[one, resource] > profile.total[row, resource]:
             return 0
     room, group = 0, asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
