@@ -157,8 +157,9 @@ class Master:
         """Solve the program; return whether it was solved within the time limit."""
         import highspy
 
-        seconds = self._effort.seconds_left()
-        self._highs.setOptionValue("time_limit", max(1e-3, seconds))
+        # of linear programs, HiGHS adds up the seconds of all runs
+        seconds = self._highs.getRunTime() + max(1e-3, self._effort.seconds_left())
+        self._highs.setOptionValue("time_limit", seconds)
         self._highs.setOptionValue("simplex_strategy", DUAL if self._restricted else PRIMAL)
         self._restricted = False
         self._run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,8 +25,25 @@ GAP = 1e-5
 RELAXING = 0.6
 """Share of the budget after which the relaxation is rounded as it is."""
 
+INTEGER = 0.8
 DIVING = 0.75
 """Share of the budget after which no further dive starts."""
+
+FEW_KINDS = 200
+"""Most kinds of nodes for which the relaxation is rounded several times."""
+
+EMPTIED = 150
+"""Nodes that are emptied and packed anew together."""
+
+FEWEST_EMPTIED = 40
+
+GAP_OF_SOME = 2e-6
+
+PATIENCE = 20
+"""Attempts in vain after which twice as many nodes are emptied."""
+
+LEAST_LOSS = 0.1
+"""Chance that a node without loss is emptied, relative to one of the mean loss."""
 
 
 class Packing:
@@ -56,7 +73,8 @@ class Packing:
         self._unit = math.gcd(*classes.weights.tolist())  # of any sum of weights
         self.bound = int(classes.weights @ classes.jobs)
         number = len(instance.types.most)
-        contents, pricing = Contents(number), Pricing(instance, effort)
+        self._pricing = pricing = Pricing(instance, effort)
+        contents = Contents(number)
         nothing = np.zeros(number, dtype=np.int64)
         self._all = Relaxation(instance, contents, pricing, effort, instance.nodes, nothing)
 
@@ -77,29 +95,80 @@ class Packing:
 
     def round(self) -> Iterator[None]:
         """Round the relaxation in several ways; pause after each."""
-        for share in SHARES:
+        nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+        few = len(self._instance.nodes) <= FEW_KINDS
+        for share in SHARES if few else SHARES[:1]:
             if self.proven or self._effort.spent() >= DIVING or not self._all.solve():
                 break
-            self._offer(dive(self._all, share))
+            self._offer(dive(self._all, share), {}, nodes)
             yield
-        if not self.proven and self._effort.spent() < 1 and self._all.solve():
-            self._offer(choose_columns(self._all, 1.0) or Counter())
+        if few and not self.proven and self._effort.spent() < 1 and self._all.solve():
+            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
             yield
 
-    def _offer(self, chosen: Counter[int]) -> None:
-        """Place the contents, by number, on nodes of their kinds."""
-        unused = [iter(nodes) for nodes in self._instance.nodes_of]
+    def improve(self, seed: int) -> Iterator[None]:
+        """Empty some nodes and pack them anew, time and again; pause after each.
+
+        The more a content costs against the prices of the relaxation, the likelier it is taken off
+        its node.
+        """
+        rng = np.random.default_rng(seed)
+        nodes = np.flatnonzero(self._instance.kind_of >= 0)
+        number, vain = min(EMPTIED, len(nodes) // 2), 0
+        while (
+            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._effort.spent() < 1
+        ):
+            before = self.plan.value
+            held = self.plan.contents()
+            loss = np.maximum(0.0, [self._loss(node, held.get(node)) for node in nodes.tolist()])
+            loss += LEAST_LOSS * loss.mean() + 1e-9
+            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum())
+            self._pack_anew(held, sorted(emptied.tolist()), float(rng.choice(SHARES)))
+            vain = 0 if self.plan.value > before else vain + 1
+            if vain == PATIENCE:
+                number, vain = 2 * number, 0
+            yield
+
+    def _loss(self, node: int, content: Content | None) -> float:
+        """Return what the content of a node is worth below the best one, by the relaxation."""
+        master = self._all.master
+        worth = 0.0 if content is None else float(content.counts @ master.prices.chunks)
+        return float(master.nodes_worth[self._instance.kind_of[node]]) - worth
+
+    def _pack_anew(self, held: dict[int, Content], emptied: Sequence[int], share: float) -> None:
+        """Pack some nodes while the others keep what they hold."""
+        instance, every = self._instance, self._all
+        kinds = instance.kind_of[emptied]
+        nodes = np.bincount(kinds, minlength=len(instance.nodes))
+        old = [held.pop(node) for node in emptied if node in held]
+        supply = np.zeros(len(instance.types.most), dtype=np.int64)
+        for content in held.values():
+            supply += content.counts
+        some = Relaxation(instance, every.contents, self._pricing, self._effort, nodes, supply)
+        for content in old:
+            some.add(content)
+        some.start_at(every.prices)
+        some.tighten(GAP_OF_SOME, 1.0)
+        if some.solve():
+            self._offer(dive(some, share), held, emptied)
+        if some.solve():
+            self._offer(choose_columns(some, 1.0) or Counter(), held, emptied)
+
+    def _offer(
+        self, chosen: Counter[int], held: Mapping[int, Content], nodes: Iterable[int]
+    ) -> None:
+        """Place the contents, by number, on some nodes, beside what other nodes hold."""
+        unused: dict[int, list[int]] = {}
+        for node in nodes:
+            unused.setdefault(int(self._instance.kind_of[node]), []).append(node)
         every = self._all.contents.all
-        held = {
-            next(unused[every[number].kind]): every[number]
+        filled = {
+            unused[every[number].kind].pop(): every[number]
             for number, times in chosen.items()
             for _ in range(times)
         }
-        self._place(held)
-
-    def _place(self, held: Mapping[int, Content]) -> None:
         plan = Plan(self._instance)
-        plan.place_contents(held)
+        plan.place_contents({**held, **filled})
         plan.fill_up()
         if plan.value > self.plan.value:
             self.plan = plan

@@ -19,6 +19,16 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.solvers.node_placement._device_filling import (
+    CELLS,
+    LITTLE,
+    NOTHING,
+    Filling,
+    bound_filling,
+    fill_cells,
+    list_fills,
+    trace_back,
+)
 from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Ints, Kinds, Types
 
 Floats = NDArray[np.float64]
@@ -55,6 +65,7 @@ class Scratch(NamedTuple):
     rest: Floats  # best net price of the devices from each on, and of chunks without devices
     loose: Floats  # of the items from each on that need no device
     copies: Ints  # of each item on the way
+    counts: Ints  # of each type
     # the way to a content, one entry for each chunk or closed device
     stage: Ints
     room: Ints
@@ -108,6 +119,7 @@ def scratch_for(instance: Instance) -> Scratch:
         rest=np.zeros(devices + 2),
         loose=np.zeros(number + 1),
         copies=ints(number),
+        counts=ints(number),
         stage=ints(entries),
         room=ints(entries),
         first=ints(entries),
@@ -504,6 +516,99 @@ def prepare_search(
 
 
 @kernel(allocates=False)
+def fill_devices(
+    types: Types,
+    kinds: Kinds,
+    kind: int,
+    prices: Floats,
+    most: Ints,
+    number: int,
+    bound: float,
+    value: float,
+    multipliers: Floats,
+    s: Scratch,
+    f: Filling,
+    priced: Priced,
+) -> tuple[float, float, int]:
+    """Fill device after device; return the value of the best content, a bound, and the steps.
+
+    Contents that are found replace those in `priced` if they are worth more than `value`.
+    """
+    resources, whole = types.need.shape[1], kinds.whole[kind]
+    devices = whole + kinds.num_parts[kind]
+    one = other = 0  # the resources that are charged most
+    for resource in range(resources):
+        if charge_of(kinds, kind, multipliers, resource) > charge_of(kinds, kind, multipliers, one):
+            one = resource
+    if resources > 1 and one == 0:
+        other = 1
+    for resource in range(resources):
+        if resource != one and charge_of(kinds, kind, multipliers, resource) > charge_of(
+            kinds, kind, multipliers, other
+        ):
+            other = resource
+    complete, gap = True, LITTLE * bound
+    for device in range(devices):
+        f.first[device] = device
+        if device and s.device[device] == s.device[device - 1]:
+            f.first[device] = f.first[device - 1]
+            continue
+        complete &= list_fills(
+            types, s.items, number, s.net, s.fill, device, s.device[device],
+            multipliers[one], one, gap, f,
+        )  # fmt: skip
+    if complete:
+        lower = bound_filling(
+            types, s.items, number, s.net, multipliers[one], whole, devices,
+            kinds.free[kind, one], one, f,
+        )  # fmt: skip
+        for resource in range(resources):
+            if resource != one:
+                lower += charge_of(kinds, kind, multipliers, resource)
+        bound = min(bound, max(lower, bound - gap))
+    steps = fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
+    trims = False
+    for t in range(len(most)):
+        trims |= most[t] < types.most[t]
+    contents, reached = priced.length.shape[1], 0
+    for cell in range(CELLS * CELLS):
+        worth = f.value[devices, cell]
+        if worth > NOTHING:
+            reached += 1
+            for resource in range(resources):
+                worth += multipliers[resource] * f.used[devices, cell, resource]
+            f.value[devices, cell] = worth
+    found = min(contents, reached)
+    for rank in range(found):
+        best = 0
+        for cell in range(CELLS * CELLS):
+            if f.value[devices, cell] > f.value[devices, best]:
+                best = cell
+        f.value[devices, best] = NOTHING
+        length = trace_back(types, s.items, devices, best, most, trims, s.counts, f)
+        if rank == 0:
+            filled = 0.0
+            for chunk in range(length):
+                filled += prices[f.type_of[chunk]]
+            if filled <= value:
+                break
+            value = filled
+            priced.found[kind] = found
+        place = found - 1 - rank
+        priced.length[kind, place] = length
+        for chunk in range(length):
+            priced.type_of[kind, place, chunk] = f.type_of[chunk]
+            priced.device_of[kind, place, chunk] = f.device_of[chunk]
+    return value, bound, steps
+
+
+@kernel(allocates=False)
+def charge_of(kinds: Kinds, kind: int, multipliers: Floats, resource: int) -> float:
+    """Return the charge for all that is free of a resource."""
+    return float(multipliers[resource] * kinds.free[kind, resource])
+
+
+@kernel(allocates=False)
 def price_kind(
     types: Types,
     kinds: Kinds,
@@ -512,10 +617,12 @@ def price_kind(
     most: Ints,
     tolerance: float,
     limit: int,
+    fills: bool,
     s: Scratch,
+    f: Filling,
     priced: Priced,
-) -> tuple[int, bool, int]:
-    """Price one kind; return the steps of the search, if it was cut off, and the items."""
+) -> int:
+    """Price one kind of nodes; return the steps."""
     priced.found[kind] = 0
     priced.value[kind] = priced.bound[kind] = 0.0
     slack = 0.0  # for types of hardly any price
@@ -526,7 +633,7 @@ def price_kind(
     number = find_items(types, kinds, kind, prices, most, s)
     if number == 0:
         priced.bound[kind] = slack
-        return 1, False, 0
+        return 1
     multipliers = priced.multipliers[kind]
     bound = choose_multipliers(types, kinds, kind, prices, most, number, tolerance, multipliers, s)
     sort_items(types, number, s)
@@ -537,13 +644,23 @@ def price_kind(
     value, nodes, cut_off = search(
         types, kinds, kind, prices, most, number, base, tolerance, limit, s, priced
     )
+    fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0
+    for i in range(number):
+        fills &= types.devices[s.items[i]] > 0
+    if not cut_off:
+        bound = min(bound, value + tolerance)
+    elif fills:
+        value, bound, steps = fill_devices(
+            types, kinds, kind, prices, most, number, bound, value, multipliers, s, f, priced
+        )
+        nodes += steps
     priced.value[kind] = value
-    priced.bound[kind] = (bound if cut_off else min(bound, value + tolerance)) + slack
+    priced.bound[kind] = bound + slack
     if priced.found[kind]:
         place = (priced.found[kind] - 1) % priced.length.shape[1]
         for chunk in range(priced.length[kind, place]):
             priced.counts[kind, priced.type_of[kind, place, chunk]] += 1
-    return nodes, cut_off, number
+    return int(nodes)
 
 
 @kernel(allocates=False)
@@ -555,17 +672,19 @@ def price_kinds(
     most: Ints,
     tolerance: float,
     limit: int,
+    fills: bool,
     s: Scratch,
+    f: Filling,
     priced: Priced,
 ) -> int:
     """Price kinds of nodes; return the steps of the searches, some for each kind.
 
-    The bounds of kinds whose search is cut off after `limit` steps are those of the relaxation.
+    Where the search of a kind is cut off after `limit` steps, its devices are filled in turn if
+    `fills` and all chunks need some; the bound is then that of this, or of the relaxation.
     """
     steps = 0
     for place in range(len(todo)):
-        nodes, _, _ = price_kind(
-            types, kinds, todo[place], prices, most, tolerance, limit, s, priced
+        steps += STEPS + price_kind(
+            types, kinds, todo[place], prices, most, tolerance, limit, fills, s, f, priced
         )
-        steps += nodes + STEPS
     return steps

@@ -15,16 +15,22 @@ from functools import cached_property
 
 import numpy as np
 
+from optsched.solvers.node_placement._device_filling import filling_for
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Contents, Floats, Master, Prices
-from optsched.solvers.node_placement._pricing import price_kinds, priced_for, scratch_for
+from optsched.solvers.node_placement._pricing import (
+    entries_of,
+    price_kinds,
+    priced_for,
+    scratch_for,
+)
 from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 FIRST_STEPS = 30
 """Steps along the slope of the bound before the first master."""
 
 FEW_KINDS = 100
-"""Number of kinds below which several contents of each become columns."""
+"""Number of kinds below which several contents of each become columns, and are worth more time."""
 
 SEVERAL = 8
 
@@ -55,6 +61,7 @@ class Pricing:
         self._instance, self._effort = instance, effort
         kinds = len(instance.nodes)
         self._scratch = scratch_for(instance)
+        self._filling = filling_for(instance, entries_of(instance))
         self.contents_each = SEVERAL if kinds < FEW_KINDS else 1
         self._priced = priced_for(instance, self.contents_each)
         self._own = np.flatnonzero(instance.exclusive)
@@ -78,7 +85,9 @@ class Pricing:
             most,
             tolerance,
             limit,
+            len(instance.nodes) < FEW_KINDS or limit > SEARCH,
             self._scratch,
+            self._filling,
             priced,
         )
         self._effort.work += SECONDS_PER_STEP * steps
@@ -183,6 +192,12 @@ class Relaxation:
         demand = np.zeros(len(self.instance.types.most), dtype=np.int64)
         np.add.at(demand, classes.type_of, classes.chunks * classes.jobs)
         return demand
+
+    def start_at(self, prices: Prices) -> None:
+        """Start from prices that are near the best ones, in place of those of pooled resources."""
+        todo, bound = self.price(prices, self.nodes, self.supply, 0.0, QUICK_SEARCH)
+        self._note(bound, prices)
+        self.add_priced(todo, prices, np.zeros(len(self.nodes)))
 
     def price(
         self, prices: Prices, nodes: Ints, supply: Ints, tolerance: float, limit: int

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
@@ -159,7 +158,7 @@ class _Search:
     def run(self, seed: int) -> Limit | None:
         """Search until the placement is proven, or a limit is reached, which is returned."""
         if not self._is_over() and self._instance.jobs_of:
-            self._pack()
+            self._pack(seed)
         if not self._is_over():
             return self._search_program(seed)
         return self.effort.limit()
@@ -167,7 +166,7 @@ class _Search:
     def _is_over(self) -> bool:
         return self.value == self.bound or self.effort.limit() is not None
 
-    def _pack(self) -> None:
+    def _pack(self, seed: int) -> None:
         """Search for the greatest weight."""
         start = Plan(self._instance)
         if self._only_weight:
@@ -178,7 +177,7 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in packing.round():
+        for _ in chain(packing.round(), packing.improve(seed)):
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
 
@@ -260,4 +259,4 @@ def _compile() -> None:
     problem = NodePlacement(["cores"], [[1]], [1, 1], [[1], [1]], weights=[1, 2])
     search = _Search(problem, Effort(Budget(), Progress(Budget(), None)), Progress(Budget(), None))
     search.start(None)
-    search._pack()
+    search._pack(0)

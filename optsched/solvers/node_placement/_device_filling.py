@@ -1,0 +1,356 @@
+"""Contents of nodes with many devices, one device after the other, compiled.
+
+On an empty node with many devices, a search for the best content hardly gets further than its
+bound. Instead, the contents of one device are listed that lose little against the relaxation, and
+devices are filled in turn. All but one resource are charged by multipliers; what is used of that
+one is counted in steps, rounded down, so that the best sum is an upper bound. A content is found
+beside it: for each device and each cell of what is used of two resources, the best way to get
+there is kept, with what it uses exactly. More chunks of a type than there are may be used.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Ints, Kinds, Types
+
+Floats = NDArray[np.float64]
+
+MOST_FILLS = 400
+"""Most contents of one device."""
+
+LONGEST_FILL = 24
+"""Most chunks in one of them."""
+
+MOST_STEPS = 100_000
+"""Steps of the search for them."""
+
+GRID = 4_000
+"""Steps of the resource that is not charged."""
+
+CELLS = 80
+"""Cells of each of two resources."""
+
+LITTLE = 0.03
+"""Share of the value of a node that the contents of a device may lose."""
+
+NOTHING = -1e300
+
+
+@by_reference
+class Filling(NamedTuple):
+    """Room for the contents of devices, and of the first devices of a node."""
+
+    first: Ints  # the first device with as much room, shape (devices,)
+    # contents of a device, for the first with as much room
+    number: Ints  # shape (devices,)
+    worth: Floats  # net price, shape (devices, fills)
+    free_worth: Floats  # net price without the charge for one resource
+    need: Ints  # of each resource, shape (devices, fills, resources)
+    length: Ints
+    item: Ints  # shape (devices, fills, chunks)
+    # a content of a device under construction, shape (chunks + 1,)
+    option: Ints
+    room: Ints
+    sum: Floats
+    # most net price of the first devices, by steps of one resource, shape (devices + 1, steps)
+    most: Floats
+    # the best way to each cell, shape (devices + 1, cells)
+    value: Floats
+    used: Ints  # shape (devices + 1, cells, resources)
+    before: Ints  # the cell that it comes from
+    by: Ints  # the content of a device, or the item for several devices, after all contents
+    # the chunks of a content of the node, shape (entries,)
+    type_of: Ints
+    device_of: Ints
+
+
+def filling_for(instance: Instance, entries: int) -> Filling:
+    """Return room for all kinds of an instance, and contents of so many chunks."""
+    devices = int((instance.kinds.whole + instance.kinds.num_parts).max(initial=0))
+    resources = instance.types.need.shape[1]
+
+    def ints(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int64)
+
+    cells = devices + 1, CELLS * CELLS
+    return Filling(
+        first=ints(devices),
+        number=ints(devices),
+        worth=np.zeros((devices, MOST_FILLS)),
+        free_worth=np.zeros((devices, MOST_FILLS)),
+        need=ints(devices, MOST_FILLS, resources),
+        length=ints(devices, MOST_FILLS),
+        item=ints(devices, MOST_FILLS, LONGEST_FILL),
+        option=ints(LONGEST_FILL + 1),
+        room=ints(LONGEST_FILL + 1),
+        sum=np.zeros(LONGEST_FILL + 1),
+        most=np.zeros((devices + 1, GRID + 1)),
+        value=np.zeros(cells),
+        used=ints(*cells, resources),
+        before=ints(*cells),
+        by=ints(*cells),
+        type_of=ints(entries),
+        device_of=ints(entries),
+    )
+
+
+@kernel(allocates=False)
+def list_fills(
+    types: Types,
+    items: Ints,
+    number: int,
+    net: Floats,
+    fill: Floats,
+    device: int,
+    room: int,
+    charge: float,
+    resource: int,
+    gap: float,
+    f: Filling,
+) -> bool:
+    """List the contents of a device that lose at most `gap`; return whether these are all.
+
+    Those are left out that use more of the resource than others which are worth as much.
+    """
+    resources = types.need.shape[1]
+    found = 1
+    f.worth[device, 0] = f.free_worth[device, 0] = 0.0
+    f.length[device, 0] = 0
+    for r in range(resources):
+        f.need[device, 0, r] = 0
+    top = steps = 0
+    f.option[0], f.room[0], f.sum[0] = 0, room, 0.0
+    complete = True
+    while top >= 0:
+        i, pushed = f.option[top], False
+        while i < number:
+            one = items[i]
+            if types.devices[one] == 1 and types.share[one] <= f.room[top]:
+                left = f.room[top] - types.share[one]
+                if fill[room] - (f.sum[top] + net[i] + fill[left]) <= gap:
+                    if top == LONGEST_FILL:
+                        complete = False
+                        break
+                    f.option[top] = i + 1
+                    top += 1
+                    f.option[top], f.room[top], f.sum[top] = i, left, f.sum[top - 1] + net[i]
+                    pushed = True
+                    break
+            i += 1
+        if not pushed:
+            top -= 1
+            continue
+        steps += 1
+        if steps > MOST_STEPS:
+            f.number[device] = found
+            return False
+        if fill[room] - f.sum[top] > gap:
+            continue
+        # the chunks on the way are the options taken, one before the next in each entry
+        use = 0
+        for entry in range(top):
+            use += types.need[items[f.option[entry] - 1], resource]
+        worth = f.sum[top]
+        free_worth = worth + charge * use
+        dominated, other = False, 1
+        while other < found:
+            less = use - f.need[device, other, resource]
+            gain = f.free_worth[device, other] - free_worth
+            if less >= 0 and gain >= -1e-9:
+                dominated = True
+                break
+            if less <= 0 and gain <= 0:
+                found -= 1
+                copy_fill(f, device, found, other)
+                continue
+            other += 1
+        if dominated:
+            continue
+        if found == MOST_FILLS:
+            f.number[device] = found
+            return False
+        f.worth[device, found], f.free_worth[device, found] = worth, free_worth
+        f.length[device, found] = top
+        for r in range(resources):
+            f.need[device, found, r] = 0
+        for entry in range(top):
+            item = f.option[entry] - 1
+            f.item[device, found, entry] = item
+            for r in range(resources):
+                f.need[device, found, r] += types.need[items[item], r]
+        found += 1
+    f.number[device] = found
+    return complete
+
+
+@kernel(allocates=False)
+def copy_fill(f: Filling, device: int, one: int, to: int) -> None:
+    """Copy a content of a device."""
+    f.worth[device, to] = f.worth[device, one]
+    f.free_worth[device, to] = f.free_worth[device, one]
+    f.length[device, to] = f.length[device, one]
+    for r in range(f.need.shape[2]):
+        f.need[device, to, r] = f.need[device, one, r]
+    for entry in range(f.length[device, one]):
+        f.item[device, to, entry] = f.item[device, one, entry]
+
+
+@kernel(allocates=False)
+def bound_filling(
+    types: Types,
+    items: Ints,
+    number: int,
+    net: Floats,
+    charge: float,
+    whole: int,
+    devices: int,
+    free: int,
+    resource: int,
+    f: Filling,
+) -> float:
+    """Return the most that the devices are worth without the charge for one resource."""
+    step = max(1, -(-free // GRID))
+    steps = free // step
+    for y in range(steps + 1):
+        f.most[0, y] = 0.0
+    for device in range(1, devices + 1):
+        alike = f.first[device - 1]
+        for y in range(steps + 1):
+            f.most[device, y] = f.most[device - 1, y]
+        for fill in range(1, f.number[alike]):
+            use = f.need[alike, fill, resource] // step
+            worth = f.free_worth[alike, fill]
+            for y in range(use, steps + 1):
+                if f.most[device - 1, y - use] + worth > f.most[device, y]:
+                    f.most[device, y] = f.most[device - 1, y - use] + worth
+        if device > whole:
+            continue
+        for i in range(number):
+            one = items[i]
+            taken = types.devices[one]
+            if not 1 < taken <= device:
+                continue
+            use = types.need[one, resource] // step
+            worth = net[i] + charge * types.need[one, resource]
+            for y in range(use, steps + 1):
+                if f.most[device - taken, y - use] + worth > f.most[device, y]:
+                    f.most[device, y] = f.most[device - taken, y - use] + worth
+    return float(f.most[devices, steps])
+
+
+@kernel(allocates=False)
+def reach(
+    kinds: Kinds,
+    kind: int,
+    one: int,
+    other: int,
+    device: int,
+    cell: int,
+    by: int,
+    stage: int,
+    worth: float,
+    need: Ints,
+    f: Filling,
+) -> None:
+    """Note a way to fill the devices up to `stage`, from a cell of those up to `device`."""
+    resources = len(need)
+    for r in range(resources):
+        if f.used[device, cell, r] + need[r] > kinds.free[kind, r]:
+            return
+    place = (f.used[device, cell, one] + need[one]) // (kinds.free[kind, one] // CELLS + 1)
+    if other != one:
+        there = (f.used[device, cell, other] + need[other]) // (
+            kinds.free[kind, other] // CELLS + 1
+        )
+        place = place * CELLS + there
+    value = f.value[device, cell] + worth
+    if value > f.value[stage, place]:
+        f.value[stage, place] = value
+        f.before[stage, place], f.by[stage, place] = cell, by
+        for r in range(resources):
+            f.used[stage, place, r] = f.used[device, cell, r] + need[r]
+
+
+@kernel(allocates=False)
+def fill_cells(
+    types: Types,
+    kinds: Kinds,
+    kind: int,
+    items: Ints,
+    number: int,
+    net: Floats,
+    one: int,
+    other: int,
+    f: Filling,
+) -> int:
+    """Find the best ways to fill the first devices, by cells of two resources; return the steps."""
+    steps = 0
+    whole = kinds.whole[kind]
+    devices = whole + kinds.num_parts[kind]
+    cells = CELLS * CELLS
+    for device in range(devices + 1):
+        for cell in range(cells):
+            f.value[device, cell] = NOTHING
+    f.value[0, 0] = 0.0
+    for r in range(types.need.shape[1]):
+        f.used[0, 0, r] = 0
+    for device in range(devices):
+        alike = f.first[device]
+        for cell in range(cells):
+            if f.value[device, cell] == NOTHING:
+                continue
+            steps += f.number[alike] + number
+            for fill in range(f.number[alike]):
+                worth, need = f.worth[alike, fill], f.need[alike, fill]
+                reach(kinds, kind, one, other, device, cell, fill, device + 1, worth, need, f)
+            for i in range(number):
+                stage = device + types.devices[items[i]]
+                if stage > device + 1 and stage <= whole:
+                    by, need = MOST_FILLS + i, types.need[items[i]]
+                    reach(kinds, kind, one, other, device, cell, by, stage, net[i], need, f)
+    return steps
+
+
+@kernel(allocates=False)
+def trace_back(
+    types: Types,
+    items: Ints,
+    devices: int,
+    cell: int,
+    most: Ints,
+    trims: bool,
+    counts: Ints,
+    f: Filling,
+) -> int:
+    """Write the content of a cell of all devices, and return its number of chunks.
+
+    With `trims`, no more than `most` chunks of a type are taken; `counts` is room to count them.
+    """
+    for i in range(len(counts)):
+        counts[i] = 0
+    length, stage = 0, devices
+    while stage > 0:
+        by, before = f.by[stage, cell], f.before[stage, cell]
+        if by >= MOST_FILLS:
+            one = items[by - MOST_FILLS]
+            stage -= types.devices[one]
+            chunks = 1
+        else:
+            stage -= 1
+            one = NO_DEVICE
+            chunks = f.length[f.first[stage], by]
+        for chunk in range(chunks):
+            if by < MOST_FILLS:
+                one = items[f.item[f.first[stage], by, chunk]]
+            if length < len(f.type_of) and not (trims and counts[one] >= most[one]):
+                counts[one] += 1
+                f.type_of[length], f.device_of[length] = one, stage
+                length += 1
+        cell = before
+    return length
