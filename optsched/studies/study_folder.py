@@ -236,7 +236,7 @@ def _solved(study: Study, folder: Path, logs: Sequence[Path], *, quick: bool) ->
     """Return the results of a study that simulates nothing, and write their seconds."""
     import pandas as pd
 
-    frame = pd.DataFrame(study.solve(logs, quick=quick))
+    frame = pd.DataFrame(list(study.solve(logs, quick=quick)))
     write_json(folder / TIMING, {"wall_seconds": frame.pop("wall_seconds").tolist()})
     return frame
 

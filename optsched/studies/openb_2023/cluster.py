@@ -37,8 +37,15 @@ class Cluster:
         """The free thousandths of all GPUs."""
         return sum(map(sum, self.devices))
 
-    def take(self, pods: Pods, pod: int, node: int, devices: Sequence[int], sign: int = 1) -> None:
-        """Place a pod on devices of a node, or remove it with a `sign` of -1."""
+    def take(self, pods: Pods, pod: int, node: int, devices: Sequence[int]) -> None:
+        """Place a pod on devices of a node."""
+        self._change(pods, pod, node, devices, 1)
+
+    def release(self, pods: Pods, pod: int, node: int, devices: Sequence[int]) -> None:
+        """Remove a pod that was placed."""
+        self._change(pods, pod, node, devices, -1)
+
+    def _change(self, pods: Pods, pod: int, node: int, devices: Sequence[int], sign: int) -> None:
         self.free[node] -= sign * pods.demand[pod]
         for device in devices:
             self.devices[node][device] -= sign * min(int(pods.share[pod]), WHOLE)
@@ -110,6 +117,6 @@ def partly_busy(
                 break
         pod += 1
     for place in rng.permutation(len(running))[: int(left * len(running))].tolist():
-        cluster.take(drawn, *running[place], sign=-1)
+        cluster.release(drawn, *running[place])
     waiting = drawn.chosen(range(pod, len(drawn.share)))
     return cluster, waiting.until(cluster.shares)

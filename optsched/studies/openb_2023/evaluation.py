@@ -203,11 +203,10 @@ def _offline(problem: NodePlacement, ways: Sequence[Way], work: float) -> Iterat
     for way in ways:
         answers = Answers(way, work if way is EXACT else None)
         result = answers.solve(problem)
-        proof = (
-            {"bound": result.bound / GPU, "proven": result.status is Status.OPTIMAL}
-            if way is EXACT
-            else {}
-        )
+        proof: Row = {}
+        if way is EXACT:
+            assert result.bound is not None
+            proof = {"bound": result.bound / GPU, "proven": result.status is Status.OPTIMAL}
         yield _placed(problem, result.solution) | {"way": way.name} | proof | answers.cost
 
 
@@ -306,6 +305,7 @@ def _switches(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
 
 def _proof(problem: NodePlacement, result: Result) -> Row:
     """Return the bound of an objective as a weight, and as switches at that weight."""
+    assert result.bound is not None
     radix = problem.radices[0]
     weight = -(-int(result.bound) // radix)
     least = weight * radix - int(result.bound)
@@ -325,6 +325,16 @@ PARTS_OF = {
     SWITCHES: _switches,
 }
 """The functions that yield the rows of each part."""
+
+
+def of_part(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the rows of a part."""
+    return frame[frame["part"] == name]
+
+
+def ways_of(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a column of one list and size of clusters: a row for each draw, a column by way."""
+    return rows.pivot(index="seed", columns="way", values=column)
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

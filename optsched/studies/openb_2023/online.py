@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,14 +74,14 @@ def coming_and_going(nodes: Nodes, pods: Pods, answer: Answer) -> Stay:
     cluster = Cluster(nodes)
     number = len(pods.share)
     started = np.full(number, -1, dtype=np.int64)
-    running: list[tuple[int, int, int, Sequence[int]]] = []  # end, pod, node, devices
+    running: list[tuple[int, int, int, tuple[int, ...]]] = []  # end, pod, node, devices
     waiting: list[int] = []
     next_pod = decisions = 0
     while next_pod < number or waiting:
         now = min([end for end, *_ in running[:1]] + pods.created[next_pod : next_pod + 1].tolist())
         while running and running[0][0] == now:
             _, pod, node, devices = heapq.heappop(running)
-            cluster.take(pods, pod, node, devices, sign=-1)
+            cluster.release(pods, pod, node, devices)
         while next_pod < number and pods.created[next_pod] == now:
             waiting.append(next_pod)
             next_pod += 1
@@ -89,11 +89,11 @@ def coming_and_going(nodes: Nodes, pods: Pods, answer: Answer) -> Stay:
             continue
         decisions += 1
         found = answer(cluster.problem(pods.chosen(waiting)))
-        for pod, chosen, devices in zip(waiting, *found):
-            if chosen:
-                cluster.take(pods, pod, chosen[0], devices[0])
+        for pod, at, on in zip(waiting, *found):
+            if at:
+                cluster.take(pods, pod, at[0], on[0])
                 started[pod] = now
                 end = now + int(pods.deleted[pod] - pods.created[pod])
-                heapq.heappush(running, (end, pod, chosen[0], devices[0]))
+                heapq.heappush(running, (end, pod, at[0], on[0]))
         waiting = [pod for pod in waiting if started[pod] < 0]
     return Stay(started, decisions)

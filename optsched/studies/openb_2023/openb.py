@@ -78,9 +78,11 @@ class Pods(NamedTuple):
     def joined(self, others: Pods) -> Pods:
         """Return these pods, then others."""
         return Pods(
-            *(np.concatenate(both) for both in zip(self[:2], others[:2])),
+            np.concatenate((self.demand, others.demand)),
+            np.concatenate((self.share, others.share)),
             self.models + others.models,
-            *(np.concatenate(both) for both in zip(self[3:], others[3:])),
+            np.concatenate((self.created, others.created)),
+            np.concatenate((self.deleted, others.deleted)),
         )
 
     def until(self, shares: int) -> Pods:
