@@ -28,26 +28,31 @@ class Table:
     Raises
     ------
     InputError
-        If the file cannot be read, is not CSV, has no row, or lacks a column.
+        If the file cannot be read, is not CSV, has no row or one of another length, or lacks a
+        column.
     """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         data, _ = read_bytes(path)
         try:
-            lines = csv.DictReader(StringIO(data.decode("utf-8-sig")), strict=True)
-            names, self._rows = lines.fieldnames or (), list(lines)
-        except (UnicodeDecodeError, csv.Error):
+            names, *rows = csv.reader(StringIO(data.decode("utf-8-sig")), strict=True)
+        except (UnicodeDecodeError, csv.Error, ValueError):
             raise InputError("not CSV; expected a line of column names", file=path) from None
         for name in columns:
             if name not in names:
                 raise InputError(f"no column {name}; expected one", file=path, line=1)
-        if not self._rows:
+        if not rows:
             raise InputError("no rows; expected one at least", file=path)
+        for line, row in enumerate(rows, 2):
+            if len(row) != len(names):
+                wrong = f"{len(row)} columns; expected {len(names)}, as in line 1"
+                raise InputError(wrong, file=path, line=line)
         self._path = path
+        self._columns = dict(zip(names, zip(*rows)))
 
-    def texts(self, name: str) -> list[str]:
-        """Return a column; a value that is missing is an empty text."""
-        return [row[name] or "" for row in self._rows]
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a column."""
+        return self._columns[name]
 
     def numbers(self, name: str, most: int = LARGEST) -> NDArray[np.int64]:
         """Return a column of whole numbers.
