@@ -85,6 +85,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/detection.py -o $(RESULTS)
 	$(BENCH)/data_placement_decisions.py -o $(RESULTS)
 	$(BENCH)/locality.py --traces $(TRACES) $(LOCALITY) -o $(RESULTS)
+	$(BENCH)/node_placement.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/reconfiguration.py -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
 	$(BENCH)/switch_groups.py --traces $(TRACES) -o $(RESULTS)

@@ -126,6 +126,18 @@ def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
     assert all(int(row["rule_switches"]) >= int(row["own_switches"]) for row in rows)
 
 
+def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
+    told = run(
+        "node_placement.py", "--traces", shared("traces"), "--families", "busy",
+        "--nodes", "40,150", "--seconds", 20, "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "node-placement.txt").read_text()
+    rows = rows_of(tmp_path / "node-placement.csv")
+    assert [row["value"] for row in rows[3:]] == ["254.28", "267.30", "248.62"]
+    assert all(float(row["gap"]) < 0.005 for row in rows[3:])
+    assert all(float(row["largest"]) < float(row["value"]) <= float(row["bound"]) for row in rows)
+
+
 def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
     told = run(
         "reconfiguration.py", "--sides", 4, "--busy", 0.7, "--states", 2, "--joint", 1,

@@ -39,6 +39,9 @@ CELLS = 80
 LITTLE = 0.03
 """Share of the value of a node that the contents of a device may lose."""
 
+PER_STEP = 25
+"""Small steps that take as long as one of the search for the best content."""
+
 NOTHING = -1e300
 
 
@@ -46,6 +49,7 @@ NOTHING = -1e300
 class Filling(NamedTuple):
     """Room for the contents of devices, and of the first devices of a node."""
 
+    steps: Ints  # done, in those of the search, shape (1,)
     first: Ints  # the first device with as much room, shape (devices,)
     # contents of a device, for the first with as much room
     number: Ints  # shape (devices,)
@@ -80,6 +84,7 @@ def filling_for(instance: Instance, entries: int) -> Filling:
 
     cells = devices + 1, CELLS * CELLS
     return Filling(
+        steps=ints(1),
         first=ints(devices),
         number=ints(devices),
         worth=np.zeros((devices, MOST_FILLS)),
@@ -158,6 +163,7 @@ def list_fills(
             use += types.need[items[f.option[entry] - 1], resource]
         worth = f.sum[top]
         free_worth = worth + charge * use
+        f.steps[0] += 1 + found // PER_STEP
         dominated, other = False, 1
         while other < found:
             less = use - f.need[device, other, resource]
@@ -223,6 +229,7 @@ def bound_filling(
         alike = f.first[device - 1]
         for y in range(steps + 1):
             f.most[device, y] = f.most[device - 1, y]
+        f.steps[0] += f.number[alike] * steps // PER_STEP
         for fill in range(1, f.number[alike]):
             use = f.need[alike, fill, resource] // step
             worth = f.free_worth[alike, fill]
@@ -288,9 +295,8 @@ def fill_cells(
     one: int,
     other: int,
     f: Filling,
-) -> int:
-    """Find the best ways to fill the first devices, by cells of two resources; return the steps."""
-    steps = 0
+) -> None:
+    """Find the best ways to fill the first devices, by cells of two resources."""
     whole = kinds.whole[kind]
     devices = whole + kinds.num_parts[kind]
     cells = CELLS * CELLS
@@ -301,11 +307,11 @@ def fill_cells(
     for r in range(types.need.shape[1]):
         f.used[0, 0, r] = 0
     for device in range(devices):
-        alike = f.first[device]
+        alike, ways = f.first[device], 0
         for cell in range(cells):
             if f.value[device, cell] == NOTHING:
                 continue
-            steps += f.number[alike] + number
+            ways += f.number[alike]
             for fill in range(f.number[alike]):
                 worth, need = f.worth[alike, fill], f.need[alike, fill]
                 reach(kinds, kind, one, other, device, cell, fill, device + 1, worth, need, f)
@@ -314,7 +320,7 @@ def fill_cells(
                 if stage > device + 1 and stage <= whole:
                     by, need = MOST_FILLS + i, types.need[items[i]]
                     reach(kinds, kind, one, other, device, cell, by, stage, net[i], need, f)
-    return steps
+        f.steps[0] += ways // PER_STEP
 
 
 @kernel(allocates=False)

@@ -60,6 +60,8 @@ class Effort:
             return math.inf
         return max(0.0, until * self._budget.seconds - self._progress.seconds())
 
-    def work_left(self) -> float:
-        """Return the work until the work limit, infinite without a limit."""
-        return math.inf if self._budget.work is None else max(0.0, self._budget.work - self.work)
+    def work_left(self, until: float = 1.0) -> float:
+        """Return the work until that share of the work limit, infinite without a limit."""
+        if self._budget.work is None:
+            return math.inf
+        return max(0.0, until * self._budget.work - self.work)

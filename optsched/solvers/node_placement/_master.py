@@ -14,13 +14,20 @@ from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 Floats = NDArray[np.float64]
 
-SECONDS_PER_ENTRY = 2e-9
+SECONDS_PER_ENTRY = 8e-9
 """Nominal seconds of a simplex iteration for each row and column."""
+
+SECONDS_PER_RUN = 1e-4
+ITERATIONS_PER_RUN = 40
+"""Nominal seconds of a run without iterations, and iterations that take as long as the rest."""
+
+SECONDS_PER_NODE = 3e-5
+"""Nominal seconds of a node of branch and bound for each row and column."""
 
 PRIMAL, DUAL = 4, 1
 """Strategies of simplex: primal after new columns, dual after new limits of rows."""
 
-MOST_NODES = 200
+MOST_NODES = 50
 """Nodes of branch and bound in an integer program."""
 
 LARGEST_COST = 20
@@ -165,8 +172,8 @@ class Master:
         self._run()
         info = self._highs.getInfo()
         size = self._highs.getNumRow() + self._highs.getNumCol()
-        iterations = 10 + max(0, info.simplex_iteration_count)
-        self._effort.work += SECONDS_PER_ENTRY * size * iterations
+        iterations = ITERATIONS_PER_RUN + max(0, info.simplex_iteration_count)
+        self._effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False
         solution = self._highs.getSolution()
@@ -191,7 +198,10 @@ class Master:
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
         highs.setOptionValue("time_limit", max(1e-3, self._effort.seconds_left(until)))
-        highs.setOptionValue("mip_max_nodes", MOST_NODES)
+        price = SECONDS_PER_NODE * (highs.getNumRow() + highs.getNumCol())
+        highs.setOptionValue(
+            "mip_max_nodes", int(min(MOST_NODES, self._effort.work_left() / price))
+        )
         # callbacks, even without effect, let Python handle Ctrl-C
         interrupt = highspy.cb.HighsCallbackType.kCallbackMipInterrupt
         highs.setCallback(lambda *_: None, None)
@@ -199,8 +209,7 @@ class Master:
         self._run()
         highs.stopCallback(interrupt)
         info = highs.getInfo()
-        size = highs.getNumRow() + highs.getNumCol()
-        self._effort.work += SECONDS_PER_ENTRY * size * max(0, info.simplex_iteration_count)
+        self._effort.work += price * (1 + max(0, info.mip_node_count))
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             values = np.array(highs.getSolution().col_value)[len(self._instance.jobs_of) :]

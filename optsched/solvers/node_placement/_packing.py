@@ -32,6 +32,9 @@ DIVING = 0.75
 FEW_KINDS = 200
 """Most kinds of nodes for which the relaxation is rounded several times."""
 
+SECONDS_PER_PLAN = 5e-6
+"""Nominal seconds of making a placement of contents, for each job and node."""
+
 EMPTIED = 150
 """Nodes that are emptied and packed anew together."""
 
@@ -167,6 +170,8 @@ class Packing:
             for number, times in chosen.items()
             for _ in range(times)
         }
+        problem = self._instance.problem
+        self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
         plan.place_contents({**held, **filled})
         plan.fill_up()

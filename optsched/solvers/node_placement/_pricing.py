@@ -529,8 +529,8 @@ def fill_devices(
     s: Scratch,
     f: Filling,
     priced: Priced,
-) -> tuple[float, float, int]:
-    """Fill device after device; return the value of the best content, a bound, and the steps.
+) -> tuple[float, float]:
+    """Fill device after device; return the value of the best content, and a bound.
 
     Contents that are found replace those in `priced` if they are worth more than `value`.
     """
@@ -566,7 +566,7 @@ def fill_devices(
             if resource != one:
                 lower += charge_of(kinds, kind, multipliers, resource)
         bound = min(bound, max(lower, bound - gap))
-    steps = fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
+    fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
     trims = False
     for t in range(len(most)):
         trims |= most[t] < types.most[t]
@@ -599,7 +599,7 @@ def fill_devices(
         for chunk in range(length):
             priced.type_of[kind, place, chunk] = f.type_of[chunk]
             priced.device_of[kind, place, chunk] = f.device_of[chunk]
-    return value, bound, steps
+    return value, bound
 
 
 @kernel(allocates=False)
@@ -650,10 +650,11 @@ def price_kind(
     if not cut_off:
         bound = min(bound, value + tolerance)
     elif fills:
-        value, bound, steps = fill_devices(
+        f.steps[0] = 0
+        value, bound = fill_devices(
             types, kinds, kind, prices, most, number, bound, value, multipliers, s, f, priced
         )
-        nodes += steps
+        nodes += f.steps[0]
     priced.value[kind] = value
     priced.bound[kind] = bound + slack
     if priced.found[kind]:

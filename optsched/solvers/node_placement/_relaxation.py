@@ -274,6 +274,9 @@ class Relaxation:
             elif tolerance == 0:
                 break
             exact, share = True, 0.0
+            longest = SECONDS_PER_STEP * limit * int(cut_off.sum())
+            if longest > min(self.effort.work_left(until), self.effort.seconds_left(until)):
+                break
 
     def _descend(self, until: float) -> None:
         """Follow the slope of the bound from the prices of pooled resources."""

@@ -1,0 +1,178 @@
+"""Column generation: optimal, bounded, warm-started, deterministic, for every node placement."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget
+from optsched.models.node_placement import NodePlacement
+from optsched.solvers.node_placement import column_generation
+from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._relaxation import Pricing
+from optsched.solvers.node_placement._types import Instance
+from optsched.solvers.progress import Progress
+from optsched.solvers.result import Limit, Status
+from optsched.solvers.solving import solve
+from optsched.testing import check_solver, node_placements
+
+from .whole_nodes import optimum_of, placements_of_whole_nodes
+
+SOLVER = "column-generation"
+
+
+def packing(seed, *, nodes, jobs, kinds=3, weights=9):
+    """Draw jobs with shares of devices and gangs, more than fit on partly busy nodes."""
+    rng = random.Random(seed)
+    rooms = [[1000, 1000, 1000, 1000], [1000, 600], [400, 1000], []]
+    free = [[rng.randint(4, 16), rng.randint(8, 32)] for _ in range(kinds)]
+    devices = [rng.choice(rooms) for _ in range(kinds)]
+    kind_of = [rng.randrange(kinds) for _ in range(nodes)]
+    demand = [[rng.randint(1, 6), rng.randint(1, 12)] for _ in range(jobs)]
+    return NodePlacement(
+        ["cores", "memory"],
+        [free[kind] for kind in kind_of],
+        [rng.choice([1, 1, 2, 5]) for _ in range(jobs)],
+        demand,
+        weights=[rng.randint(1, weights) * cores for cores, _ in demand],
+        most_per_node=[rng.choice([0, 0, 1, 2]) for _ in range(jobs)],
+        devices=[devices[kind] for kind in kind_of],
+        share=[rng.choice([0, 200, 300, 500, 700, 1000, 2000]) for _ in range(jobs)],
+    )
+
+
+@settings(max_examples=150)
+@given(node_placements())
+def test_the_answer_is_that_of_cp_sat(problem):
+    result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
+    assert result.status is other.status is Status.OPTIMAL
+    assert result.objective == other.objective
+
+
+@settings(max_examples=15)
+@given(node_placements())
+def test_the_contract_holds(problem):
+    check_solver(column_generation.ColumnGeneration(), problem)
+
+
+@settings(max_examples=25)
+@given(placements_of_whole_nodes())
+def test_whole_nodes_on_switches_are_left_to_switch_groups(problem):
+    result, other = solve(problem, SOLVER), solve(problem, "switch-groups")
+    assert result.solver == SOLVER
+    assert result.status is Status.OPTIMAL
+    assert result.objective == optimum_of(problem)
+    assert result.solution == other.solution
+
+
+@pytest.mark.parametrize("then", [(), ("nodes",), ("switches", "nodes")])
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_and_answers_agree_with_those_of_cp_sat(seed, then):
+    problem = packing(seed, nodes=8, jobs=16)
+    problem = NodePlacement(
+        **{name: getattr(problem, name) for name in vars(problem) if name != "_checked"}
+        | {"then": then, "switches": [str(node % 3) for node in range(8)]}
+    )
+    result = solve(problem, SOLVER, budget=Budget(work=3))
+    other = solve(problem, "cp-sat", budget=Budget(work=2))
+    assert result.verified
+    assert result.objective <= other.bound
+    assert other.objective <= result.bound
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_holds_wherever_work_ends(seed):
+    problem = packing(seed, nodes=90, jobs=200, weights=1000)
+    whole = solve(problem, SOLVER, budget=Budget(work=0.6))
+    assert whole.gap < 0.01
+    for share in np.geomspace(1e-4, 1, 8):
+        result = solve(problem, SOLVER, budget=Budget(work=share * whole.work))
+        assert result.verified
+        assert result.objective <= whole.bound
+        assert whole.objective <= result.bound
+
+
+def test_the_same_work_gives_the_same_answer():
+    problem = packing(1, nodes=120, jobs=260)
+    one, other = (solve(problem, SOLVER, budget=Budget(work=0.3), seed=7) for _ in range(2))
+    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
+    assert one.solution == other.solution
+
+
+def test_a_hint_is_not_lost():
+    problem = packing(2, nodes=30, jobs=60)
+    hint = solve(problem, SOLVER, budget=Budget(work=0.5))
+    first = solve(problem, SOLVER, budget=Budget(work=1e-9))
+    again = solve(problem, SOLVER, budget=Budget(work=1e-9), hint=hint.solution)
+    assert first.objective < hint.objective == again.objective
+    assert again.limit is Limit.WORK
+
+
+def test_more_pairs_than_cp_sat_takes_are_told_as_a_limit(monkeypatch):
+    problem = packing(3, nodes=6, jobs=14)
+    monkeypatch.setattr(column_generation, "MOST_PAIRS", 0)
+    result = solve(problem, SOLVER)
+    assert result.status is Status.OPTIMAL or result.limit is Limit.MEMORY
+    assert result.bound is not None
+
+
+def test_jobs_of_weight_0_are_placed_where_they_fit():
+    problem = NodePlacement(
+        ["cores"], free=[[8]], chunks=[1, 1, 1], demand=[[5], [5], [3]], weights=[0, 2, 0]
+    )
+    result = solve(problem, SOLVER)
+    assert result.solution.nodes == ((), (0,), (0,))
+
+
+@st.composite
+def large_nodes(draw):
+    """Draw a node of several devices, and jobs of which a search tries many combinations."""
+    jobs = draw(st.integers(3, 9))
+    rooms = st.sampled_from([1000, 1000, 1000, 700, 500])
+
+    def listed(values):
+        return draw(st.lists(values, min_size=jobs, max_size=jobs))
+
+    return NodePlacement(
+        ["cores", "memory"],
+        [[draw(st.integers(5, 25)), draw(st.integers(5, 40))]],
+        listed(st.integers(1, 3)),
+        np.array(listed(st.lists(st.integers(0, 9), min_size=2, max_size=2))),
+        weights=listed(st.integers(1, 50)),
+        devices=[draw(st.lists(rooms, min_size=1, max_size=5))],
+        share=listed(st.sampled_from([200, 300, 500, 700, 1000, 2000])),
+    )  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(large_nodes())
+def test_devices_filled_in_turn_give_contents_and_bounds(problem):
+    instance = Instance(problem)
+    if not len(instance.nodes):
+        return
+    classes, types = instance.classes, instance.types
+    prices = np.zeros(len(types.most))
+    np.maximum.at(prices, classes.type_of, classes.weights / classes.chunks)
+    node = np.array([0])
+    exact, filled = (Pricing(instance, Effort(Budget(), Progress(Budget(), None))) for _ in "ab")
+    exact.price(prices, node, types.most, 0.0, 10**6)
+    filled.price(prices, node, types.most, 0.0, 1)
+    best = exact.values[0]
+    assert exact.bounds[0] == pytest.approx(best)
+    assert filled.bounds[0] >= best - 1e-9
+    order = instance.device_order(0)
+    for content in filled.contents(0):
+        needed, room = np.zeros(2), [problem.devices[0][device] for device in order]
+        for number, places in content.chunks:
+            needed += types.need[number]
+            for place in places:
+                room[place] -= types.share[number] * 1000 // instance.units
+        assert (needed <= problem.free[0]).all()
+        assert min(room) >= 0
+        assert (
+            np.bincount([n for n, _ in content.chunks], minlength=len(prices)) == content.counts
+        ).all()
