@@ -49,10 +49,10 @@ def unallocated(rows: pd.DataFrame) -> Figure:
         )
         panel.set_yticks(places, ways)
         panel.xaxis.set_major_formatter("{x:.0%}")
+        panel.set_xlabel("share of all GPUs")
         panel.grid(axis="y", visible=False)
     panels[0].invert_yaxis()
     legend(figure, panels[0], "below")
-    figure.supxlabel("share of all GPUs")
     return figure
 
 
@@ -71,6 +71,6 @@ def batches(rows: pd.DataFrame) -> Figure:
         sizes = sorted(set(own["size"]) - {0})
         panel.set_xticks(sizes, list(map(str, sizes)))
         panel.yaxis.set_major_formatter("{x:.0%}")
+        panel.set_xlabel("pods in a batch")
     legend(figure, panels[0], "below")
-    figure.supxlabel("pods in a batch")
     return figure
