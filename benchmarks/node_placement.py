@@ -30,7 +30,7 @@ from results import Times, circumstances, keep, shown
 import optsched
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
-from optsched.solvers.result import Budget, Result
+from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
 NODES = Path("clusters", "openb_node_list_all_node.csv.gz")
@@ -59,7 +59,8 @@ class Case(NamedTuple):
 def openb(traces: Path, pods: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the nodes of openb, and one of its lists of pods."""
     nodes = pd.read_csv(traces / NODES).fillna({"model": "none"})
-    listed = pd.read_csv(traces / NODES.with_name(PODS.format(pods))).fillna({"gpu_spec": ""})
+    listed = pd.read_csv(traces / NODES.with_name(PODS.format(pods)), dtype={"gpu_spec": str})
+    listed = listed.fillna({"gpu_spec": ""})
     shares = (listed.num_gpu == 1) & (listed.gpu_milli < WHOLE)
     listed["share"] = (WHOLE * listed.num_gpu).mask(shares, listed.gpu_milli)
     return nodes, listed
@@ -182,9 +183,10 @@ def cases(traces: Path, families: list[str], nodes: list[int], seeds: int) -> It
             yield Case("queue", str(seed), queued(seed))
 
 
-def measured(case: Case, seconds: float, generic: float | None) -> dict[str, Any]:
-    """Return the row of a case."""
+def measured(case: Case, seconds: float, generic: float | None, times: Times) -> dict[str, Any]:
+    """Return the row of a case, and add the times of the rules and of a proof."""
     problem = case.problem
+    cell = f"{case.family}, {len(problem.free)} nodes, {case.parameters}"
 
     def answer(solver: str, limit: float = seconds, **options: Any) -> Result:
         chosen, _ = find_solver(solver, problem.name, options)
@@ -193,24 +195,27 @@ def measured(case: Case, seconds: float, generic: float | None) -> dict[str, Any
     def thousands(weight: float | None) -> str:
         return "-" if weight is None else f"{weight / 1000:.2f}"
 
-    exact = answer(EXACT)
     row: dict[str, Any] = {
         "family": case.family,
         "case": case.parameters,
         "nodes": len(problem.free),
         "jobs": len(problem.chunks),
     }
-    row |= {rule: thousands(answer(rule).objective) for rule in RULES}
+    by_rule = {rule: answer(rule) for rule in RULES}
+    times.add_all({f"{cell}, {rule}": result.seconds for rule, result in by_rule.items()})
+    row |= {rule: thousands(result.objective) for rule, result in by_rule.items()}
     row["largest"] = thousands(max(answer(rule, order="largest").objective or 0 for rule in RULES))
+    exact = answer(EXACT)
+    if exact.status is Status.OPTIMAL:
+        times.add(cell, exact.seconds)
     found = {"": exact}
     if generic is not None:
         found["cp-sat "] = answer(GENERIC, generic)
     for name, result in found.items():
-        gap = "-" if result.gap is None else f"{100 * result.gap:.4f}"
         row |= {
             f"{name}value": thousands(result.objective),
             f"{name}bound": thousands(result.bound),
-            f"{name}gap": gap,
+            f"{name}gap": "-" if result.gap is None else f"{100 * result.gap:.4f}",
         }
     return row | {"status": exact.status.value, "seconds": round(exact.seconds, 2)}
 
@@ -239,12 +244,10 @@ def main() -> None:
     problems = list(cases(options.traces, families, nodes, options.seeds))
     ColumnGeneration().prepare()
     times = Times()
-    rows = []
-    for case in shown(problems, len(problems)):
-        rows.append(measured(case, options.seconds, options.cp_sat))
-        if rows[-1]["status"] == "optimal":
-            cell = f"{case.family}, {rows[-1]['nodes']} nodes, {case.parameters}"
-            times.add(cell, rows[-1]["seconds"])
+    rows = [
+        measured(case, options.seconds, options.cp_sat, times)
+        for case in shown(problems, len(problems))
+    ]
     keep(options.output, "node-placement", measured_on, table(rows), rows, times)
 
 

@@ -30,6 +30,9 @@ PRIMAL, DUAL = 4, 1
 MOST_NODES = 50
 """Nodes of branch and bound in an integer program."""
 
+MISSING = 100
+"""Cost of a chunk or licence that is missing, relative to the most that a chunk is worth."""
+
 LARGEST_COST = 20
 """Bits of the largest objective coefficient in the program, which is scaled by a power of two."""
 
@@ -126,6 +129,15 @@ class Master:
             rows.append(np.concatenate(([one], first + used)))
             values.append(np.concatenate(([chunks], needed[used])))
         self._add(classes.weights * self._scale, classes.jobs, rows, values)
+        limited = np.concatenate((np.arange(self._types), first + np.arange(len(licences))))
+        dearest = MISSING * float((classes.weights / classes.chunks).max(initial=1))
+        self._add(
+            np.full(len(limited), -dearest * self._scale),
+            np.zeros(len(limited)),
+            list(limited[:, None]),
+            list(np.full((len(limited), 1), -1)),
+        )
+        self._first = len(classes.jobs) + len(limited)  # column of a content
 
     def _add(self, costs: Any, upper: Any, rows: Sequence[Ints], values: Sequence[Ints]) -> None:
         if not rows:
@@ -160,6 +172,19 @@ class Master:
         self._highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -math.inf), upper)
         self._restricted = True
 
+    def limit_jobs(self, least: Ints, most: Ints) -> None:
+        """Set the least and the most jobs of each class; chunks and licences may then be missing.
+
+        What is missing costs much more than any job is worth for it.
+        """
+        lower = np.zeros(self._first)
+        upper = np.full(self._first, math.inf if least.any() else 0.0)
+        lower[: len(least)], upper[: len(most)] = least, most
+        self._highs.changeColsBounds(
+            len(lower), np.arange(len(lower), dtype=np.int32), lower, upper
+        )
+        self._restricted = True
+
     def solve(self) -> bool:
         """Solve the program; return whether it was solved within the time limit."""
         import highspy
@@ -181,7 +206,7 @@ class Master:
         duals = np.maximum(duals / self._scale, 0.0)
         self.value = self._highs.getObjectiveValue() / self._scale
         classes, first = len(self._instance.jobs_of), self._types + self._kinds
-        self.jobs, self.taken = values[:classes], values[classes:]
+        self.jobs, self.taken = values[:classes], values[self._first :]
         self.prices = Prices(duals[: self._types], duals[first:])
         self.nodes_worth = duals[self._types : first]
         return True
@@ -212,7 +237,7 @@ class Master:
         self._effort.work += price * (1 + max(0, info.mip_node_count))
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            values = np.array(highs.getSolution().col_value)[len(self._instance.jobs_of) :]
+            values = np.array(highs.getSolution().col_value)[self._first :]
             found = np.rint(values).astype(np.int64)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ import numpy as np
 
 from optsched.models.node_placement import Placements
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._master import Contents
+from optsched.solvers.node_placement._master import Contents, Floats
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._relaxation import Pricing, Relaxation
 from optsched.solvers.node_placement._rounding import choose_columns, dive
@@ -25,12 +26,22 @@ GAP = 1e-5
 RELAXING = 0.6
 """Share of the budget after which the relaxation is rounded as it is."""
 
-INTEGER = 0.8
 DIVING = 0.75
 """Share of the budget after which no further dive starts."""
 
+INTEGER = 0.8
+"""Share of the budget after which the integer program over all contents ends."""
+
 FEW_KINDS = 200
 """Most kinds of nodes for which the relaxation is rounded several times."""
+
+BRANCHING = 0.8
+"""Share of the budget after which the numbers of jobs are split no further."""
+
+PARTS_PER_DIVE = 8
+
+FRACTION = 1e-5
+"""Distance from an integer that counts as a fraction."""
 
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
@@ -41,6 +52,9 @@ EMPTIED = 150
 FEWEST_EMPTIED = 40
 
 GAP_OF_SOME = 2e-6
+
+SHARE_OF_PROGRAM = 0.1
+"""Most of the budget left that the integer program of some nodes may take."""
 
 PATIENCE = 20
 """Attempts in vain after which twice as many nodes are emptied."""
@@ -91,10 +105,14 @@ class Packing:
         for content in self.plan.contents().values():
             self._all.add(content)
         self._all.tighten(GAP, RELAXING)
-        bound = self._all.bound
-        if not math.isinf(bound):
-            whole = math.floor(bound + max(1e-6, 1e-9 * bound))
-            self.bound = min(self.bound, whole // self._unit * self._unit)
+        self.bound = self._whole(self._all.bound)
+
+    def _whole(self, bound: float) -> int:
+        """Return the largest weight that a bound allows, at most the bound so far."""
+        if math.isinf(bound):
+            return self.bound
+        whole = math.floor(bound + max(1e-6, 1e-9 * abs(bound)))
+        return min(self.bound, whole // self._unit * self._unit)
 
     def round(self) -> Iterator[None]:
         """Round the relaxation in several ways; pause after each."""
@@ -108,6 +126,61 @@ class Packing:
         if few and not self.proven and self._effort.spent() < 1 and self._all.solve():
             self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
             yield
+
+    def branch(self) -> Iterator[None]:
+        """Split on the numbers of jobs of the classes; pause after each dive.
+
+        The bound is that of the best part that is open, and that part is split next. A part in
+        which contents alone have fractions stays as it is; the others are split while they allow
+        for more.
+        """
+        every, classes = self._all, self._instance.classes
+        if (classes.chunks == 1).all():
+            return
+        nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+        first = every.prices
+        parts = [(-every.bound, 0, np.zeros_like(classes.jobs), classes.jobs, first)]
+        number, whole = 0, self.plan.value
+        while parts and not self.proven and self._effort.spent() < BRANCHING:
+            bound, _, least, most, prices = heapq.heappop(parts)
+            self.bound = max(whole, self._whole(-bound))
+            if self.bound <= max(whole, self.plan.value):
+                break
+            every.limit_jobs(least, most)
+            every.start_at(prices)
+            every.tighten(GAP, BRANCHING, max(whole, self.plan.value) + self._unit - 0.5)
+            bound = max(bound, -every.bound)
+            if self._whole(-bound) > max(whole, self.plan.value):
+                if not every.solve():
+                    break
+                jobs = every.master.jobs
+                split = self._split(jobs)
+                if split is None or number % PARTS_PER_DIVE == 0:
+                    self._offer(dive(every, SHARES[0]), {}, nodes)
+                    yield
+                if split is None:
+                    whole = max(whole, self._whole(-bound))
+                else:
+                    below = int(jobs[split])
+                    for lower, upper in ((least[split], below), (below + 1, most[split])):
+                        number += 1
+                        part = least.copy(), most.copy()
+                        part[0][split], part[1][split] = lower, upper
+                        heapq.heappush(parts, (bound, number, *part, every.prices))
+            if not parts:
+                self.bound = max(whole, self.plan.value)
+        every.limit_jobs(np.zeros_like(classes.jobs), classes.jobs)
+        every.start_at(first)
+        every.solve()
+
+    def _split(self, jobs: Floats) -> int | None:
+        """Return the class whose number of jobs is to be split, of several chunks if possible."""
+        classes = self._instance.classes
+        rest = np.abs(jobs - np.rint(jobs))
+        for gangs in (classes.chunks > 1, classes.chunks == 1):
+            if (rest * gangs).max(initial=0.0) > FRACTION:
+                return int((rest * gangs * classes.weights).argmax())
+        return None
 
     def improve(self, seed: int) -> Iterator[None]:
         """Empty some nodes and pack them anew, time and again; pause after each.
@@ -155,7 +228,9 @@ class Packing:
         if some.solve():
             self._offer(dive(some, share), held, emptied)
         if some.solve():
-            self._offer(choose_columns(some, 1.0) or Counter(), held, emptied)
+            spent = self._effort.spent()
+            until = spent + SHARE_OF_PROGRAM * (1 - spent)
+            self._offer(choose_columns(some, until) or Counter(), held, emptied)
 
     def _offer(
         self, chosen: Counter[int], held: Mapping[int, Content], nodes: Iterable[int]

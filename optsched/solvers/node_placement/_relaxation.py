@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 
@@ -166,6 +165,7 @@ class Relaxation:
         self._new: list[int] = []
         self.bound = math.inf
         classes = instance.classes
+        self.least, self.most = np.zeros_like(classes.jobs), classes.jobs
         self.prices = Prices(
             np.zeros(len(instance.types.most)), np.zeros(classes.licences.shape[1])
         )
@@ -185,13 +185,19 @@ class Relaxation:
         self._new = []
         return self.master.solve()
 
-    @cached_property
+    @property
     def demand(self) -> Ints:
         """The chunks of each type that all jobs have."""
         classes = self.instance.classes
         demand = np.zeros(len(self.instance.types.most), dtype=np.int64)
-        np.add.at(demand, classes.type_of, classes.chunks * classes.jobs)
+        np.add.at(demand, classes.type_of, classes.chunks * self.most)
         return demand
+
+    def limit_jobs(self, least: Ints, most: Ints) -> None:
+        """Set the least and the most jobs of each class; no bound is known then."""
+        self.least, self.most = least, most
+        self.master.limit_jobs(least, most)
+        self.bound = math.inf
 
     def start_at(self, prices: Prices) -> None:
         """Start from prices that are near the best ones, in place of those of pooled resources."""
@@ -211,13 +217,18 @@ class Relaxation:
         self._pricing.price(prices.chunks, todo, most, tolerance, limit)
         bound = float(nodes[todo] @ self._pricing.bounds[todo])
         bound += float(prices.chunks @ supply + prices.licences @ instance.problem.licences)
-        return todo, bound + float(self._gains(prices) @ instance.classes.jobs)
+        gains = self._gains(prices)
+        return todo, bound + float(gains @ self._wanted(gains))
 
     def _gains(self, prices: Prices) -> Floats:
-        """Return what a job of each class is worth beyond the prices, at least 0."""
+        """Return what a job of each class is worth beyond the prices."""
         classes = self.instance.classes
         cost = classes.chunks * prices.chunks[classes.type_of]
-        return np.maximum(0.0, classes.weights - cost - classes.licences @ prices.licences)
+        return np.asarray(classes.weights - cost - classes.licences @ prices.licences)
+
+    def _wanted(self, gains: Floats) -> Ints:
+        """Return the jobs of each class that are worth most at these gains."""
+        return np.where(gains > 0, self.most, self.least)
 
     def _note(self, bound: float, prices: Prices) -> bool:
         if bound >= self.bound:
@@ -238,16 +249,16 @@ class Relaxation:
                     break
         return new
 
-    def tighten(self, gap: float, until: float) -> None:
+    def tighten(self, gap: float, until: float, enough: float = -math.inf) -> None:
         """Generate columns until the bound is within `gap` of the master's optimum, relatively.
 
-        Stops at the optimum, or at a share `until` of the budget.
+        Stops at the optimum, at a bound that is low enough, or at a share `until` of the budget.
         """
         if math.isinf(self.bound):
             self._descend(until)
         tolerance_of_gap = gap / 2 / max(1, int(self.nodes.sum()))
         limit, exact, share = SEARCH, False, 0.5
-        while self.solve():
+        while self.bound > enough and self.solve():
             master = self.master
             if self.bound - master.value <= gap * max(1.0, master.value):
                 break
@@ -300,7 +311,7 @@ class Relaxation:
             if step >= FIRST_STEPS // 4 or bound < 1.1 * self.bound:
                 for kind in todo[counts.any(axis=1)].tolist():
                     self.add(next(self._pricing.contents(kind)))
-            wanted = np.where(self._gains(prices) > 0, classes.jobs, 0)
+            wanted = self._wanted(self._gains(prices))
             slope = Prices(
                 (self.supply + nodes[todo] @ counts).astype(float),
                 (instance.problem.licences - wanted @ classes.licences).astype(float),

@@ -71,11 +71,8 @@ class ColumnGeneration(Solver):
         """Import HiGHS and OR-Tools, and compile the kernels that `problem` needs, or load them."""
         CpSat().prepare()
         _compile()
-        if isinstance(problem, NodePlacement):
-            if _is_of_whole_nodes(problem):
-                SwitchGroups().prepare(problem)
-            else:
-                _first(problem.copy(), Instance(problem))
+        if isinstance(problem, NodePlacement) and _is_of_whole_nodes(problem):
+            SwitchGroups().prepare(problem)
 
     def solve(
         self,
@@ -177,9 +174,13 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in chain(packing.round(), packing.improve(seed)):
+        for _ in chain(packing.round(), packing.branch(), packing.improve(seed)):
+            self._most_weight = packing.bound
+            self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
+        self._most_weight = packing.bound
+        self._lower(self._most_weight * self._radix)
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
@@ -256,7 +257,14 @@ def _first(problem: NodePlacement, instance: Instance) -> Placements:
 
 @cache
 def _compile() -> None:
-    problem = NodePlacement(["cores"], [[1]], [1, 1], [[1], [1]], weights=[1, 2])
-    search = _Search(problem, Effort(Budget(), Progress(Budget(), None)), Progress(Budget(), None))
-    search.start(None)
-    search._pack(0)
+    common = {"resources": ["cores"], "free": [[1]], "chunks": [1, 1], "demand": [[1], [1]]}
+    on_switch = common | {"switches": ["a"]}
+    for problem in (
+        NodePlacement(**common, weights=[1, 2]),
+        NodePlacement(**on_switch, then=("switches", "nodes")),
+        NodePlacement(**on_switch, span=["switch", "anywhere"]),
+    ):
+        progress = Progress(Budget(), None)
+        search = _Search(problem, Effort(Budget(), progress), progress)
+        search.start(None)
+        search._pack(0)

@@ -13,6 +13,8 @@ from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import column_generation
 from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._packing import Packing
+from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._relaxation import Pricing
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.progress import Progress
@@ -176,3 +178,38 @@ def test_devices_filled_in_turn_give_contents_and_bounds(problem):
         assert (
             np.bincount([n for n, _ in content.chunks], minlength=len(prices)) == content.counts
         ).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gangs_are_placed_whole_in_the_bound(seed):
+    rng = random.Random(seed)
+    chunks = [rng.choice([1, 2, 5, 9, 14]) for _ in range(30)]
+    demand = [[rng.choice([1, 2, 3, 4]), rng.choice([1, 2, 6])] for _ in chunks]
+    problem = NodePlacement(
+        ["cores", "memory"],
+        [[rng.choice([2, 4, 4]), 8] for _ in range(60)],
+        chunks,
+        demand,
+        weights=[rng.randint(1, 1000) * size for size in chunks],
+        licences=[30],
+        licences_of=[[rng.randint(0, 2)] for _ in chunks],
+    )
+    result = solve(problem, SOLVER, budget=Budget(work=1))
+    other = solve(problem, "cp-sat", budget=Budget(work=3))
+    assert result.gap < 1e-3
+    assert result.objective <= other.bound
+    assert other.objective <= result.bound
+
+
+def test_a_gang_that_does_not_fit_leaves_room_for_others():
+    # fractions of both large jobs would fill the nodes
+    problem = NodePlacement(
+        ["cores"], free=[[1]] * 10, chunks=[7, 7, 2], demand=[[1]] * 3, weights=[70, 70, 10]
+    )
+    instance, effort = Instance(problem), Effort(Budget(), Progress(Budget(), None))
+    packing = Packing(instance, effort, Plan(instance))
+    packing.relax()
+    assert packing.bound == 100
+    for _ in packing.branch():
+        pass
+    assert packing.bound == packing.plan.value == 80
