@@ -287,7 +287,7 @@ def test_claims_are_judged_draw_by_draw():
         {"FGD": [10, 10], "best fit": [11, 12], "GPU packing": [12, 9]},
     )
     assert more(rows, "default", "best fit").verdict == Verdict.IN_PART
-    assert more(rows, "default", "best fit").why == "in 1 of 2 draws; +10 GPUs (-5 to +25)"
+    assert more(rows, "default", "best fit").why == "in 1 of 2 draws; +10.0 GPUs (-5.0 to +25.0)"
     assert hundreds(rows, "default", ["best fit"]).verdict == Verdict.HELD
     assert hundreds(rows, "default", ["GPU packing"]).verdict == Verdict.IN_PART
     assert least_fragmentation(rows, "default", ["best fit"]).verdict == Verdict.HELD

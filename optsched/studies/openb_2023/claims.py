@@ -36,7 +36,7 @@ def more(own: pd.DataFrame, name: str, rule: str) -> Judgement:
     """Judge whether FGD allocates more GPUs than a rule, draw by draw."""
     placed = ways_of(own, "placed")
     gain = placed[FGD.name] - placed[rule]
-    numbers = f"{gain.mean():+.0f} GPUs ({gain.min():+.0f} to {gain.max():+.0f})"
+    numbers = f"{gain.mean():+.1f} GPUs ({gain.min():+.1f} to {gain.max():+.1f})"
     return judge(gain > 0, f"in {{so}} of {{of}} draws; {numbers}")
 
 

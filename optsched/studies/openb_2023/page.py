@@ -19,6 +19,7 @@ from optsched.studies.openb_2023.plan import (
     FGD,
     FORECAST,
     LEAVING,
+    LEFT_OUT,
     OF_SWITCHES,
     PUBLISHED,
     RULES,
@@ -52,8 +53,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "looking_ahead": list(looking_ahead(of_part(frame, BATCHES))),
         "placed_records": list(problem_records(frame, "placed")),
         "fragmentation_records": list(problem_records(frame, "fragmentation")),
-        "arrival_records": list(arrival_records(arrivals)),
+        "arrival_records": list(arrival_records(arrivals, {} if quick else PUBLISHED["allocated"])),
         "batch_records": list(batch_records(of_part(frame, BATCHES))),
+        "leaving": leaving_facts(of_part(frame, LEAVING)),
         "leaving_records": list(leaving_records(of_part(frame, LEAVING))),
         "switch_records": list(switch_records(switches)),
         "switches": switch_facts(switches),
@@ -93,10 +95,12 @@ def problem_records(frame: pd.DataFrame, column: str) -> Iterator[Record]:
         yield record
 
 
-def arrival_records(rows: pd.DataFrame) -> Iterator[Record]:
-    """Yield what each way allocates of all GPUs, beside the artifact's."""
+def arrival_records(
+    rows: pd.DataFrame, artifact: Mapping[str, Mapping[str, float]]
+) -> Iterator[Record]:
+    """Yield what each way allocates of all GPUs, beside what it does in the artifact."""
     for (name, way), own in rows.groupby(["list", "way"], sort=False):
-        published = PUBLISHED["allocated"].get(name, {}).get(way)
+        published = artifact.get(str(name), {}).get(str(way))
         yield {
             "list": name,
             "way": way,
@@ -206,6 +210,13 @@ def leaving_records(rows: pd.DataFrame) -> Iterator[Record]:
             "decisions": spread(own["decisions"], ",.0f"),
             "nominal time": duration(own["nominal_seconds"].mean()),
         }
+
+
+def leaving_facts(rows: pd.DataFrame) -> Mapping[str, Any]:
+    """Return the way with the shortest mean wait, and mean waits in hours."""
+    hours = rows.groupby("way", sort=False)["mean_wait"].mean() / HOUR
+    exact, left_out = hours[EXACT.name], hours[LEFT_OUT.name]
+    return {"least": hours.idxmin(), "hours": hours.min(), "exact": exact, "left_out": left_out}
 
 
 def switch_cases(rows: pd.DataFrame) -> pd.DataFrame:
