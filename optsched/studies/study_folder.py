@@ -102,11 +102,11 @@ def plan_study(
     """
     check_replaceable(folder, FOLDER)
     study: Study = registry.studies[name]()
+    logs = _logs(traces)
+    inputs = study.inputs(logs, quick=quick)
     if not study.simulates:
         begin(name, folder, quick=quick)
         return None
-    logs = _logs(traces)
-    inputs = study.inputs(logs, quick=quick)
     table = study.plan(logs, Path(INPUTS), quick=quick)
     begin(name, folder, quick=quick)
     write_inputs(inputs, folder)

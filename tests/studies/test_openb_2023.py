@@ -384,3 +384,4 @@ def test_the_study_needs_its_files(tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "openb_node_list_all_node.csv.gz: not in" in error
+    assert not (tmp_path / "o").exists()

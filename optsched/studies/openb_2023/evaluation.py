@@ -24,6 +24,7 @@ from optsched.studies.openb_2023.plan import (
     BUSY,
     EXACT,
     FEW_TYPES,
+    FILES,
     FORECAST,
     IN_ORDER,
     LEAVING,
@@ -106,23 +107,28 @@ class Answers:
 
 
 class Files:
-    """The files of the study, each read when it is first asked for."""
+    """The files of the study, all of which are read at once, so that none fails late.
+
+    Attributes
+    ----------
+    nodes, with_gpus : Nodes
+        All nodes, and those with GPUs.
+    pods : dict of str to Pods
+        The lists of pods, by name.
+    leaves : list of int
+        Number of hosts of each leaf switch of Lingjun.
+    """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
-        self._pods: dict[str, Pods] = {}
-        self.nodes = read_nodes(find_log(TABLE["nodes"], folders))
+        found = {file: find_log(file, folders) for file in FILES}
+        self.nodes = read_nodes(found[TABLE["nodes"]])
         self.with_gpus = self.nodes.chosen(np.flatnonzero(self.nodes.gpus))
-
-    def pods(self, name: str) -> Pods:
-        """Return the pods of a list."""
-        if name not in self._pods:
-            self._pods[name] = read_pods(find_log(TABLE["lists"][name], self._folders))
-        return self._pods[name]
+        self.pods = {name: read_pods(found[file]) for name, file in TABLE["lists"].items()}
+        self.leaves = read_leaves(found[TABLE["topology"]])
 
     def asking(self, name: str) -> Pods:
         """Return the pods of a list that need GPUs."""
-        pods = self.pods(name)
+        pods = self.pods[name]
         return pods.chosen(np.flatnonzero(pods.share))
 
     def drawn(self, number: int, seed: int) -> Nodes:
@@ -130,10 +136,6 @@ class Files:
         rng = np.random.default_rng(seed)
         rows = rng.choice(len(self.with_gpus.gpus), number, replace=False)
         return self.with_gpus.chosen(np.sort(rows))
-
-    def leaves(self) -> list[int]:
-        """Return the number of hosts of each leaf switch of Lingjun."""
-        return read_leaves(find_log(TABLE["topology"], self._folders))
 
 
 def solve(folders: Sequence[Path], *, quick: bool) -> Iterator[Row]:
@@ -159,7 +161,7 @@ def _whole(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
     """All pods of a list onto all nodes."""
     nodes = files.drawn(of["nodes"], 1) if of["nodes"] else files.nodes
     for name in of["lists"]:
-        pods = files.pods(name)
+        pods = files.pods[name]
         pods = pods.chosen(range(of["pods"] or len(pods.share)))
         for row in _offline(Cluster(nodes).problem(pods), [*RULES, FEW_TYPES, EXACT], of["work"]):
             yield {"list": name} | row
@@ -171,7 +173,7 @@ def _arrivals(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
     shares = int(of["load"] * GPU * nodes.gpus.sum())
     for name in of["lists"]:
         for seed in range(1, of["seeds"] + 1):
-            pods = arriving(files.pods(name), shares, seed)
+            pods = arriving(files.pods[name], shares, seed)
             ways = [*IN_ORDER, FEW_TYPES, *[EXACT] * (seed <= of["exact"])]
             for row in _offline(Cluster(nodes).problem(pods), ways, of["work"]):
                 yield {"list": name, "seed": seed} | row
@@ -250,7 +252,7 @@ def _leaving(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
     """Pods that come and go."""
     for seed in range(1, of["seeds"] + 1):
         nodes = files.drawn(of["nodes"], seed)
-        pods = fitting(nodes, files.pods(of["list"]))
+        pods = fitting(nodes, files.pods[of["list"]])
         pods = pods.chosen(range(max(0, len(pods.share) - of["pods"]), len(pods.share)))
         for way in (*IN_ORDER, EXACT, LEFT_OUT):
             answers = Answers(way, of["work"] if way.solver == EXACT.solver else None)
@@ -287,10 +289,9 @@ def fitting(nodes: Nodes, pods: Pods) -> Pods:
 
 def _switches(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
     """Jobs of whole nodes on leaf switches."""
-    leaves = files.leaves()
     for number, case in enumerate(of["cases"], 1):
         for seed in range(1, of["seeds"] + 1):
-            problem = whole_nodes(leaves, **case, seed=seed)
+            problem = whole_nodes(files.leaves, **case, seed=seed)
             for way in OF_SWITCHES:
                 answers = Answers(way, of["work"] if way is OF_SWITCHES[-1] else None)
                 result = answers.solve(problem)

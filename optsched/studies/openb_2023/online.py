@@ -16,7 +16,6 @@ from optsched.studies.openb_2023.openb import Nodes, Pods
 Answer = Callable[[NodePlacement], Placements]
 """Places the pods of a problem, in the order of their arrival."""
 
-
 Forecast = Callable[[int], Pods]
 """Draws pods that ask for this many thousandths of GPUs."""
 
@@ -68,8 +67,9 @@ class Stay(NamedTuple):
 def coming_and_going(nodes: Nodes, pods: Pods, answer: Answer) -> Stay:
     """Run pods, each for the time between its creation and its deletion in the list.
 
-    Pods that cannot be placed wait. Whenever pods have arrived or left, all that wait are posed,
-    in the order of their arrival; departures of an instant come before arrivals.
+    An idle node can hold each of them. Pods that cannot be placed wait. Whenever pods have arrived
+    or left, all that wait are posed, in the order of their arrival; departures of an instant come
+    before arrivals.
     """
     cluster = Cluster(nodes)
     number = len(pods.share)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
+
+if TYPE_CHECKING:
+    from optsched.traces.trace import Trace
 
 CONTENT = content_of("openb-2023")
 TABLE = read_toml(CONTENT / PLAN)
@@ -14,6 +19,10 @@ PUBLISHED = read_toml(CONTENT / "published.toml")
 
 BUSY, WHOLE, ARRIVALS, BATCHES, LEAVING, SWITCHES = PARTS = tuple(TABLE["full"])
 """The names of the parts."""
+
+
+FILES = (TABLE["nodes"], TABLE["topology"], *TABLE["lists"].values())
+"""The names of the files of the study."""
 
 
 class Way(NamedTuple):
@@ -41,3 +50,10 @@ def part(name: str, *, quick: bool) -> dict[str, Any]:
     """Return the settings of a part."""
     found: dict[str, Any] = TABLE["full"][name]
     return found | TABLE["quick"][name] if quick else found
+
+
+def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+    """Check that the files are there; no traces are made."""
+    for file in FILES:
+        find_log(file, folders)
+    return {}
