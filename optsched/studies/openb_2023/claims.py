@@ -44,7 +44,8 @@ def least_fragmentation(own: pd.DataFrame, name: str, rules: Sequence[str]) -> J
     """Judge whether FGD leaves less fragmentation than all of the rules, draw by draw."""
     left = ways_of(own, "fragmentation")
     less = left[list(rules)].min(axis=1) - left[FGD.name]
-    return judge(less > 0, f"in {{so}} of {{of}} draws; {less.mean():.0f} GPUs less than the best")
+    numbers = f"{-less.mean():+.1f} GPUs beside the best of them"
+    return judge(less > 0, f"in {{so}} of {{of}} draws; {numbers}")
 
 
 def as_published(own: pd.DataFrame, name: str, rule: str) -> Judgement:
