@@ -55,7 +55,7 @@ pages: .venv/ready
 # All studies in full, in $(STUDIES), in an hour and a half on two cores; and their results in docs/results.
 # A study that was stopped continues.
 results: .venv/ready
-	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 systems; do \
+	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 openb-2023 systems; do \
 	    $(OPTSCHED) study $$study --traces $(TRACES) -o $(STUDIES)/$$study; \
 	    mkdir -p docs/results/$$study; \
 	    rm -f docs/results/$$study/*; \

@@ -59,7 +59,10 @@ def workload(jobs: int, waiting: int, load: float, seed: int = 1) -> Trace:
     submit[:waiting] = 0
     numbers = np.arange(1, jobs + 1)
     files = {"file": numbers // 10 + 1, "file_size": np.full(jobs, 6400)}
-    trace = Trace(numbers, np.sort(submit), runtime, requested, processors, annotations=files)
+    none = np.zeros(jobs, dtype=np.int64)
+    trace = Trace(
+        numbers, np.sort(submit), runtime, requested, processors, wait=none, annotations=files
+    )
     return drawn(clean(trace), "HIGH", seed=seed)
 
 

@@ -39,6 +39,9 @@ def command(
     """
     check_engine("local", workers, None)
     sweep = plan_study(name, output, traces=traces, quick=quick)
+    if sweep is None:
+        print_lines([("report", evaluate(output, traces=traces).page)])
+        return 0
     runs = len(sweep.plan.runs)
     say(f"{counted(runs, 'run')}, {len(sweep.pending):,} to do")
     if execute_runs(sweep, workers) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class Study(ABC):
     """An evaluation that can be repeated: a sweep, and the page made from its results.
 
+    A study that simulates nothing solves problems in place of a sweep.
+
     A subclass is registered with ``@studies.register(name)``. Every method has a default, so that a
     study is its content and the methods that compute. ``docs/how-to/add-a-study.md`` makes one.
 
@@ -44,6 +46,10 @@ class Study(ABC):
         Metrics that are tables of their own; `prepare` gets each of their numbers as a column.
     logs : {"never", "in full", "always"}
         Whether the public logs are needed: in full only, or for a quick look too.
+    simulates : bool
+        Whether the results are those of a sweep; otherwise `solve` computes them.
+    packages : tuple of str
+        Further packages on whose versions the results of `solve` depend.
     content : path
         The folder of ``plan.toml`` and ``page.md.j2``; ``studies/<name>`` unless a subclass says
         otherwise.
@@ -53,6 +59,8 @@ class Study(ABC):
     paper: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()
     logs: ClassVar[Literal["never", "in full", "always"]] = "never"
+    simulates: ClassVar[bool] = True
+    packages: ClassVar[tuple[str, ...]] = ()
 
     @property
     def content(self) -> Path:
@@ -113,6 +121,19 @@ class Study(ABC):
 
         check_results(results, ())
         return results
+
+    def solve(self, folders: Sequence[Path], *, quick: bool) -> Iterable[Mapping[str, Any]]:
+        """Solve problems, and yield a row of the results for each answer.
+
+        All rows have the number of ``jobs``, and ``wall_seconds``, which are kept apart because no
+        two runs have the same.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or damaged.
+        """
+        return ()
 
     def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
         """Draw the figures, by name."""
@@ -189,6 +210,7 @@ class PaperStudy(Study):
     inputs = _of("plan", "inputs")
     plan = _of("plan", "plan")
     prepare = _of("evaluation", "prepare")
+    solve = _of("evaluation", "solve")
     figures = _of("figures", "figures")
     values = _of("page", "values")
     _all_runs = _of("evaluation", "all_runs")

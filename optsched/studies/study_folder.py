@@ -6,7 +6,8 @@ Folder format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.markdown import markdown
 from optsched.report.page import write_page
+from optsched.simulator.provenance import versions as installed
 from optsched.studies.content import PLAN
 from optsched.studies.judging import frame_of_claims
 from optsched.studies.results import with_parts
@@ -50,7 +52,10 @@ RESULTS = "results.parquet"
 MARKDOWN = "README.md"
 """The page as Markdown, which shows the pictures of its folder."""
 
-MADE = (RESULTS, "report.html", MARKDOWN, "*.csv", "*.svg", "*.png")
+TIMING = "timing.json"
+"""The wall-clock seconds of each row of the results, where problems are solved without a sweep."""
+
+MADE = (RESULTS, TIMING, "report.html", MARKDOWN, "*.csv", "*.svg", "*.png")
 """The files that are made from the results, and again whenever there are new ones."""
 
 INPUTS = "inputs"
@@ -77,10 +82,11 @@ class Evaluation(NamedTuple):
 
 def plan_study(
     name: str, folder: Path, *, traces: Path | None = None, quick: bool = False
-) -> Sweep:
+) -> Sweep | None:
     """Begin a study in a folder, or go on with one, and return the sweep of its runs.
 
-    Tables, figures and page of earlier results are removed, finished runs are not.
+    A study that simulates nothing has no sweep. Tables, figures and page of earlier results are
+    removed, finished runs are not.
 
     Parameters
     ----------
@@ -96,8 +102,11 @@ def plan_study(
     """
     check_replaceable(folder, FOLDER)
     study: Study = registry.studies[name]()
-    logs = folders() if traces is None else [traces]
+    logs = _logs(traces)
     inputs = study.inputs(logs, quick=quick)
+    if not study.simulates:
+        begin(name, folder, quick=quick)
+        return None
     table = study.plan(logs, Path(INPUTS), quick=quick)
     begin(name, folder, quick=quick)
     write_inputs(inputs, folder)
@@ -133,14 +142,14 @@ def study(
         If the study is not known, a log is missing, a run fails, or the folder cannot be used.
     """
     check_engine("local", workers, None)
-    sweep = plan_study(
-        name, Path(output), traces=None if traces is None else Path(traces), quick=quick
-    )
-    if sweep.pending:
-        for _ in sweep.work(start_engine(sweep.pending, workers)):
-            pass
-    sweep.finish()
-    return evaluate(Path(output))
+    logs = None if traces is None else Path(traces)
+    sweep = plan_study(name, Path(output), traces=logs, quick=quick)
+    if sweep is not None:
+        if sweep.pending:
+            for _ in sweep.work(start_engine(sweep.pending, workers)):
+                pass
+        sweep.finish()
+    return evaluate(Path(output), traces=logs)
 
 
 def begin(name: str, folder: Path, *, quick: bool) -> None:
@@ -184,8 +193,11 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
         raise unwritable(inputs, error) from None
 
 
-def evaluate(folder: Path) -> Evaluation:
+def evaluate(folder: Path, *, traces: Path | None = None) -> Evaluation:
     """Write results, figures, tables and page from the runs of the sweep.
+
+    A study that simulates nothing solves its problems now, from the files in `traces`; those of
+    ``OPTSCHED_TRACES`` by default.
 
     Raises
     ------
@@ -194,6 +206,20 @@ def evaluate(folder: Path) -> Evaluation:
     """
     about = _about(folder)
     study: Study = registry.studies[about["study"]]()
+    if study.simulates:
+        frame, versions = _of_sweep(study, folder)
+    else:
+        frame = _solved(study, folder, _logs(traces), quick=about["quick"])
+        versions = installed() | {package: version(package) for package in study.packages}
+    with written(folder / RESULTS) as temporary:
+        frame.to_parquet(temporary, index=False, compression="zstd")
+    plan = hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
+    write_json(folder / FOLDER.marker, about | {"plan": plan, "versions": versions})
+    return _conclude(folder)
+
+
+def _of_sweep(study: Study, folder: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the results of the sweep, prepared, and the versions that its runs used."""
     runs = folder / SWEEP / "runs"
     results = with_parts(_read(folder / SWEEP / "results.parquet"), study.parts, runs)
     results = results.assign(folder=[str(runs / run) for run in results["run"]])
@@ -202,13 +228,21 @@ def evaluate(folder: Path) -> Evaluation:
     except InputError as error:
         raise error.within(folder / SWEEP / "results.parquet") from None
     frame["trace"] = [PurePath(trace).name for trace in frame["trace"]]  # equal on any machine
-    with written(folder / RESULTS) as temporary:
-        frame.to_parquet(temporary, index=False, compression="zstd")
     used = versions_used(frame["run"].tolist(), runs)
-    versions = {package: " and ".join(found) for package, found in used.items()}
-    plan = hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
-    write_json(folder / FOLDER.marker, about | {"plan": plan, "versions": versions})
-    return _conclude(folder)
+    return frame, {package: " and ".join(found) for package, found in used.items()}
+
+
+def _solved(study: Study, folder: Path, logs: Sequence[Path], *, quick: bool) -> pd.DataFrame:
+    """Return the results of a study that simulates nothing, and write their seconds."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(study.solve(logs, quick=quick)))
+    write_json(folder / TIMING, {"wall_seconds": frame.pop("wall_seconds").tolist()})
+    return frame
+
+
+def _logs(traces: Path | None) -> Sequence[Path]:
+    return folders() if traces is None else [traces]
 
 
 def report(folder: Path) -> Path:

@@ -19,6 +19,7 @@ from optsched.report.page import Table, Verdict
 from optsched.studies.content import CLAIMS, PAGE, PLAN
 from optsched.studies.judging import Claim, judge, judge_claims, read_claims
 from optsched.studies.study import Study
+from optsched.studies.study_folder import study
 from optsched.studies.template import page_from
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +102,43 @@ def test_a_study_of_another_package_is_run_and_judged(theirs):
     # the command continues where Python has ended, and makes the same page
     assert "report" in run("-m", "optsched", "study", "fcfs-and-easy", "-o", "out")
     assert (theirs / "out" / "report.html").read_text() == page
+
+
+def test_a_study_may_solve_problems_in_place_of_a_sweep(tmp_path, monkeypatch):
+    class Solves(Study):
+        content = tmp_path
+        simulates = False
+        packages = ("numpy",)
+        name = "solves"
+        seconds = 1.0
+
+        def solve(self, folders, *, quick):
+            for placed in (3, 5):
+                yield {"jobs": placed, "placed": placed * (1 + quick), "wall_seconds": self.seconds}
+
+        def values(self, frame, *, quick):
+            return {"placed": int(frame["placed"].sum())}
+
+    (tmp_path / PLAN).write_text("")
+    (tmp_path / PAGE).write_text(
+        "# Solved\n\n{{ placed }} of {{ jobs }} jobs in {{ runs }} answers."
+    )
+    monkeypatch.setitem(registry.studies._classes, "solves", Solves)
+    first = study("solves", tmp_path / "first", quick=True)
+    assert "16 of 8 jobs in 2 answers." in (tmp_path / "first" / "README.md").read_text()
+    assert first.tables["runs"].columns.tolist() == ["jobs", "placed"]
+    about = json.loads((tmp_path / "first" / "study.json").read_text())
+    assert {"optsched", "numpy"} <= about["versions"].keys()
+    Solves.seconds = 2.0
+    study("solves", tmp_path / "second", quick=True)
+    made = [
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("first", "second")
+    ]
+    assert [json.loads(files.pop("timing.json")) for files in made] == [
+        {"wall_seconds": [seconds] * 2} for seconds in (1.0, 2.0)
+    ]
+    assert made[0] == made[1]
 
 
 def render(folder, text, pictures=None, **values):

@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched import registry
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.report.page import Figure, Verdict
+from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
+from optsched.studies.openb_2023.claims import (
+    as_published,
+    claims,
+    hundreds,
+    least_fragmentation,
+    more,
+)
+from optsched.studies.openb_2023.clos import read_leaves, whole_nodes
+from optsched.studies.openb_2023.cluster import Cluster, devices_for, partly_busy
+from optsched.studies.openb_2023.evaluation import COLUMNS, Answers, arriving, drawing, fitting
+from optsched.studies.openb_2023.online import coming_and_going, in_batches
+from optsched.studies.openb_2023.openb import Nodes, Pods, read_nodes, read_pods
+from optsched.studies.openb_2023.page import batch_sizes, switch_cases, switch_facts
+from optsched.studies.openb_2023.plan import (
+    EXACT,
+    FGD,
+    FORECAST,
+    IN_ORDER,
+    LEFT_OUT,
+    PARTS,
+    RULES,
+    part,
+)
+from optsched.studies.study_folder import report
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1000,0,\nn1,8000,500,2,T4\n"
+PODS = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    "deletion_time,scheduled_time\n"
+    "p0,4000,10,1,300,T4|G2,LS,Running,5,20,\n"
+    "p1,1000,20,2,1000,,BE,Failed,6,6,6\n"
+    "p2,500,30,0,0,,BE,Pending,7,9,\n"
+)
+
+
+def pods_of(*pods):
+    """Pods as (cores, thousandths of GPUs, created, deleted), each with models it may use."""
+    cores, share, created, deleted = np.array([pod[:4] for pod in pods]).T
+    models = tuple(frozenset(pod[4:]) for pod in pods)
+    return Pods(np.stack([cores, 0 * cores], axis=1), share, models, created, deleted)
+
+
+def nodes_of(*nodes):
+    """Nodes as (cores, GPUs, model)."""
+    cores, gpus = np.array([node[:2] for node in nodes]).T
+    models = tuple(node[2] for node in nodes)
+    return Nodes(np.stack([cores, 0 * cores], axis=1), gpus, models)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_nodes_and_pods_are_read(compress, tmp_path):
+    files = []
+    for name, text in (("nodes.csv", NODES), ("pods.csv", PODS)):
+        files.append(tmp_path / name)
+        data = text.encode()
+        files[-1].write_bytes(gzip.compress(data) if compress else data)
+    nodes, pods = read_nodes(files[0]), read_pods(files[1])
+    assert nodes.total.tolist() == [[32000, 1000], [8000, 500]]
+    assert (nodes.gpus.tolist(), nodes.models) == ([0, 2], ("none", "T4"))
+    assert pods.demand.tolist() == [[4000, 10], [1000, 20], [500, 30]]
+    assert pods.share.tolist() == [300, 2000, 0]
+    assert pods.models == (frozenset({"T4", "G2"}), frozenset(), frozenset())
+    assert (pods.created.tolist(), pods.deleted.tolist()) == ([5, 6, 7], [20, 6, 9])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("num_gpu", "gpus", "line 1: no column num_gpu; expected one"),
+        (
+            "p0,4000",
+            "p0,4.5",
+            "line 2, cpu_milli: '4.5'; expected a whole number from 0 to 9007199254740992",
+        ),
+        ("p1,1000", "p1", "line 3: 10 columns; expected 11, as in line 1"),
+        ("1,300", "1,0", "line 2, gpu_milli: '0'; expected 1 to 1000, and 1000 for several GPUs"),
+        ("2,1000", "2,500", "line 3, gpu_milli: '500'; expected 1 to 1000, and 1000 for several"),
+        ("7,9", "7,6", "line 4, deletion_time: '6'; expected a time not before creation_time"),
+        (PODS[PODS.index("p0") :], "", "pods.csv: no rows; expected one at least"),
+        ("p0,", '"p0,', "pods.csv: not CSV; expected a line of column names"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named_in_one_line(old, new, message, tmp_path):
+    file = tmp_path / "pods.csv"
+    file.write_text(PODS.replace(old, new, 1))
+    with pytest.raises(InputError) as raised:
+        read_pods(file)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_pods_are_joined_and_cut_by_what_they_ask_for():
+    pods = pods_of((1, 300, 0, 1), (1, 700, 0, 2, "T4"), (1, 2000, 0, 3))
+    assert pods.until(1000).share.tolist() == [300, 700]
+    assert pods.until(1001).share.tolist() == [300, 700, 2000]
+    assert pods.until(9999).share.tolist() == [300, 700, 2000]
+    both = pods.chosen([1]).joined(pods.chosen([2, 0]))
+    assert both.share.tolist() == [700, 2000, 300]
+    assert both.models == (frozenset({"T4"}), frozenset(), frozenset())
+    assert both.deleted.tolist() == [2, 3, 1]
+
+
+def test_a_problem_has_what_is_free_and_models_that_exist():
+    cluster = Cluster(nodes_of((8, 2, "T4"), (4, 0, "none")))
+    pods = pods_of((1, 300, 0, 1, "T4", "G9"), (2, 2000, 0, 1), (3, 0, 0, 1))
+    cluster.take(pods, 0, 0, [1])
+    problem = cluster.problem(pods)
+    assert problem.free.tolist() == [[7, 0], [4, 0]]
+    assert problem.devices == ((1000, 700), ())
+    assert problem.weights.tolist() == problem.share.tolist() == [300, 2000, 0]
+    assert problem.allowed == (("T4",), None, None)
+    cluster.release(pods, 0, 0, [1])
+    assert cluster.problem(pods, pods.chosen([1])).weights.tolist() == [600, 4000, 0, 2000]
+    assert cluster.shares == 2000
+
+
+@given(st.data())
+def test_a_pod_fits_exactly_where_first_fit_places_it(data):
+    models = ("T4", "G2")
+    nodes = nodes_of(
+        *data.draw(
+            st.lists(
+                st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from(models)),
+                min_size=1,
+                max_size=3,
+            )
+        )
+    )
+    share = st.sampled_from([0, 200, 500, 900, 1000, 2000])
+    pods = data.draw(st.lists(st.tuples(st.integers(1, 3), share), min_size=1, max_size=6))
+    asked = pods_of(
+        *(
+            (cores, share, 0, 1, *data.draw(st.sets(st.sampled_from(models))))
+            for cores, share in pods
+        )
+    )
+    cluster = Cluster(nodes)
+    for pod in range(len(pods)):
+        [at], _ = FirstFit().place(cluster.problem(asked.chosen([pod])))
+        fits = [devices_for(cluster, asked, pod, node) for node in range(len(nodes.gpus))]
+        first = next((node for node, devices in enumerate(fits) if devices is not None), None)
+        assert at == (() if first is None else (first,))
+        if first is not None:
+            cluster.take(asked, pod, first, fits[first])
+    assert (cluster.free >= 0).all()
+
+
+def test_partly_busy_nodes_have_room_for_what_the_queue_asks():
+    nodes = nodes_of(*[(16, 2, "T4")] * 5)
+    pods = pods_of(*[(2, share, 0, 1) for share in (300, 1000, 500, 2000)] * 10)
+    cluster, queue = partly_busy(nodes, pods, 0.9, 0.5, 1)
+    again, _ = partly_busy(nodes, pods, 0.9, 0.5, 1)
+    assert cluster.devices == again.devices
+    assert 0 < cluster.shares < 10_000
+    assert int(queue.share[:-1].sum()) < cluster.shares <= int(queue.share.sum())
+    full, _ = partly_busy(nodes, pods, 0.9, 0.0, 1)
+    assert full.shares <= 1000
+
+
+def test_one_batch_is_all_at_once_and_every_batch_stays():
+    nodes = nodes_of((8, 2, "T4"), (8, 1, "T4"))
+    pods = pods_of((1, 600, 0, 1), (1, 600, 0, 1), (1, 1000, 0, 1), (1, 400, 0, 1), (9, 0, 0, 1))
+    problem = Cluster(nodes).problem(pods)
+    for rule in (FirstFit(), BestFit()):
+        whole = in_batches(Cluster(nodes), pods, 5, rule.place)
+        assert whole == rule.place(problem)
+    single = in_batches(Cluster(nodes), pods, 1, FirstFit().place)
+    assert single == FirstFit().place(problem)
+    assert single.nodes[4] == ()
+    exact = Answers(EXACT, 1.0)
+    for size in (1, 2, 3, 5):
+        forecast = drawing(pods.chosen(range(4)), np.random.default_rng(1))
+        found = in_batches(Cluster(nodes), pods, size, exact, forecast)
+        assert problem.violations(found) == []
+        assert len(found.nodes) == 5
+    assert problem.objective(in_batches(Cluster(nodes), pods, 5, exact)) == 2600
+
+
+def test_a_forecast_keeps_room_for_what_comes():
+    """The share goes to the node whose GPU is in use, if whole GPUs are to be expected."""
+    nodes = nodes_of((8, 1, "T4"), (8, 1, "T4"))
+    pods = pods_of((1, 500, 0, 1), (1, 500, 0, 1), (1, 1000, 0, 1))
+    posed = []
+
+    def answer(problem):
+        posed.append(problem.share.tolist())
+        return Answers(EXACT, 1.0)(problem)
+
+    found = in_batches(Cluster(nodes), pods, 1, answer, lambda shares: pods.chosen([2]))
+    assert posed[0] == [500, 1000]
+    assert found.nodes[0] == found.nodes[1] != found.nodes[2] != ()
+
+
+def test_pods_that_come_and_go_wait_for_room():
+    nodes = nodes_of((8, 1, "T4"))
+    pods = pods_of((1, 1000, 0, 10), (1, 600, 2, 5), (1, 0, 3, 4), (1, 600, 4, 24), (1, 300, 4, 6))
+    stay = coming_and_going(nodes, pods, FirstFit().place)
+    # at 10 the second pod starts, with the last one; the fourth follows at 13
+    assert stay.started.tolist() == [0, 10, 3, 13, 10]
+    assert stay.decisions == 7
+
+
+def test_a_pod_that_leaves_at_once_makes_room_for_others():
+    nodes = nodes_of((8, 1, "T4"))
+    pods = pods_of((1, 1000, 5, 5), (1, 1000, 5, 8))
+    assert coming_and_going(nodes, pods, FirstFit().place).started.tolist() == [5, 5]
+
+
+def test_the_exact_solver_is_asked_where_fgd_leaves_pods_out():
+    cluster = Cluster(nodes_of((8, 1, "T4")))
+    both, one = pods_of((1, 300, 0, 1), (1, 700, 0, 1)), pods_of((1, 600, 0, 1), (1, 1000, 0, 1))
+    answers = Answers(LEFT_OUT, 1.0)
+    assert answers(cluster.problem(both)).nodes == ((0,), (0,))
+    before = answers.cost["nominal_seconds"]
+    assert answers(cluster.problem(one)).nodes == ((), (0,))
+    assert (
+        answers.cost["nominal_seconds"] - before >= registry.solvers[EXACT.solver].seconds_per_solve
+    )
+
+
+def test_arrivals_ask_for_the_load():
+    pods = pods_of(*[(1, share, 0, 1) for share in (300, 1000, 500)])
+    found = arriving(pods, 7000, 1)
+    assert 7000 <= found.share.sum() < 8000
+    assert sorted(arriving(pods, 1000, 1).share.tolist()) == [300, 1000]
+
+
+def test_pods_that_no_idle_node_can_hold_are_left_out():
+    nodes = nodes_of((4, 2, "T4"))
+    pods = pods_of((1, 2000, 0, 1), (1, 3000, 0, 1), (5, 0, 0, 1), (1, 0, 0, 1, "G2"))
+    assert fitting(nodes, pods).share.tolist() == [2000]
+
+
+def test_leaves_are_read_and_some_of_their_hosts_are_free(tmp_path):
+    file = tmp_path / "topo.csv"
+    file.write_text("ip,DSW,PSW,ASW\na,D,P1,S1\nb,D,P2,S1\nc,D,P1,S1\n")
+    assert read_leaves(file) == [2, 1]
+    case = {"jobs": 4, "sizes": [1, 2], "fill": 0.9, "seed": 1}
+    free = whole_nodes([8] * 4, busy=0.0, blocks=0, **case)
+    assert len(free.free) == 32
+    assert free.span == ("anywhere",) * 4
+    assert free.weights.tolist() == [1] * 4
+    blocks = whole_nodes([8] * 4, busy=0.5, blocks=2, **case)
+    assert 0 < len(blocks.free) < 32
+    assert set(blocks.blocks) == {"0", "1"}
+    assert blocks.weights.tolist() == blocks.chunks.tolist()
+    assert int(blocks.chunks.sum()) <= 0.9 * len(blocks.free)
+
+
+def answered(placed, fragmentation=None, gpus=6212.0, name="default"):
+    """Rows of arrivals, from the GPUs placed in each draw by way."""
+    rows = [
+        {
+            "part": "arrivals",
+            "list": name,
+            "seed": seed,
+            "way": way,
+            "gpus": gpus,
+            "placed": value,
+            "fragmentation": (fragmentation or placed)[way][seed],
+        }
+        for way, draws in placed.items()
+        for seed, value in enumerate(draws)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_claims_are_judged_draw_by_draw():
+    rows = answered(
+        {"FGD": [5925, 5930], "best fit": [5900, 5935], "GPU packing": [6100, 5700]},
+        {"FGD": [10, 10], "best fit": [11, 12], "GPU packing": [12, 9]},
+    )
+    assert more(rows, "default", "best fit").verdict == Verdict.IN_PART
+    assert more(rows, "default", "best fit").why == "in 1 of 2 draws; +10.0 GPUs (-5.0 to +25.0)"
+    assert hundreds(rows, "default", ["best fit"]).verdict == Verdict.HELD
+    assert hundreds(rows, "default", ["GPU packing"]).verdict == Verdict.IN_PART
+    assert least_fragmentation(rows, "default", ["best fit"]).verdict == Verdict.HELD
+    judged = least_fragmentation(rows, "default", ["best fit", "GPU packing"])
+    assert judged.verdict == Verdict.IN_PART
+    assert as_published(rows, "default", "FGD").verdict == Verdict.HELD  # 95.42%
+    far = answered({"FGD": [5800, 5810]})
+    assert as_published(far, "default", "FGD").verdict == Verdict.NOT_HELD
+
+
+def test_every_claim_is_judged_on_each_list_or_says_why_not():
+    ways = {rule.name: [6000, 6001] for rule in IN_ORDER}
+    frame = pd.concat([answered(ways), answered(ways, name="gpuspec33")])
+    for claim in claims(frame):
+        lists = set(claim.judgements)
+        assert lists == ({"default", "gpuspec33"} if claim.judge else {"all"})
+
+
+def test_shares_of_batches_are_those_of_all_at_once():
+    rows = pd.DataFrame(
+        [
+            {"nodes": 4, "seed": 1, "way": EXACT.name, "size": np.nan, "placed": 10.0},
+            {"nodes": 4, "seed": 1, "way": EXACT.name, "size": 1, "placed": 8.0},
+            {"nodes": 4, "seed": 1, "way": FORECAST.name, "size": 16, "placed": 9.0},
+            {"nodes": 4, "seed": 1, "way": FGD.name, "size": np.nan, "placed": 9.5},
+        ]
+    )
+    found = batch_sizes(rows)
+    assert found["of_best"].tolist() == [1, 0.8, 0.9, 0.95]
+    assert found["size"].tolist() == [0, 1, 16, 0]
+
+
+def test_switches_count_where_the_weight_is_equal():
+    def row(case, way, weight, switches, proven=None):
+        fields = {"case": case, "seed": 1, "way": way, "weight": weight, "switches": switches}
+        more = {"nodes": 9, "jobs": 3, "most_weight": weight, "least_switches": switches}
+        return fields | more | {"proven": proven, "nominal_seconds": 0.1}
+
+    rules = ("best fit over the tree", "leaf best fit")
+    rows = [
+        *(row(1, way, *found) for way, found in zip((*rules, "exact"), [(5, 9), (4, 2), (5, 8)])),
+        *(row(2, way, *found) for way, found in zip((*rules, "exact"), [(5, 7), (5, 8), (5, 8)])),
+    ]
+    rows[2]["proven"], rows[5]["proven"] = True, False
+    facts = switch_facts(switch_cases(pd.DataFrame(rows)))
+    assert facts == {"cases": 2, "proven": 1, "behind": 1, rules[0]: 1, rules[1]: 1}
+
+
+def test_quick_and_full_have_the_same_parts():
+    assert len(RULES) == 6
+    for name in PARTS:
+        assert part(name, quick=True).keys() == part(name, quick=False).keys()
+
+
+def test_the_quick_study_of_openb(shared, tmp_path, capsys):
+    traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]
+    command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path / "q")]
+    assert optsched(command) == 0
+    folder = tmp_path / "q"
+    page = (folder / "README.md").read_text()
+    assert "nothing can be concluded" in page
+    frame = pd.read_parquet(folder / "results.parquet")
+    assert list(frame.columns) == [name for name in COLUMNS if name != "wall_seconds"]
+    seconds = json.loads((folder / "timing.json").read_text())["wall_seconds"]
+    assert len(seconds) == len(frame)
+    exact = frame[(frame["way"] == EXACT.name) & frame["bound"].notna()]
+    assert len(exact) >= 6
+    assert (exact["placed"] <= exact["bound"]).all()
+    for _, one in exact.iterrows():
+        same = frame[(frame["part"] == one["part"]) & (frame["nodes"] == one["nodes"])]
+        same = same[
+            (same["list"] == one["list"]) & (same["seed"].eq(one["seed"]) | pd.isna(one["seed"]))
+        ]
+        assert same["placed"].max() <= one["placed"] + 1e-9
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    report(folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    figures = [
+        one
+        for section in registry.studies["openb-2023"]()
+        .page(frame, (), {"batches": "<svg/>", "unallocated": "<svg/>"}, {}, quick=True)
+        .sections
+        for one in section.parts
+        if isinstance(one, Figure)
+    ]
+    assert len(figures) == 2
+    assert all(figure.alt for figure in figures)
+
+
+def test_the_study_needs_its_files(tmp_path, capsys):
+    assert (
+        optsched(["study", "openb-2023", "--traces", str(tmp_path), "-o", str(tmp_path / "o")]) == 1
+    )
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "openb_node_list_all_node.csv.gz: not in" in error
+    assert not (tmp_path / "o").exists()
