@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
-from optsched.policies.parts.room import Nodes
+from optsched.policies.parts.room import NodeRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers, Policy
@@ -72,7 +72,7 @@ class Placement(Policy):
         """Forget the reservation."""
         assert isinstance(system.machine, SiteMachine)
         self._machine = system.machine
-        self._room = Nodes(system, system.machine)
+        self._room = NodeRoom(system, system.machine)
         self._switches = _switches(system.machine.site)
         self._put_off = 0
 

@@ -17,7 +17,7 @@ from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies import placement
 from optsched.policies.parts import room
-from optsched.policies.parts.room import Nodes
+from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.replay import find_replay
@@ -261,14 +261,14 @@ def kept(policy, rows, **options):
     """Run jobs, and return for each that had a reservation its first shadow time and its start."""
     first = {}
 
-    class Observed(Nodes):
+    class Observed(NodeRoom):
         def reserve(self, job):
             super().reserve(job)
             first.setdefault(job, self._shadow)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "Nodes", Observed)
-        patch.setattr(placement, "Nodes", Observed)
+        patch.setattr(room, "NodeRoom", Observed)
+        patch.setattr(placement, "NodeRoom", Observed)
         trace = trace_of(rows)
         run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
     return [(shadow, run.start[job]) for job, shadow in first.items()]

@@ -45,7 +45,7 @@ class Room(ABC):
         """Start those of `jobs` that fit and do not delay the reserved job, in order."""
 
 
-class Processors(Room):
+class ProcessorRoom(Room):
     """Room by number of processors."""
 
     def reserve(self, job: int) -> None:
@@ -57,7 +57,7 @@ class Processors(Room):
         self._reservation = yield from backfill(self.system, jobs, self._reservation)
 
 
-class Nodes(Room):
+class NodeRoom(Room):
     """Room by nodes of a site, with all their resources, and licences.
 
     The reserved job fits at the shadow time, on any nodes, if the running jobs end as estimated. A
@@ -163,5 +163,5 @@ class Nodes(Room):
 def room_of(system: System) -> Room:
     """Return the room of the machine of a simulation."""
     if isinstance(system.machine, SiteMachine):
-        return Nodes(system, system.machine)
-    return Processors(system)
+        return NodeRoom(system, system.machine)
+    return ProcessorRoom(system)
