@@ -3,7 +3,8 @@
 A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
 node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
 each processor. So does a job that cannot be on as few nodes as it names, or has been on more in the
-log: Slurm states one node at least for a job that names only tasks. The chunks are those of the
+log: Slurm states one node at least for a job that names only tasks. One with GPUs or memory of each
+node is then on the fewest nodes possible, or on as many as in the log. The chunks are those of the
 model node-placement, and of `optsched.slurm.requests`.
 """
 
@@ -72,7 +73,7 @@ class Requests:
     """The requests of the jobs of a trace; equal ones have the same number.
 
     A request is one or more alternatives, of which a job takes the first that is possible: one for
-    each partition that it names, and for each choice of features.
+    each partition that it names, for each choice of features, and for each number of nodes.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class Requests:
         for partition in _partitions(asked.partition_name, site):
             for features in _choices(asked.features, site):
                 try:
-                    found.append(self._within(asked, limit, partition, features, licences))
+                    found += self._within(asked, limit, partition, features, licences)
                 except NeverStartsError as error:
                     refusals.append(error)
         if not found:
@@ -191,8 +192,8 @@ class Requests:
         partition: Partition,
         features: Flags,
         licences: tuple[int, ...],
-    ) -> Chunks:
-        """Return the chunks of a job on nodes of a partition with some features."""
+    ) -> list[Chunks]:
+        """Return the ways to run a job on nodes of a partition with some features."""
         if not partition.up:
             raise NeverStartsError("its partition is down")
         if limit > partition.max_time:
@@ -211,16 +212,25 @@ class Requests:
             count = tasks
             demand = of_chunk(1, 0, on_nodes=least == most_nodes == tasks)
             limits = [count, asked.tasks_per_node, (count - 1) // (least - 1) if least > 1 else 0]
-            most = min(limit for limit in limits if limit > 0)
+            shapes = [(count, min(limit for limit in limits if limit > 0), demand)]
         else:
             capacity = self.site.capacity[allowed]
-            count = of_chunk.fewest(least, max(least, int(min(most_nodes, tasks))), capacity)
-            demand = of_chunk(-(-tasks // count), -(-gpus // count), on_nodes=True)
-            most = 1
-        if not _fits(self.site, allowed, demand, count, most, licences):
-            raise NeverStartsError("it does not fit on the nodes that it may use")
+            most = max(least, int(min(most_nodes, tasks)))
+            fewest = of_chunk.fewest(least, most, capacity)
+            seen = asked.allocated_nodes
+            shapes = [
+                (count, 1, of_chunk(-(-tasks // count), -(-gpus // count), on_nodes=True))
+                for count in ([fewest, seen] if fewest < seen <= most else [fewest])
+            ]
         exclusive = partition.exclusive or asked.exclusive > 0 or asked.memory_per_node == 0
-        return Chunks(count, most, tuple(demand), self._set(allowed), exclusive, licences)
+        found = [
+            Chunks(count, most, tuple(demand), self._set(allowed), exclusive, licences)
+            for count, most, demand in shapes
+            if _fits(self.site, allowed, demand, count, most, licences)
+        ]
+        if not found:
+            raise NeverStartsError("it does not fit on the nodes that it may use")
+        return found
 
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()

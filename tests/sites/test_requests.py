@@ -72,6 +72,22 @@ def test_jobs_are_equal_chunks(job, chunks, most, demand):
 
 
 @pytest.mark.parametrize(
+    ("job", "demands"),
+    [
+        ({"gpus": 2, "allocated_nodes": 2}, [(1, (8, 0, 2, 0)), (2, (4, 0, 1, 0))]),
+        ({"memory_per_node": 9, "allocated_nodes": 3}, [(1, (8, 9, 0, 0)), (3, (3, 9, 0, 0))]),
+        ({"gpus": 2, "allocated_nodes": 1}, [(1, (8, 0, 2, 0))]),
+        ({"gpus": 3, "allocated_nodes": 3}, [(1, (8, 0, 3, 0))]),  # two nodes have GPUs
+        ({"gpus": 2, "allocated_nodes": 2, "partition_name": "gpu"}, [(1, (8, 0, 2, 0))]),
+    ],
+)
+def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
+    columns = {"processors": 8, "nodes": 1} | job
+    found = requests(**{name: [value] for name, value in columns.items()}).of(0)
+    assert [(one.chunks, one.demand) for one in found] == demands
+
+
+@pytest.mark.parametrize(
     ("job", "reason"),
     [
         ({"processors": 29}, "it does not fit on the nodes that it may use"),
