@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ class Machine(ABC):
         Number of processors.
     free : int
         Number of processors that no job holds.
+    has_path : bool
+        Whether a specification names a file or folder.
     notes : tuple of str
         Warnings about what the machine leaves out of its description.
     time_shared : bool
@@ -44,6 +47,7 @@ class Machine(ABC):
 
     name: ClassVar[str]
     usage: ClassVar[str]
+    has_path: ClassVar[bool] = False
     time_shared: ClassVar[bool] = False
     follows_requests: ClassVar[bool] = False
     notes: tuple[str, ...] = ()
@@ -216,13 +220,15 @@ class SizedMachine(Machine):
         return f"{self.name}:{self.size}"
 
 
-def read_machine(spec: str | Path | Machine) -> Machine:
+def read_machine(spec: str | Path | Machine, base: Path = Path()) -> Machine:
     """Build the empty machine of a specification.
 
     Parameters
     ----------
     spec : str, path or Machine
         ``kind:size`` such as ``nodes:1152``, the path of a TOML file with a ``kind``, or a machine.
+    base : path, optional
+        The folder that relative paths start from; by default the current one.
 
     Raises
     ------
@@ -234,12 +240,14 @@ def read_machine(spec: str | Path | Machine) -> Machine:
     text = str(spec)
     kind, colon, rest = text.partition(":")
     if text.endswith(".toml") and not (colon and kind in registry.machines):
-        return _read_file(Path(text))
+        return _read_file(base / text)
+    if text and not colon and os.path.exists(base / text):
+        raise InputError(f"{text!r} is a path; did you mean site:{text}?")
     if not colon:
         forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
-    machine: Machine = registry.machines[kind].from_spec(rest)
-    return machine
+    cls: type[Machine] = registry.machines[kind]
+    return cls.from_spec(str(base / rest) if cls.has_path else rest)
 
 
 def _read_file(path: Path) -> Machine:

@@ -56,6 +56,8 @@ class SiteMachine(Machine):
         File or folder that describes the site.
     notes : sequence of str
         What the site leaves out of that.
+    stated : str, optional
+        The path in the specification; by default `path`.
 
     Attributes
     ----------
@@ -85,12 +87,16 @@ class SiteMachine(Machine):
     """
 
     usage = "site:PATH"
+    has_path = True
     follows_requests = True
 
-    def __init__(self, site: Site, path: Path | None = None, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, site: Site, path: Path | None = None, notes: Sequence[str] = (), stated: str = ""
+    ) -> None:
         self.site = site
         self.path = path
         self.notes = tuple(notes)
+        self.stated = stated or str(site.name if path is None else path)
         capacity = np.where(site.is_up[:, None], site.capacity, 0)
         self._capacity = capacity
         self.size = self.free = int(capacity[:, 0].sum())
@@ -116,11 +122,24 @@ class SiteMachine(Machine):
     @property
     def spec(self) -> str:
         """Specification that builds an equal machine, if the site is that of a file."""
-        return f"site:{self.site.name if self.path is None else self.path}"
+        return f"site:{self.stated}"
+
+    @property
+    def configuration(self) -> Path | None:
+        """The ``slurm.conf`` that describes the site, if there is one."""
+        path = self.path
+        if path is not None and path.is_dir():
+            path = path / "slurm.conf"
+        return path if path is not None and path.name == "slurm.conf" and path.is_file() else None
+
+    def stated_as(self, stated: str) -> Self:
+        """Return an empty machine of the same site, with another path in its specification."""
+        path = None if self.path is None else self.path.absolute()
+        return type(self)(self.site, path, self.notes, stated)
 
     def emptied(self) -> Self:
         """Return a machine of the same site without jobs."""
-        return type(self)(self.site, self.path, self.notes)
+        return type(self)(self.site, self.path, self.notes, self.stated)
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
         """Return the number of the request of each job; negative if it can never start."""

@@ -75,7 +75,7 @@ class Multifactor(PriorityOrder):
         super().begin(system)
         machine = system.machine
         assert isinstance(machine, SiteMachine)
-        path = Path(self.config) if self.config else _configuration_of(machine)
+        path = Path(self.config) if self.config else machine.configuration
         weights = self._weights = Weights() if path is None else read_weights(path)
         self._entered = np.array(system.submit, dtype=np.float64)
         names = system.texts.get("partition_name", [""] * len(self._entered))
@@ -225,14 +225,6 @@ def _duration(line: Line, key: str) -> float:
     if key == "prioritymaxage" and not found:
         raise line.wrong(key, "a time above 0")
     return found
-
-
-def _configuration_of(machine: SiteMachine) -> Path | None:
-    """Return the slurm.conf that describes a machine, if there is one."""
-    path = machine.path
-    if path is not None and path.is_dir():
-        path = path / "slurm.conf"
-    return path if path is not None and path.name == "slurm.conf" and path.is_file() else None
 
 
 def _partitions(site: Site, names: Sequence[str] | NDArray[np.object_]) -> tuple[Column, Column]:

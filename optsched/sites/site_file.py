@@ -151,7 +151,12 @@ def write_site_file(site: Site, path: str | Path) -> None:
     InputError
         If the file cannot be written.
     """
-    write_bytes(path, "".join(f"{line}\n" for line in _lines(site)).encode("utf-8", "replace"))
+    write_bytes(path, site_text(site).encode("utf-8", "replace"))
+
+
+def site_text(site: Site) -> str:
+    """Return the text of the TOML file of a site."""
+    return "".join(f"{line}\n" for line in _lines(site))
 
 
 def _nodes(table: _Table) -> list[Node]:

@@ -16,6 +16,7 @@ from optsched.binary_files import sha256_of
 from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
+from optsched.machines.site import SiteMachine
 from optsched.numbers import parse_span
 from optsched.settings import naming_values_of
 from optsched.simulator.chosen_solvers import (
@@ -28,6 +29,7 @@ from optsched.simulator.chosen_solvers import (
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.scenario import OPTIONS, check_use, configure, from_words
+from optsched.sites.site_file import site_text
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -183,8 +185,12 @@ class Planner:
         demands_sha256 = sha256_of(demands) if os.path.lexists(demands) else None
         return TraceFile(str(path.absolute()), sha256_of(path), demands_sha256, published)
 
-    def _machine(self, text: str) -> str:
-        return read_machine(self._base / text if text.endswith(".toml") else text).spec
+    def _machine(self, text: str) -> str | SiteMachine:
+        """Return a specification; a site as an object, since its file is not where it is stated."""
+        machine = read_machine(text, self._base)
+        if isinstance(machine, SiteMachine):
+            return machine.stated_as(text.removeprefix("site:"))
+        return machine.spec
 
     def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
         """Return the argument of `optsched.simulate`, and the profile."""
@@ -246,8 +252,14 @@ def _hash(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
 
 
-def _identity(value: Budget | ClassInFile) -> dict[str, Any]:
+def _identity(value: Budget | ClassInFile | SiteMachine) -> dict[str, Any]:
     """Return the part of an argument's value that enters the name of a run."""
+    if isinstance(value, SiteMachine):
+        text, configuration = site_text(value.site), value.configuration
+        return {
+            "site": hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+            "configuration": configuration and sha256_of(configuration),
+        }
     if isinstance(value, ClassInFile):
         return {"name": value.name, "sha256": value.sha256}
     return asdict(value)

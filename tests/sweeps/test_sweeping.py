@@ -6,6 +6,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 
 import optsched
+from optsched.cli import run as optsched_command
 from optsched.errors import InputError
 from optsched.sweeps import local
 from optsched.sweeps.engines import check_engine, start_engine
@@ -31,6 +33,9 @@ KEPT = {
     "jobs": {"run.json", "summary.json", "timing.json", "jobs.parquet", "decisions.parquet"},
 }
 KEPT["all"] = KEPT["jobs"] | {"jobs.csv"}
+
+SLURM_CONF = "NodeName=n[1-5] CPUs=2\nPartitionName=all Nodes=ALL Default=YES\n"
+"""A cluster as large as the machine of ``tiny.swf``."""
 
 
 class InThisProcess:
@@ -125,6 +130,45 @@ def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, work, conten
     assert (config["trace"], config["machine"]) == ("tiny.swf", "nodes:10")
     assert (config["solver"], config["seed"]) == ("highs", 4)
     assert config["budget"] == {"seconds": None, "work": 7}
+
+
+@pytest.mark.parametrize("machine", ["site:small", "site:small/slurm.conf", "small/site.toml"])
+def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkeypatch):
+    places = tiny / "one", tiny / "two"
+    text = f'trace = "tiny.swf"\nmachine = "{machine}"\npolicy = ["easy", "multifactor"]\n'
+    for place in places:
+        (place / "small").mkdir(parents=True)
+        (place / "tiny.swf").write_bytes((tiny / "tiny.swf").read_bytes())
+        (place / "sweep.toml").write_text(text)
+        (place / "small" / "slurm.conf").write_text(SLURM_CONF)
+        (place / "small" / "site.toml").write_text(
+            'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
+        )
+        work(place / "sweep.toml", place / "results")
+        monkeypatch.chdir(place)
+    assert contents(places[0] / "results") == contents(places[1] / "results")
+    configs = [json.loads(f.read_text()) for f in (places[0] / "results").glob("runs/*/run.json")]
+    assert {config["machine"] for config in configs} == {f"site:{machine.removeprefix('site:')}"}
+    monkeypatch.chdir(places[0])  # the folder of the sweep file
+    for config in configs:
+        words = shlex.split(config["repeat"].replace("DIR", config["policy"]))
+        assert optsched_command([*words[1:], "--no-plots"]) == 0
+        repeated = json.loads((places[0] / config["policy"] / "run.json").read_text())
+        assert repeated["machine"] == config["machine"]
+
+
+def test_a_run_on_a_site_is_named_by_what_the_site_is(tiny):
+    def names():
+        runs = read_sweep({"trace": "tiny.swf", "machine": f"site:{folder}"}, tiny).runs
+        return [run.name for run in runs]
+
+    found = []
+    for name, added in (("one", ""), ("two", ""), ("three", "PriorityWeightAge=9\n")):
+        folder = tiny / name
+        folder.mkdir()
+        (folder / "slurm.conf").write_text(SLURM_CONF + added)
+        found += names()
+    assert found[0] == found[1] != found[2]
 
 
 def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
