@@ -79,7 +79,8 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
     Raises
     ------
     InputError
-        If the file is not JSON, has no version of a known data parser, or no such records.
+        If the file is not JSON, has no version of a known data parser, no such records, or a record
+        that is not an object.
     """
     path = Path(path)
     data, _ = read_bytes(path)
@@ -93,11 +94,15 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
         raise InputError(f"no version of a data parser; {expected}", file=path, field="meta")
     for key in keys:
         records = value.get(key)
-        if isinstance(records, list) and all(isinstance(record, dict) for record in records):
+        if isinstance(records, list):
+            for place, record in enumerate(records, 1):
+                if not isinstance(record, dict):
+                    wrong = f"record {place}: {record!r:.40}; expected an object"
+                    raise InputError(wrong, file=path, field=key)
             time = number(value.get("last_update"))
             time = int(time) if time is not None and 0 < time < math.inf else None
             return Dump(records, _version(meta, path), _release(meta), path, time)
-    raise InputError(f"no list of objects; expected {' or '.join(keys)}", file=path, field=keys[0])
+    raise InputError(f"no list of records; expected {' or '.join(keys)}", file=path, field=keys[0])
 
 
 def number(value: Any, otherwise: float | None = None) -> Any:

@@ -190,7 +190,7 @@ VERSION = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}
         ("[]", "data parser"),
         (json.dumps({"jobs": []}), "data parser"),
         (json.dumps(VERSION), "expected jobs"),
-        (json.dumps(VERSION | {"jobs": [3]}), "list of objects"),
+        (json.dumps(VERSION | {"jobs": [{}, 3]}), "jobs: record 2: 3; expected an object"),
         (json.dumps({"jobs": [], "meta": {"plugin": {"data_parser": "v0.0.99"}}}), "0.0.45"),
     ],
 )
