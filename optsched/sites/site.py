@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -201,6 +201,12 @@ class Site(Record):
             parts.append(f"{len(self.partitions)} partitions")
         parts += map(repr, self.topologies.values())
         return f"<Site {self.name!r}: {', '.join(parts)}>"
+
+    def __reduce__(self) -> tuple[Callable[[], Site], tuple[()]]:
+        """Return how another process builds an equal site: read-only mappings cannot be sent."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {name: dict(values[name]) for name in ("licences", "topologies")}
+        return partial(type(self), **values), ()
 
     @cached_property
     def index(self) -> Mapping[str, int]:
