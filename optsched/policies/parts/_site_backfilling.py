@@ -34,8 +34,9 @@ Times = NDArray[np.float64]
 JOBS, USED = range(2)
 """Entries of `Running.tally`: running jobs, and entries of their places in use."""
 
-RESERVED, SLACK = range(2)
-"""Entries of a reservation: alternative of the reserved job, and chunks of it that are over."""
+RESERVED, SLACK, OPEN = range(3)
+"""Entries of `Reservation.tally`: alternative of the reserved job, chunks of it that are over, and
+number of open nodes."""
 
 
 @by_reference
@@ -66,6 +67,25 @@ class Shortages(NamedTuple):
     tally: Numbers  # one entry: number of these
 
 
+@by_reference
+class Reservation(NamedTuple):
+    """The reservation of the blocked job.
+
+    A node is *open* if a job that runs beyond the shadow time may perhaps have a chunk on it. No
+    node becomes open until a job ends.
+    """
+
+    tally: Numbers
+    open: Numbers  # ascending nodes
+    least: Numbers  # the least of each resource that any chunk needs
+
+
+def no_reservation(asked: Asked, nodes: int) -> Reservation:
+    """Return a reservation that is to be set, on a site of a number of nodes."""
+    least = asked.demand.min(axis=0) if len(asked.demand) else asked.demand.sum(axis=0)
+    return Reservation(np.zeros(3, dtype=np.int64), np.zeros(nodes, dtype=np.int64), least)
+
+
 def no_shortages(alternatives: int) -> Shortages:
     """Return the shortages of an idle site."""
     room, position, short = np.zeros((3, alternatives), dtype=np.int64)
@@ -89,13 +109,13 @@ def ease(
 
 
 @kernel(allocates=False)
-def fit_unless_short(shortages: Shortages, asked: Asked, free: Free, one: int, place: Place) -> int:
-    """Do the same as `first_fit`, but at once if there is a shortage; note a new one."""
+def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
+    """Return whether an alternative does not fit, at once if that is known; note a new shortage."""
     position = shortages.position[one]
     if position >= 0 and shortages.room[one] < asked.chunks[one]:
-        return 0
+        return True
     if not may_fit(asked, free, one):
-        return 0
+        return True
     room, group = 0, asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         room += most_on(asked, free, one, asked.member[member])
@@ -107,13 +127,13 @@ def fit_unless_short(shortages: Shortages, asked: Asked, free: Free, one: int, p
             shortages.position[one] = shortages.tally[0]
             shortages.short[shortages.tally[0]] = one
             shortages.tally[0] += 1
-        return 0
+        return True
     if position >= 0:
         shortages.tally[0] -= 1
         last = shortages.short[shortages.tally[0]]
         shortages.short[position], shortages.position[last] = last, position
         shortages.position[one] = -1
-    return first_fit(asked, free, one, place)
+    return False
 
 
 def nothing_runs(jobs: int = 64, nodes: int = 1024) -> tuple[Running, Place]:
@@ -211,7 +231,7 @@ def reserve(
     held: Place,
     request: int,
     now: float,
-    reservation: Numbers,
+    reservation: Reservation,
 ) -> float:
     """Return the shadow time of a blocked job; set what is free then, and the reservation.
 
@@ -225,8 +245,29 @@ def reserve(
             shadow, chosen = at, one
     if chosen != stop - 1:
         release(asked, free, then, running, held, chosen, now, reservation)
-    reservation[RESERVED] = chosen
+    reservation.tally[RESERVED] = chosen
+    note_open(asked, free, then, reservation)
     return shadow
+
+
+@kernel(allocates=False)
+def note_open(asked: Asked, free: Free, then: Free, reservation: Reservation) -> None:
+    """Note which nodes are open."""
+    head, found = reservation.tally[RESERVED], 0
+    for node in range(len(free.jobs)):
+        kept = 0  # chunks of the reserved job that no slack makes up for
+        if asked.belongs[asked.nodes[head], node]:
+            kept = max(0, most_on(asked, then, head, node) - reservation.tally[SLACK])
+        is_open = free.jobs[node] >= 0 and not (kept > 0 and asked.exclusive[head])
+        for resource in range(len(free.total)):
+            least = reservation.least[resource]
+            left = then.amount[node, resource] - kept * asked.demand[head, resource]
+            if free.amount[node, resource] < least or (kept > 0 and left < least):
+                is_open = False
+        if is_open:
+            reservation.open[found] = node
+            found += 1
+    reservation.tally[OPEN] = found
 
 
 @kernel(allocates=False)
@@ -238,7 +279,7 @@ def release(
     held: Place,
     one: int,
     now: float,
-    reservation: Numbers,
+    reservation: Reservation,
 ) -> float:
     """Release running jobs until an alternative fits; return when, and set the slack.
 
@@ -266,7 +307,7 @@ def release(
             if asked.belongs[group, held.node[entry]]:
                 room += most_on(asked, then, one, held.node[entry])
         at += 1
-    reservation[SLACK] = room - asked.chunks[one]
+    reservation.tally[SLACK] = room - asked.chunks[one]
     return max(shadow, now)
 
 
@@ -276,7 +317,7 @@ def next_backfilled(
     free: Free,
     then: Free,
     shortages: Shortages,
-    reservation: Numbers,
+    reservation: Reservation,
     candidates: Numbers,
     first: int,
     stop: int,
@@ -303,9 +344,12 @@ def next_backfilled(
         if failed[0, request] or failed[late, request]:
             continue
         for one in range(asked.first[request], asked.first[request + 1]):
-            used = fit_unless_short(shortages, asked, free, one, place)
-            if used > 0 and late:
+            if is_short(shortages, asked, free, one):
+                continue
+            if late:
                 used = place_beside(asked, free, then, one, reservation, on_node, place)
+            else:
+                used = first_fit(asked, free, one, place)
             if used > 0:
                 return at, one, used
         failed[late, request] = 1
@@ -318,7 +362,7 @@ def place_beside(
     free: Free,
     then: Free,
     one: int,
-    reservation: Numbers,
+    reservation: Reservation,
     on_node: Numbers,
     place: Place,
 ) -> int:
@@ -328,18 +372,20 @@ def place_beside(
     the reserved job nothing, then within its slack. What the job takes is taken from what is free
     at the shadow time, and its cost from the slack.
     """
-    head, slack = reservation[RESERVED], reservation[SLACK]
+    head, slack = reservation.tally[RESERVED], reservation.tally[SLACK]
     if not licensed_beside(asked, then, one, head):
         return 0
     group, missing = asked.nodes[one], asked.chunks[one]
-    first, stop = asked.first_member[group], asked.first_member[group + 1]
-    for member in range(first, stop):
-        on_node[asked.member[member]] = 0
+    nodes = reservation.tally[OPEN]
+    for entry in range(nodes):
+        on_node[reservation.open[entry]] = 0
     for within_slack in range(2):
         if within_slack and slack == 0:
             break
-        for member in range(first, stop):
-            node = asked.member[member]
+        for entry in range(nodes):
+            node = reservation.open[entry]
+            if not asked.belongs[group, node]:
+                continue
             most = most_on(asked, free, one, node)
             if most <= on_node[node]:
                 continue
@@ -357,20 +403,20 @@ def place_beside(
     if missing > 0:
         return 0
     used = 0
-    for member in range(first, stop):
-        node = asked.member[member]
+    for entry in range(nodes):
+        node = reservation.open[entry]
         if on_node[node] > 0:
             place.node[used], place.chunks[used] = node, on_node[node]
             used += 1
     take(asked, then, one, place, 0, used)
-    reservation[SLACK] = slack
+    reservation.tally[SLACK] = slack
     return used
 
 
 @kernel(allocates=False)
-def spare(asked: Asked, then: Free, one: int, reservation: Numbers, place: Place) -> bool:
+def spare(asked: Asked, then: Free, one: int, reservation: Reservation, place: Place) -> bool:
     """Return whether the reserved job can do without a place; if so, it is taken for good."""
-    head, slack = reservation[RESERVED], reservation[SLACK]
+    head, slack = reservation.tally[RESERVED], reservation.tally[SLACK]
     if not licensed_beside(asked, then, one, head):
         return False
     for entry in range(len(place.node)):
@@ -378,7 +424,7 @@ def spare(asked: Asked, then: Free, one: int, reservation: Numbers, place: Place
     if slack < 0:
         return False
     take(asked, then, one, place, 0, len(place.node))
-    reservation[SLACK] = slack
+    reservation.tally[SLACK] = slack
     return True
 
 

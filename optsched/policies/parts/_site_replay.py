@@ -25,12 +25,14 @@ from optsched.machines._site_nodes import (
 from optsched.policies.parts._site_backfilling import (
     JOBS,
     USED,
+    Reservation,
     Running,
     Shortages,
     add,
     ease,
     move,
     next_backfilled,
+    no_reservation,
     no_shortages,
     nothing_runs,
     reserve,
@@ -70,7 +72,6 @@ class Queue(NamedTuple):
     candidates: Numbers
     failed: Numbers
     on_node: Numbers
-    reservation: Numbers
     tally: Numbers
 
 
@@ -177,6 +178,7 @@ def replay(
     free: Free,
     then: Free,
     shortages: Shortages,
+    reservation: Reservation,
     running: Running,
     held: Place,
     other: Place,
@@ -223,7 +225,7 @@ def replay(
             new = 0
             if backfills and blocked != NOBODY and free.total[0] > 0:
                 request = queue.requests[blocked]
-                shadow = reserve(asked, free, then, running, held, request, now, queue.reservation)
+                shadow = reserve(asked, free, then, running, held, request, now, reservation)
                 order = queue.shortest if shortest_first else queue.order
                 for at in range(waiting[WAITING]):
                     job = order[at]
@@ -240,7 +242,7 @@ def replay(
                     free,
                     then,
                     shortages,
-                    queue.reservation,
+                    reservation,
                     candidates,
                     at,
                     new,
@@ -280,8 +282,8 @@ def replay_on_site(
     order, shortest, candidates = np.zeros((3, jobs), dtype=np.int64)
     failed = np.zeros((2, len(asked.first)), dtype=np.int64)
     on_node, *place = np.zeros((3, nodes), dtype=np.int64)
-    few = np.zeros(2, dtype=np.int64)
-    queue = Queue(score, requests, order, shortest, candidates, failed, on_node, few, few.copy())
-    shortages = no_shortages(len(asked.chunks))
-    tables = (asked, free, then, shortages, running, held, other, queue, Place(*place))
+    tally = np.zeros(1, dtype=np.int64)
+    queue = Queue(score, requests, order, shortest, candidates, failed, on_node, tally)
+    known = no_shortages(len(asked.chunks)), no_reservation(asked, nodes)
+    tables = (asked, free, then, *known, running, held, other, queue, Place(*place))
     return process(state, lambda state: replay(state, *tables, backfills, shortest_first))

@@ -78,9 +78,10 @@ class NodeRoom(Room):
         self._running, self._held = _site_backfilling.nothing_runs()
         self._shortages = _site_backfilling.no_shortages(len(machine.requests.alternatives))
         self._then = Free(*(part.copy() for part in machine.nodes))
-        self._reservation = np.zeros(2, dtype=np.int64)
+        nodes = len(machine.site.nodes)
+        self._reservation = _site_backfilling.no_reservation(machine.asked, nodes)
         self._shadow = system.now
-        self._on_node, *place = np.zeros((3, len(machine.site.nodes)), dtype=np.int64)
+        self._on_node, *place = np.zeros((3, nodes), dtype=np.int64)
         self._place = Place(*place)
 
     def update(self) -> None:
