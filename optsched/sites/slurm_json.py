@@ -79,8 +79,7 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
     Raises
     ------
     InputError
-        If the file is not JSON, has no version of a known data parser, no such records, or a record
-        that is not an object.
+        If the file is not JSON, has no version of a known data parser, or no such records.
     """
     path = Path(path)
     data, _ = read_bytes(path)
@@ -97,12 +96,14 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
         if isinstance(records, list):
             for place, record in enumerate(records, 1):
                 if not isinstance(record, dict):
-                    wrong = f"record {place}: {record!r:.40}; expected an object"
-                    raise InputError(wrong, file=path, field=key)
+                    shown = f"{record!r:.60}"
+                    raise InputError(
+                        f"record {place}: {shown}; expected an object", file=path, field=key
+                    )
             time = number(value.get("last_update"))
             time = int(time) if time is not None and 0 < time < math.inf else None
             return Dump(records, _version(meta, path), _release(meta), path, time)
-    raise InputError(f"no list of records; expected {' or '.join(keys)}", file=path, field=keys[0])
+    raise InputError(f"no list; expected {' or '.join(keys)}", file=path, field=keys[0])
 
 
 def number(value: Any, otherwise: float | None = None) -> Any:
