@@ -7,10 +7,10 @@ select/cons_tres, a tree of eight leaf switches, and jobs in the order of submis
 (priority/basic). Random jobs, the same in all runs, are submitted over `--span` seconds and sleep.
 What Slurm says of them gives the trace: submissions and run times as they were, and the requests as
 they were made. The captured output of the same Slurm is the site. The trace is simulated there
-under each policy. Every pair of cycles is a setting: Slurm's defaults, and the shortest ones; jobs
-here are some hundred times as short as on a real site, so the shortest cycles are nearer to the
-share that the defaults have there. "real again" is a second run of the real Slurm with the same
-jobs: the spread below which no simulation can come.
+under each policy. Slurm runs with the cycles that are its defaults, and with the shortest ones: as
+jobs here are some hundred times as short as on a real site, these are nearer to what the defaults
+are there, measured by run times. "real again" is a second run of the real Slurm with the same jobs:
+no simulation can be expected to come closer.
 
 A difference is that of two waits, simulated less real; "within" is the share of the jobs with one
 of at most so many seconds. Slurm states whole seconds. "started" counts the jobs that were

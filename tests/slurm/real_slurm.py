@@ -225,6 +225,8 @@ def _free_ports() -> int:
     first = 20_000 + 100 * (os.getpid() % 100)
     for port in range(first, first + NODES + 1):
         with socket.socket() as tried:
+            # connections of a Slurm that has just ended may linger; the daemons do not mind either
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(("127.0.0.1", port))
     return first
 
