@@ -112,10 +112,12 @@ def pair(baseline: NDArray[np.float64], waits: NDArray[np.float64]) -> Pairs:
     """Return the waits of a run beside those under the baseline; nan for jobs without a start."""
     here, there = np.isfinite(waits), np.isfinite(baseline)
     both = here & there
-    jobs = int(both.sum())
     more = waits[both] - baseline[both]
-    means = [float(np.mean(of)) if jobs else np.nan for of in (more < 0, more == 0, more > 0, more)]
-    return Pairs(jobs, *means, int((there & ~here).sum()), int((here & ~there).sum()))
+    shares = [float(of.mean()) if len(more) else np.nan for of in (more < 0, more == 0, more > 0)]
+    less, equal, longer = shares
+    difference = float(more.mean()) if len(more) else np.nan
+    only = int((there & ~here).sum()), int((here & ~there).sum())
+    return Pairs(len(more), less, equal, longer, difference, *only)
 
 
 def read_runs(folders: Mapping[str, Path]) -> RunComparison:

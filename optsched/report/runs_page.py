@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,22 +63,23 @@ def page(folder: Path) -> Page:
     for run in about["runs"]:
         checked(run, RUN, file, "runs")
         checked(run["config"], run_page.CONFIG, file, "runs config")
+        checked(run["summary"], run_page.SUMMARY, file, "runs summary")
         known = {name: run_page.NUMBER for name in OPTIONAL if name in run["summary"]}
-        checked(run["summary"], run_page.SUMMARY | known, file, "runs summary")
+        checked(run["summary"], known, file, "runs summary")
     columns = [wait_column(run["name"]) for run in about["runs"]]
     if len(set(columns)) < 2 or len(set(columns)) < len(columns):
         raise InputError("expected two runs or more, with different names", file=file, field="runs")
     jobs = read_columns(folder / "jobs.parquet", JOB | dict.fromkeys(columns, "float64"))
-    number = len(jobs["job_id"])
+    number, trace = len(jobs["job_id"]), about["runs"][0]["config"]["trace"]
     if not number:
         raise InputError("holds no job", file=folder / "jobs.parquet")
     runs = [
-        _Run(*(run[name] for name in RUN), waits=jobs[column])
+        _Run(run["name"], run["path"], run["config"], run["summary"], jobs[column])
         for run, column in zip(about["runs"], columns)
     ]
     baseline, *others = runs
     return Page(
-        title=f"{len(runs)} runs of {counted(number, 'job')} of {baseline.config['trace']}",
+        title=f"{len(runs)} runs of {counted(number, 'job')} of {PurePath(trace).name}",
         lead=_lead(runs),
         summary=_cautions(runs),
         sections=[
@@ -163,10 +164,11 @@ def _figures(runs: Sequence[_Run]) -> Table:
 
 
 def _change(value: float | None, base: float | None) -> str:
-    """Return the relative change of a figure; empty if there is none to speak of."""
+    """Return the relative change of a figure; empty without both values, or from 0."""
     if value is None or not base:
         return ""
-    return "the same" if value == base else f"{value / base - 1:+,.1%}"
+    change = f"{value / base - 1:+,.1%}"
+    return "±0.0%" if change[1:] == "0.0%" else change
 
 
 def _pictures(pictures: Mapping[str, str], runs: Sequence[_Run]) -> list[Figure]:

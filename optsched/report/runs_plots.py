@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from optsched.report.run_comparison import ComparedRun, RunComparison
 
-LABEL = 26
+LABEL = 30
 """Most characters in a line of a label."""
 
 
@@ -52,9 +53,8 @@ def waits(comparison: RunComparison) -> Figure:
     right = 1.5 * max(60.0, longest)
     figure = style.new_figure(_height(comparison, 4.5), "Waits")
     axes = figure.subplots()
-    for sample, stroke in zip(samples, style.STROKES):
-        x, y = curve(sample, right)
-        axes.step(x, y, where="post", color=stroke.colour, linestyle=stroke.dashes, linewidth=1.3)
+    for sample, look in zip(samples, _looks()):
+        axes.step(*curve(sample, right), where="post", **look)
     axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
     axes.set_xlim(0, right)
     log_ticks(axes.xaxis, 1.0, right, zero=True)
@@ -86,11 +86,10 @@ def load(comparison: RunComparison) -> Figure:
     widths = []
     for axes, label, of in parts:
         highest = 1.0
-        for run, stroke in zip(comparison.runs, style.STROKES):
+        for run, look in zip(comparison.runs, _looks()):
             bins = of(comparison, run, begin, end).binned(MOST_BINS)
             highest = max(highest, float(bins.mean.max()))
             widths.append(bins.width)
-            look = {"edgecolor": stroke.colour, "linestyle": stroke.dashes, "linewidth": 1.0}
             edges = (bins.edges - begin) / unit[0]
             style.draw_steps(axes, bins.mean, edges, baseline=None, fill=False, **look)
         axes.set_ylabel(label)
@@ -123,6 +122,12 @@ def _until(times: NDArray[np.float64], end: float) -> NDArray[np.float64]:
     return np.where(np.isfinite(times), times, end)
 
 
+def _looks() -> Iterator[dict[str, Any]]:
+    """Yield the look of the line of each run; the baseline shows below a line on top of it."""
+    for stroke, width in zip(style.STROKES, chain([2.4], repeat(1.1))):
+        yield {"color": stroke.colour, "linestyle": stroke.dashes, "linewidth": width}
+
+
 def _height(comparison: RunComparison, least: float) -> float:
     """Return the height of a picture with room for the names of all runs, in inches."""
     lines = sum(_label(run.name).count("\n") + 1 for run in comparison.runs)
@@ -133,9 +138,7 @@ def _name_lines(axes: Axes, runs: Sequence[ComparedRun]) -> None:
     """Write the names of the runs to the right of the axes."""
     from matplotlib.lines import Line2D
 
-    lines = [
-        Line2D([], [], color=s.colour, linestyle=s.dashes) for _, s in zip(runs, style.STROKES)
-    ]
+    lines = [Line2D([], [], **look) for _, look in zip(runs, _looks())]
     legend = axes.legend(lines, ["run"] * len(runs), loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for text, run in zip(legend.get_texts(), runs):  # a legend leaves out names with an underscore
         text.set_text(_label(run.name))
