@@ -28,6 +28,9 @@ PICTURES = ("waits", "load")
 ROWS = 10
 """Most rows of a table of gains or losses."""
 
+COUNTS = ("rejected", "waiting")
+"""Figures whose change is a number of jobs."""
+
 OPTIONAL = (*FIGURES, "large_from")
 """Figures whose type is checked where there are any."""
 
@@ -155,7 +158,7 @@ def _figures(runs: Sequence[_Run]) -> Table:
         row: list[Value] = [Cell(run.name, run.name, note="baseline" if run is runs[0] else "")]
         for _, name, show in shown:
             made, value = show(run.summary.get(name)), run.summary.get(name)
-            change = "" if run is runs[0] else _change(value, base.get(name))
+            change = "" if run is runs[0] else _change(name, value, base.get(name))
             row.append(Cell(made.text, made.key, note=change))
         rows.append(row)
     caption = "Over the finished jobs of each run, with the change from the baseline."
@@ -163,9 +166,13 @@ def _figures(runs: Sequence[_Run]) -> Table:
     return Table(caption, ["run", *(label for label, _, _ in shown)], rows)
 
 
-def _change(value: float | None, base: float | None) -> str:
-    """Return the relative change of a figure; empty without both values, or from 0."""
-    if value is None or not base:
+def _change(name: str, value: float | None, base: float | None) -> str:
+    """Return the change of a figure, relative or of a count; empty if there is nothing to say."""
+    if value is None or base is None:
+        return ""
+    if name in COUNTS:
+        return f"{value - base:+,}" if value != base else ""
+    if not base:
         return ""
     change = f"{value / base - 1:+,.1%}"
     return "±0.0%" if change[1:] == "0.0%" else change

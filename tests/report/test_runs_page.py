@@ -136,3 +136,20 @@ def test_damage_is_told(folder, change, told):
     file.write_text(json.dumps(about))
     with pytest.raises(InputError, match=told):
         runs_page.page(folder)
+
+
+def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
+    trace = make_trace(*ROWS, name="t")
+    folders = {}
+    for name, nodes in (("ten", 10), ("seven", 7)):
+        run = simulate(trace, f"nodes:{nodes}", "easy")
+        folders[name] = save(run, tmp_path / name, plots=False)
+    made = tmp_path / "out"
+    made.mkdir()
+    runs_folder.fill(read_runs(folders), made, list(folders))
+    page = runs_page.page(made)
+    [table] = tables(page, "Result")
+    assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
+    assert page.summary[0].startswith("Not all runs ran the same jobs")
+    [paired] = tables(page, "Job by job")
+    assert [cell.text for cell in (paired.cells[0][1], *paired.cells[0][6:])] == ["3", "1", "0"]
