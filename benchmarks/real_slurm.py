@@ -15,7 +15,8 @@ no simulation can be expected to come closer.
 A difference is that of two waits, simulated less real; "within" is the share of the jobs with one
 of at most so many seconds. Slurm states whole seconds. "started" counts the jobs that were
 started by Slurm's main loop and by its backfilling; "completing" is the time from the end of a job
-to its nodes being free, by the log of the controller.
+to its nodes being free, by the log of the controller; "jobs with other requests" have other cores
+or memory on the site than Slurm gave them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,13 @@ from numpy.typing import NDArray
 from results import Times, circumstances, keep, shown
 
 import optsched
+from optsched.sites.loading import load_site
+from optsched.sites.requests import Requests
+from optsched.sites.slurm_amounts import tres
 from optsched.sites.slurm_lines import printed_lines
 from optsched.slurm.capture import capture
+from optsched.traces.requests import TEXTS
+from optsched.traces.trace import UNKNOWN
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from slurm.real_slurm import CORES, NODES, RealSlurm, why_not
@@ -133,6 +139,10 @@ def _request(kind: str, rng: random.Random) -> tuple[tuple[str, ...], dict[str, 
     return options, columns | {"memory_per_node": 30_000, "features": "big"}
 
 
+CPU, MEM = "got_cores", "got_memory"
+"""Columns of a real job that a trace has not, beside the scheduler that started it."""
+
+
 class Ran(NamedTuple):
     """What a real Slurm did: its jobs as a table, its captured site, and its log."""
 
@@ -147,14 +157,14 @@ def run_really(jobs: list[Job], cycles: str, folder: Path) -> Ran:
     Raises
     ------
     RuntimeError
-        If a job did not end well.
+        If a job did not end well, or is not there.
     """
     slurm = RealSlurm(folder / "slurm", cycles, SETTINGS, HAVE)
     slurm.folder.mkdir(parents=True)
     (slurm.folder / "gres.conf").write_text(GPUS.format(folder=slurm.folder))
     for gpu in range(2):
         (slurm.folder / f"gpu{gpu}").touch()
-    os.environ |= slurm.variables
+    os.environ |= slurm.variables  # for the commands of `capture`
     try:
         slurm.start()
         (folder / "site").mkdir()
@@ -168,27 +178,40 @@ def run_really(jobs: list[Job], cycles: str, folder: Path) -> Ran:
             time.sleep(1)
         printed = folder / "jobs.txt"
         printed.write_text(slurm.call("scontrol", "-o", "show", "jobs"))
-        rows = []
-        for line in printed_lines(printed):
-            if line.text("jobstate") != "COMPLETED":
-                raise RuntimeError(f"job {line.text('jobid')} ended as {line.text('jobstate')}")
-            times = {
-                name: pd.Timestamp(line.text(f"{name}time")) for name in ("submit", "start", "end")
-            }
-            number = line.count("jobid")
-            by = line.text("scheduler")
-            rows.append({"job_id": number, "scheduler": by, **times, **columns.pop(number)})
-        if columns:
-            raise RuntimeError(f"Slurm forgot {len(columns)} jobs")
     finally:
         slurm.stop()
-    table = pd.DataFrame(rows).sort_values("job_id", ignore_index=True)
-    asked = table.columns[5:]
-    texts = [name for name in asked if name == "features"]
-    table[texts] = table[texts].fillna("")
-    numbers = [name for name in asked if name not in texts]
-    table[numbers] = table[numbers].fillna(-1).astype("int64")
-    return Ran(table, folder / "site", (slurm.folder / "slurmctld.log").read_text())
+    log = (slurm.folder / "slurmctld.log").read_text()
+    return Ran(jobs_of(printed, columns), folder / "site", log)
+
+
+def jobs_of(printed: Path, columns: Mapping[int, Mapping[str, int | str]]) -> pd.DataFrame:
+    """Return the jobs that ``scontrol -o show jobs`` printed, with their columns by number.
+
+    Raises
+    ------
+    RuntimeError
+        If a job did not end well, or is not there.
+    """
+    rows = {}
+    for line in printed_lines(printed):
+        number, state = line.count("jobid"), line.text("jobstate")
+        if state != "COMPLETED":
+            raise RuntimeError(f"job {number} ended as {state}")
+        amounts = line.parsed("tres", tres)
+        told = {"scheduler": line.text("scheduler"), CPU: amounts["cpu"], MEM: amounts["mem"]}
+        for name in ("submit", "start", "end"):
+            told[name] = pd.Timestamp(line.text(f"{name}time"))
+        rows[number] = {"job_id": number, **told}
+    if rows.keys() != columns.keys():
+        raise RuntimeError(f"{len(columns)} jobs were submitted, Slurm has {len(rows)}")
+    table = pd.DataFrame([rows[number] for number in sorted(columns)])
+    asked = pd.DataFrame([columns[number] for number in sorted(columns)])
+    for name in asked:
+        if name in TEXTS:
+            table[name] = asked[name].fillna("")
+        else:
+            table[name] = asked[name].fillna(UNKNOWN).astype("int64")
+    return table
 
 
 def waits(jobs: pd.DataFrame) -> NDArray[np.float64]:
@@ -229,14 +252,26 @@ def completing(log: str) -> NDArray[np.float64]:
     return np.array([(freed[job] - ended[job]).total_seconds() for job in both])
 
 
+def asked_otherwise(ran: Ran) -> int:
+    """Return the number of jobs with other cores or memory on the site than Slurm gave them."""
+    site = load_site(ran.site)
+    requests = Requests(site, {name: ran.jobs[name].to_numpy() for name in ran.jobs})
+    places = [site.resources.index(name) for name in ("cores", "memory")]
+    asked = []
+    for number in requests.numbers:
+        first = requests.of(number)[0]
+        asked.append([first.chunks * first.demand[place] for place in places])
+    return int((ran.jobs[[CPU, MEM]].to_numpy() != asked).any(axis=1).sum())
+
+
 def described(ran: Ran) -> str:
-    """Return who started the jobs, and how long they were completing."""
+    """Return who started the jobs, how long they were completing, and how many ask otherwise."""
     started = ran.jobs.scheduler.value_counts()
     who = ", ".join(f"{count} by {name}" for name, count in started.items())
     seconds = completing(ran.log)
     return (
         f"started: {who}; completing: {np.median(seconds):.2f} s in the median, "
-        f"at most {seconds.max():.2f} s"
+        f"at most {seconds.max():.2f} s; jobs with other requests: {asked_otherwise(ran)}"
     )
 
 
@@ -247,7 +282,7 @@ def measure(
     ran = [run_really(jobs, CYCLES[cycles], folder / f"{cycles}-{run}") for run in range(runs)]
     first = ran[0]
     real = waits(first.jobs)
-    trace = optsched.trace_from_frame(first.jobs.drop(columns="scheduler"))
+    trace = optsched.trace_from_frame(first.jobs.drop(columns=["scheduler", CPU, MEM]))
     rows = [
         {"cycles": cycles, "policy": "real again", **compared(real, waits(again.jobs))}
         for again in ran[1:]

@@ -266,6 +266,7 @@ def test_starts_of_a_real_slurm_are_compared_with_simulated_ones(tmp_path):
         "--runs", 1, "-o", tmp_path,
     )  # fmt: skip
     assert told == (tmp_path / "real-slurm.txt").read_text()
+    assert "jobs with other requests: 0\n" in told
     rows = rows_of(tmp_path / "real-slurm.csv")
     assert [row["policy"] for row in rows] == ["as-logged", "fcfs", "easy", "conservative"]
     assert {(row["jobs"], row["never"]) for row in rows} == {("3", "0")}
