@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from slurm.real_slurm import CORES, NODES, why_not
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -209,6 +212,65 @@ def test_the_growth_of_cost_is_measured_and_drawn(tmp_path):
     assert rows[0]["waiting"] == rows[2]["waiting"]  # of the event engine and of the replay
     assert all(float(row["jobs_per_s"]) > 0 for row in rows)
     assert (tmp_path / "growth.svg").read_text().count("</svg>") == 1
+
+
+@pytest.fixture
+def real_slurm(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("real_slurm")
+
+
+def test_waits_of_a_simulation_are_compared_with_real_ones(real_slurm):
+    real, other = np.array([0.0, 10, 4, 0, 7]), np.array([0.0, 11, 9, 31, np.nan])
+    assert real_slurm.compared(real, other) == {
+        "jobs": 5,
+        "never": 1,
+        "within_1s": 0.4,
+        "within_5s": 0.6,
+        "within_30s": 0.6,
+        "mean_s": (0 + 1 + 5 + 31) / 4,
+        "median_s": 3,
+        "real_wait_s": 4.2,
+        "wait_s": (0 + 11 + 9 + 31) / 4,
+    }
+
+
+def test_the_time_of_completing_is_in_the_log_of_the_controller(real_slurm):
+    log = """\
+[2026-11-25T12:00:00.250] _job_complete: JobId=7 WEXITSTATUS 0
+[2026-11-25T12:00:00.250] _job_complete: JobId=7 done
+[2026-11-25T12:00:00.500] _job_complete: JobId=70 done
+[2026-11-25T12:00:01.000] TRACE_JOBS: cleanup_completing: JobId=7
+"""
+    assert real_slurm.completing(log).tolist() == [0.75]
+
+
+def test_random_jobs_reach_the_load_and_ask_alike_in_both_forms(real_slurm):
+    jobs = real_slurm.drawn(seed=3, span=60, load=0.8)
+    assert jobs == real_slurm.drawn(seed=3, span=60, load=0.8)
+    work = [job.seconds * job.columns["processors"] for job in jobs]
+    assert 0 <= sum(work) - 0.8 * 60 * NODES * CORES < 40 * 16 * CORES
+    assert 0 <= jobs[0].at <= jobs[-1].at <= 60
+    for job in jobs:
+        assert f"-t{job.columns['requested_time'] // 60}" in job.options
+        assert ("--exclusive" in job.options) == ("exclusive" in job.columns)
+        for option, column in (("-N", "nodes"), ("-n", "tasks"), ("-C", "features")):
+            asked = [words for words in job.options if words.startswith(option)]
+            assert asked in ([], [f"{option}{job.columns.get(column)}"])
+
+
+@pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
+def test_starts_of_a_real_slurm_are_compared_with_simulated_ones(tmp_path):
+    told = run(
+        "real_slurm.py", "--seed", 71, "--span", 2, "--load", 0.2, "--cycles", "shortest",
+        "--runs", 1, "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "real-slurm.txt").read_text()
+    assert "jobs with other requests: 0\n" in told
+    rows = rows_of(tmp_path / "real-slurm.csv")
+    assert [row["policy"] for row in rows] == ["as-logged", "fcfs", "easy", "conservative"]
+    assert {(row["jobs"], row["never"]) for row in rows} == {("3", "0")}
+    assert rows[0]["within_1s"] == "1.0"
 
 
 def write_times(folder, yardstick_s, cells):

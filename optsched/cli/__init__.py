@@ -18,7 +18,7 @@ DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 13
 COMMANDS = {
     "solve": "Solve one snapshot of a decision.",
     "compare": (
-        "Compare solvers on the same snapshots: table, quality against time, performance profile."
+        "Compare solvers on the same snapshots, or policies by their runs of the same jobs."
     ),
     "simulate": "Run a trace under a policy, with a solver behind it, and write a run folder.",
     "sweep": "Run a sweep: many simulations from one file, each of them once.",

@@ -8,8 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
+from optsched.cli.compare_runs import are_runs, compare_runs
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
+from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
@@ -29,12 +31,13 @@ def command(
     seed: Integer | None = None,
     json: bool = False,
 ) -> int:
-    """Compare solvers on the same snapshots: table, quality against time, performance profile.
+    """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
 
     Parameters
     ----------
     snapshots
-        Snapshot files, or folders of snapshots, such as a simulation captures.
+        Snapshot files, or folders of snapshots, such as a simulation captures. Or else the run
+        folders of one trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.
     solvers
@@ -48,6 +51,14 @@ def command(
     json
         Print the table as one JSON object.
     """
+    if are_runs(snapshots):
+        of_solvers = {"solvers": solvers, "time-limit": time_limit}
+        of_solvers |= {"work-limit": work_limit, "seed": seed}
+        for name, value in of_solvers.items():
+            if value is not None:
+                raise InputError("is for solvers on snapshots, not for runs", field=f"--{name}")
+        compare_runs(snapshots, output, json=json)
+        return DONE
     check_replaceable(output, FOLDER)
     total = sum(len(snapshot_files(path)) for path in snapshots)
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]

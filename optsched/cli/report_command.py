@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
-from optsched.report import comparison_folder, run_folder
+from optsched.report import comparison_folder, run_folder, runs_folder
 from optsched.studies import study_folder
 
-KINDS = (run_folder, comparison_folder, study_folder)
+KINDS = (run_folder, comparison_folder, runs_folder, study_folder)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:

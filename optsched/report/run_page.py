@@ -355,14 +355,14 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
         ("jobs", "all" if span is None else " to ".join(f"{end:,}" for end in span)),
         ("machine", config["machine"]),
         ("policy", policy),
-        ("settings of the policy", _settings(config["settings"])),
+        ("settings of the policy", settings_in_words(config["settings"])),
         ("event order", config["event_order"]),
         ("decisions", summary["decisions"]),
     ]
     if config.get("execution"):
         items += [
             ("execution model", config["execution"]),
-            ("settings of the execution model", _settings(config["execution_settings"])),
+            ("settings of the execution model", settings_in_words(config["execution_settings"])),
         ]
     if "solver" in config:
         for model, chosen in config["solvers"].items():
@@ -377,7 +377,9 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
     return [*([f"{policy}: {about}"] if about else []), Facts(items)]
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
+def settings_in_words(settings: Mapping[str, Any]) -> str:
+    """Return settings with their values as a list in words."""
+
     def shown(value: Any) -> str:
         if isinstance(value, bool):
             return cell(value).text

@@ -15,7 +15,7 @@ DEEPEST = 10
 """Most files that include each other."""
 
 _PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?=\s|$)""")
-_PRINTED = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(\S*(?:\s+(?![A-Za-z]\w*=)\S+)*)")
+_PRINTED = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*(?:\s+(?![A-Za-z][\w/:]*=)\S+)*)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)

@@ -12,7 +12,7 @@ from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
 from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_json import number, read_dump
-from optsched.sites.slurm_lines import configuration_lines
+from optsched.sites.slurm_lines import configuration_lines, printed_lines
 from optsched.sites.slurm_topology import (
     read_first_topologies,
     read_shown_topology,
@@ -215,3 +215,14 @@ def test_numbers_with_and_without_an_object():
     assert number({"set": False, "infinite": False, "number": 0}) is None
     assert number({"set": False, "infinite": True, "number": 0}) == math.inf
     assert number("7", otherwise=0) == 0
+
+
+def test_printed_values_end_where_any_key_of_slurm_begins(tmp_path):
+    (tmp_path / "jobs.txt").write_text(
+        "JobId=7 NumTasks=2 CPUs/Task=4 ReqB:S:C:T=0:0:*:* TRES=cpu=8,mem=1G Socks/Node=* "
+        "Comment=as http://x?a=1 says Power="
+    )
+    [line] = printed_lines(tmp_path / "jobs.txt")
+    assert (line.count("numtasks"), line.count("cpus/task")) == (2, 4)
+    assert tres(line.text("tres")) == {"cpu": 8, "mem": 1024}
+    assert line.text("comment") == "as http://x?a=1 says"

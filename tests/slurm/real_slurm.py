@@ -1,4 +1,4 @@
-"""A real Slurm of 64 nodes on the loopback interface, for tests on the closed loop.
+"""A real Slurm of 64 nodes on the loopback interface, for tests and for a benchmark.
 
 On Debian it needs the packages slurmctld, slurmd, slurm-client, slurm-wlm-basic-plugins and munge,
 whose daemons need not run, and root.
@@ -11,8 +11,10 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from optsched.sites.host_lists import hosts_of
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
 NODES, LEAVES, CORES = 64, 8, 8
@@ -38,18 +40,26 @@ ReturnToService=1
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-DefMemPerCPU=100
-PriorityType=priority/multifactor
-TopologyPlugin=topology/tree
-Licenses=matlab:2
 TreeWidth=64
 KillWait=2
 SchedulerType=sched/backfill
 SchedulerParameters={scheduler}
-NodeName=n[01-64] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] \
-CPUs=8 CoresPerSocket=8 RealMemory=16000
-PartitionName=batch Nodes=n[01-64] Default=YES MaxTime=60 DefaultTime=10 State=UP
+{settings}{nodes}PartitionName=batch Nodes=n[01-64] Default=YES MaxTime=60 DefaultTime=10 State=UP
 """
+
+NODE = """\
+NodeName={names} NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] \
+CPUs=8 CoresPerSocket=8 {have}
+"""
+
+SETTINGS = """\
+DefMemPerCPU=100
+PriorityType=priority/multifactor
+TopologyPlugin=topology/tree
+Licenses=matlab:2
+"""
+
+ALIKE = {"n[01-64]": "RealMemory=16000"}
 
 ASLEEP = "sched_interval=-1,bf_interval=-1"
 """Parameters of a scheduler that starts nothing, so that jobs wait for a plan."""
@@ -58,10 +68,22 @@ AWAKE = "sched_interval=2,bf_interval=2"
 
 
 class RealSlurm:
-    """Daemons of Slurm, started in a folder and ended by their handles."""
+    """Daemons of Slurm, started in a folder and ended by their handles.
 
-    def __init__(self, folder: Path) -> None:
+    `settings` are lines of slurm.conf, and `nodes` has what nodes have, by their names.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scheduler: str = AWAKE,
+        settings: str = SETTINGS,
+        nodes: Mapping[str, str] = ALIKE,
+    ) -> None:
         self.folder = folder
+        self.scheduler = scheduler
+        self.settings = settings
+        self.nodes = nodes
         self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -78,7 +100,7 @@ class RealSlurm:
         (self.folder / "topology.conf").write_text(
             "".join(leaves) + f"SwitchName=core Switches=leaf[1-{LEAVES}]\n"
         )
-        self._configure(AWAKE)
+        self._configure(self.scheduler)
         # version 22.05 cannot disable the plug-in, and does not need to
         old = " 22." in self.call("scontrol", "--version")
         without = "CgroupAutomount=no\n" if old else "CgroupPlugin=disabled\n"
@@ -132,9 +154,9 @@ class RealSlurm:
         self._configure(parameters)
         self.call("scontrol", "reconfigure")
 
-    def submit(self, *options: str) -> str:
+    def submit(self, *options: str, seconds: int = 300) -> str:
         """Submit a job that sleeps, and return its number."""
-        script = "--wrap=sleep 300"
+        script = f"--wrap=sleep {seconds}"
         return self.call(
             *("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, script)
         ).strip()
@@ -155,12 +177,17 @@ class RealSlurm:
         self._wait(reached, "the scheduler")
 
     def _configure(self, scheduler: str) -> None:
+        nodes, first = "", self.port + 1
+        for names, have in self.nodes.items():
+            last = first + len(hosts_of(names)) - 1
+            nodes += NODE.format(names=names, first=first, last=last, have=have)
+            first = last + 1
         text = CONFIGURATION.format(
             folder=self.folder,
             port=self.port,
-            first=self.port + 1,
-            last=self.port + NODES,
             scheduler=scheduler,
+            settings=self.settings,
+            nodes=nodes,
         )
         (self.folder / "slurm.conf").write_text(text)
 
@@ -198,6 +225,8 @@ def _free_ports() -> int:
     first = 20_000 + 100 * (os.getpid() % 100)
     for port in range(first, first + NODES + 1):
         with socket.socket() as tried:
+            # connections of a Slurm that has just ended may linger; the daemons do not mind either
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(("127.0.0.1", port))
     return first
 

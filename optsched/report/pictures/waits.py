@@ -84,7 +84,7 @@ class Waits(RunPicture):
         for number, (label, sample) in enumerate(curves):
             first = number == 0
             color = style.INK if first else style.LINES[number - 1]
-            x, y = _curve(sample, right)
+            x, y = curve(sample, right)
             axes.step(x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label)
         axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         axes.set_xlim(0, right)
@@ -110,7 +110,7 @@ class Waits(RunPicture):
         return f"Distribution of the waits: {in_words(waits)}."
 
 
-def _curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
+def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
     """Return the distribution from 0 to the right edge, thinned if it has very many steps."""
     values, shares = ecdf(waits)
     below, beyond = values < 1.0, values >= 1.0

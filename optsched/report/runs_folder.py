@@ -1,0 +1,59 @@
+"""Folder of a comparison of runs. File formats: ``docs/formats/runs-folder.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.files import FolderKind, write_json
+from optsched.report import runs_page
+from optsched.report.page import REPORT, write_page
+from optsched.report.runs_plots import draw
+from optsched.simulator.provenance import versions
+
+if TYPE_CHECKING:
+    from optsched.report.run_comparison import RunComparison
+
+FOLDER = FolderKind(
+    "a comparison of runs",
+    "runs.json",
+    ("table.csv", "jobs.parquet", "*.svg", "*.png", REPORT),
+)
+
+
+def fill(comparison: RunComparison, folder: Path, paths: Sequence[str]) -> None:
+    """Write the files of a comparison of runs into an existing folder.
+
+    ``runs.json``, ``table.csv``, ``jobs.parquet``, the pictures and the page made of these files.
+    `paths` are those that a command names to repeat the comparison. All files are the same to the
+    byte when it is repeated.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    runs = [
+        {"name": run.name, "path": run.path, "config": run.config, "summary": run.summary}
+        for run in comparison.runs
+    ]
+    about = {"paths": list(paths), "runs": runs, "versions": versions()}
+    write_json(folder / FOLDER.marker, about)
+    comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
+    columns = dict(comparison.jobs)
+    for run in comparison.runs:
+        columns[runs_page.wait_column(run.name)] = run.outcome["waiting_time"]
+    arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+    pq.write_table(pa.table(arrays), folder / "jobs.parquet")
+    draw(comparison, folder)
+    report(folder)
+
+
+def report(folder: Path) -> Path:
+    """Write the page of the folder of a comparison of runs, and return the path of the page.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged, or the page cannot be written.
+    """
+    return write_page(runs_page.page(folder), folder)

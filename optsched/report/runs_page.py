@@ -1,0 +1,296 @@
+"""Page of a comparison of runs: figures beside those of the baseline, and the jobs one by one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.numbers import counted
+from optsched.report import run_page
+from optsched.report.durations import short, spoken
+from optsched.report.folder_files import (
+    Expected,
+    checked,
+    read_columns,
+    read_object,
+    read_pictures,
+)
+from optsched.report.page import Cell, Figure, Page, Section, Table, Value, cell, duration, share
+from optsched.report.run_comparison import FIGURES, JOB, pair
+
+PICTURES = ("waits", "load")
+ROWS = 10
+"""Most rows of a table of gains or losses."""
+
+COUNTS = ("rejected", "waiting")
+"""Figures whose change is a number of jobs."""
+
+OPTIONAL = (*FIGURES, "large_from")
+"""Figures whose type is checked where there are any."""
+
+ABOUT: Expected = {"paths": list, "runs": list, "versions": dict}
+RUN: Expected = {"name": str, "path": str, "config": dict, "summary": dict}
+
+
+class _Run(NamedTuple):
+    """A run as the folder of a comparison has it; the waits are nan for jobs without a start."""
+
+    name: str
+    path: str
+    config: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    waits: NDArray[np.float64]
+
+
+def wait_column(name: str) -> str:
+    """Return the column of ``jobs.parquet`` with the waits of a run."""
+    return f"wait.{name}"
+
+
+def page(folder: Path) -> Page:
+    """Return the page of the folder of a comparison of runs, from its files alone.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged.
+    """
+    file = folder / "runs.json"
+    about = read_object(file, ABOUT)
+    for run in about["runs"]:
+        checked(run, RUN, file, "runs")
+        checked(run["config"], run_page.CONFIG, file, "runs config")
+        checked(run["summary"], run_page.SUMMARY, file, "runs summary")
+        known = {name: run_page.NUMBER for name in OPTIONAL if name in run["summary"]}
+        checked(run["summary"], known, file, "runs summary")
+    columns = [wait_column(run["name"]) for run in about["runs"]]
+    if len(set(columns)) < 2 or len(set(columns)) < len(columns):
+        raise InputError("expected two runs or more, with different names", file=file, field="runs")
+    jobs = read_columns(folder / "jobs.parquet", JOB | dict.fromkeys(columns, "float64"))
+    number, trace = len(jobs["job_id"]), about["runs"][0]["config"]["trace"]
+    if not number:
+        raise InputError("holds no job", file=folder / "jobs.parquet")
+    runs = [
+        _Run(run["name"], run["path"], run["config"], run["summary"], jobs[column])
+        for run, column in zip(about["runs"], columns)
+    ]
+    baseline, *others = runs
+    return Page(
+        title=f"{len(runs)} runs of {counted(number, 'job')} of {PurePath(trace).name}",
+        lead=_lead(runs),
+        summary=_cautions(runs),
+        sections=[
+            Section("Result", [_figures(runs)]),
+            Section("Pictures", _pictures(read_pictures(folder, PICTURES), runs)),
+            Section("Job by job", [_paired(runs)]),
+            *(
+                Section(f"{run.name} beside {baseline.name}", _extremes(jobs, baseline, run))
+                for run in others
+            ),
+            Section("The runs", [_scenarios(runs)]),
+        ],
+        repeat=shlex.join(["optsched", "compare", *map(str, about["paths"]), "-o", "DIR"]),
+        versions=about["versions"],
+    )
+
+
+def _lead(runs: Sequence[_Run]) -> str:
+    """Return the finding: the run with the lowest mean wait, beside the baseline."""
+    baseline = runs[0]
+    known = [run for run in runs if run.summary["mean_wait"] is not None]
+    if not known or baseline not in known:
+        return f"Under {baseline.name}, the baseline, no job finished."
+    best = min(known, key=lambda run: run.summary["mean_wait"])
+    wait, base = best.summary["mean_wait"], baseline.summary["mean_wait"]
+    if wait == base:
+        return f"No mean wait is below that of {baseline.name}, the baseline: {spoken(base)}."
+    pairs = pair(baseline.waits, best.waits)
+    return (
+        f"The mean wait is lowest under {best.name}: {spoken(wait)}, compared with {spoken(base)}"
+        f" under {baseline.name}, the baseline ({wait / base - 1:+.1%})."
+        f" {pairs.less:.1%} of the jobs wait less, {pairs.more:.1%} wait more."
+    )
+
+
+def _cautions(runs: Sequence[_Run]) -> list[str]:
+    """Return what makes the figures of the runs less comparable."""
+    words = []
+    if len({run.summary["finished"] + run.summary["killed"] for run in runs}) > 1:
+        words.append(
+            "Not all runs ran the same jobs: the means of each are over its own finished jobs, and"
+            " the comparison job by job is over those that started in both."
+        )
+    if len({run.config["machine"] for run in runs}) > 1:
+        words.append("The runs are on different machines, see the last table.")
+    if len({str(run.config["versions"].get("optsched")) for run in runs}) > 1:
+        words.append("The runs were made with different versions of optsched.")
+    return words
+
+
+def _figures(runs: Sequence[_Run]) -> Table:
+    """Return the main figures of the runs, each with its change from the baseline."""
+    shown: list[tuple[str | tuple[str, str], str, Callable[[Any], Cell]]] = [
+        (("wait", "mean"), "mean_wait", duration),
+        (("wait", "median"), "median_wait", duration),
+        (("wait", "95th percentile"), "p95_wait", duration),
+        (("bounded slowdown", "mean"), "mean_bounded_slowdown", cell),
+        (("bounded slowdown", "95th percentile"), "p95_bounded_slowdown", cell),
+        ("utilization", "utilization", share),
+        ("rejected jobs", "rejected", cell),
+    ]
+    if any(run.summary["waiting"] for run in runs):
+        shown.append(("never started", "waiting", cell))
+    [size, *more] = {run.summary.get("large_from") for run in runs}
+    if size is not None and not more:  # else they are the waits of other jobs
+        label = f"mean wait of jobs from {size:,} processors"
+        shown.append((label, "large_mean_wait", duration))
+    if any(run.summary.get("mean_switches") is not None for run in runs):
+        shown.append(("mean switches of a job", "mean_switches", cell))
+    base = runs[0].summary
+    rows: list[list[Value]] = []
+    for run in runs:
+        row: list[Value] = [Cell(run.name, run.name, note="baseline" if run is runs[0] else "")]
+        for _, name, show in shown:
+            made, value = show(run.summary.get(name)), run.summary.get(name)
+            change = "" if run is runs[0] else _change(name, value, base.get(name))
+            row.append(Cell(made.text, made.key, note=change))
+        rows.append(row)
+    caption = "Over the finished jobs of each run, with the change from the baseline."
+    caption += " Slowdowns are ratios, bounded with 10 s."
+    return Table(caption, ["run", *(label for label, _, _ in shown)], rows)
+
+
+def _change(name: str, value: float | None, base: float | None) -> str:
+    """Return the change of a figure, relative or of a count; empty if there is nothing to say."""
+    if value is None or base is None:
+        return ""
+    if name in COUNTS:
+        return f"{value - base:+,}" if value != base else ""
+    if not base:
+        return ""
+    change = f"{value / base - 1:+,.1%}"
+    return "±0.0%" if change[1:] == "0.0%" else change
+
+
+def _pictures(pictures: Mapping[str, str], runs: Sequence[_Run]) -> list[Figure]:
+    waited = []
+    for run in runs:
+        all_waits = np.nan_to_num(run.waits, nan=np.inf)
+        waited.append(
+            f"{run.name}: {np.count_nonzero(all_waits == 0) / len(all_waits):.1%} at once"
+        )
+        for part, name in ((0.5, "half"), (0.95, "95%")):
+            within = float(np.quantile(all_waits, part, method="inverted_cdf"))
+            if 0 < within < np.inf:
+                waited[-1] += f", {name} within {spoken(within)}"
+    used = [
+        f"{run.name} {run.summary['utilization']:.1%}"
+        for run in runs
+        if run.summary["utilization"] is not None
+    ]
+    about = {
+        "waits": (
+            "The share of all jobs that waited no longer than a time; jobs that never start"
+            " count too.",
+            f"Distribution of the waits. {'; '.join(waited)}.",
+        ),
+        "load": (
+            "Processors in use and waiting jobs over time.",
+            f"Load over time. Utilization: {', '.join(used) or 'unknown'}.",
+        ),
+    }
+    return [
+        Figure(name, svg, caption=caption, alt=alt)
+        for name, svg in pictures.items()
+        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the comparison: {name}."))]
+    ]
+
+
+def _paired(runs: Sequence[_Run]) -> Table:
+    baseline, *others = runs
+    rows: list[list[Value]] = []
+    for run in others:
+        pairs = pair(baseline.waits, run.waits)
+        rows.append(
+            [
+                Cell(run.name, run.name),
+                pairs.jobs,
+                *map(share, (pairs.less, pairs.equal, pairs.more)),
+                _signed(pairs.difference),
+                pairs.only_baseline,
+                pairs.only_here,
+            ]
+        )
+    columns: list[str | tuple[str, str]] = ["run", "jobs started in both"]
+    columns += [("wait beside the baseline", which) for which in ("less", "equal", "more")]
+    columns += [("wait beside the baseline", "mean difference")]
+    columns += [("jobs started only", "in the baseline"), ("jobs started only", "in this run")]
+    caption = f"Waits of the same jobs in each run and in {baseline.name}, the baseline."
+    return Table(caption, columns, rows)
+
+
+def _extremes(jobs: Mapping[str, NDArray[Any]], baseline: _Run, run: _Run) -> list[str | Table]:
+    """Return the jobs whose waits became much shorter, and those whose became much longer."""
+    more = run.waits - baseline.waits  # nan unless the job started in both
+    tables: list[str | Table] = []
+    for what, sign in (("gains", 1), ("losses", -1)):
+        changed = np.flatnonzero(sign * more < 0)
+        largest = changed[np.argsort(sign * more[changed], kind="stable")][:ROWS]
+        if not len(largest):
+            word = "less" if sign > 0 else "more"
+            tables.append(f"No job waits {word} than under the baseline.")
+            continue
+        caption = f"The largest {what}: {len(largest):,} of {len(changed):,} jobs."
+        caption += " Submission since the first one."
+        columns: list[str | tuple[str, str]] = ["job", "user", "submitted", "processors"]
+        columns += ["requested time", "run time", ("wait", "in the baseline"), ("wait", "here")]
+        rows = [_job(jobs, baseline, run, row) for row in largest.tolist()]
+        tables.append(Table(caption, [*columns, "difference"], rows))
+    return tables
+
+
+def _job(jobs: Mapping[str, NDArray[Any]], baseline: _Run, run: _Run, row: int) -> list[Value]:
+    number, user = int(jobs["job_id"][row]), int(jobs["user"][row])
+    return [
+        Cell(str(number), number),
+        Cell(str(user), user) if user >= 0 else None,
+        duration(jobs["submission_time"][row] - jobs["submission_time"].min()),
+        int(jobs["requested_number_of_resources"][row]),
+        duration(jobs["requested_time"][row]),
+        duration(jobs["run_time"][row]),
+        duration(baseline.waits[row]),
+        duration(run.waits[row]),
+        _signed(run.waits[row] - baseline.waits[row]),
+    ]
+
+
+def _signed(seconds: float) -> Cell:
+    """Return a difference of durations, with its sign."""
+    if not np.isfinite(seconds):
+        return cell(None)
+    sign = "+" if seconds > 0 else "-" if seconds < 0 else ""
+    return Cell(f"{sign}{short(abs(seconds))}", float(seconds))
+
+
+def _scenarios(runs: Sequence[_Run]) -> Table:
+    rows: list[list[Value]] = [
+        [
+            Cell(run.name, run.name),
+            run.config["policy"],
+            run_page.settings_in_words(run.config["settings"]),
+            run.config.get("solver"),
+            run.config["machine"],
+            run.config.get("execution"),
+            run.config["event_order"],
+            run.path,
+        ]
+        for run in runs
+    ]
+    columns = ["run", "policy", "settings", "solver", "machine", "execution model"]
+    return Table("What each run is.", [*columns, "event order", "folder"], rows)

@@ -1,0 +1,62 @@
+"""The finished runs of a sweep folder, with names that tell them apart.
+
+Folder format: ``docs/formats/sweep-folder.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optsched.report.folder_files import Expected, checked, read_object
+from optsched.report.run_folder import FOLDER as RUN
+from optsched.sweeps.sweeping import FOLDER
+
+RUNS: Expected = {"run": str, "config": dict}
+
+
+def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
+    """Return the folders of the finished runs of a sweep, and the number of the other runs.
+
+    The runs are in the order of the sweep, under speaking names: the policy and the other values
+    of the sweep file in which the runs differ, ``easy, event_order=batched`` for instance. A run
+    that no such values tell apart has the name of its folder.
+
+    Raises
+    ------
+    InputError
+        If ``sweep.json`` is missing or damaged.
+    """
+    file = folder / FOLDER.marker
+    runs = [checked(run, RUNS, file, "runs") for run in read_object(file, {"runs": list})["runs"]]
+    values = [_flat(run["config"]) for run in runs]
+    keys = dict.fromkeys(key for own in values for key in own)
+    varying = [key for key in keys if any(own.get(key) != values[0].get(key) for own in values)]
+    names = [_name(own, varying) for own in values]
+    uses = Counter(names)
+    places = {
+        name if name and uses[name] == 1 else run["run"]: folder / "runs" / run["run"]
+        for run, name in zip(runs, names)
+    }
+    found = {name: place for name, place in places.items() if (place / RUN.marker).is_file()}
+    return found, len(places) - len(found)
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a run, the settings among the others."""
+    flat = dict(config)
+    settings = flat.pop("settings", None)
+    return flat | (settings if isinstance(settings, dict) else {})
+
+
+def _name(values: Mapping[str, Any], varying: list[str]) -> str:
+    shown = {key: values[key] for key in varying if key in values}
+    policy = [_text(shown.pop("policy"))] if "policy" in shown else []
+    return ", ".join(policy + [f"{key}={_text(value)}" for key, value in shown.items()])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

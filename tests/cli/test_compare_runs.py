@@ -1,0 +1,114 @@
+"""Policies side by side, as typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def runs(optsched, sample, tmp_path):
+    """Return a folder with the runs of 60 jobs under two policies, and one of 50 jobs."""
+    for name, policy, jobs in (("easy", "easy", 60), ("fcfs", "fcfs", 60), ("short", "fcfs", 50)):
+        words = ("--policy", policy, "--jobs", f"1:{jobs}", "--no-plots", "-o", tmp_path / name)
+        done = optsched("simulate", sample, *words)
+        assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_runs_are_put_side_by_side(optsched, runs):
+    done = optsched("compare", "fcfs", "easy", "-o", "out", cwd=runs)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["run", "fcfs", "easy"]
+    assert lines[-1] == "comparison folder  out"
+    page = (runs / "out" / "report.html").read_text()
+    assert "2 runs of 60 jobs of sample-256.swf" in page
+    assert "easy beside fcfs" in page
+    done = optsched("compare", "fcfs", "easy", "-o", "out", "--json", cwd=runs)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = json.loads(done.stdout)["table"]
+    assert (first["run"], first["paired_equal"], second["run"]) == ("fcfs", 1.0, "easy")
+    assert (runs / "out" / "report.html").read_text() == page
+    (runs / "out" / "report.html").unlink()
+    assert optsched("report", "out", cwd=runs).stdout == "out/report.html\n"
+    assert (runs / "out" / "report.html").read_text() == page
+
+
+def test_runs_of_one_name_and_hostile_names_are_told_apart(optsched, runs):
+    shutil.copytree(runs / "fcfs", runs / "x" / "easy")
+    hostile = "_<b>$x\n\x1b[31m"
+    shutil.copytree(runs / "fcfs", runs / hostile)
+    done = optsched("compare", "easy", "x/easy", hostile, "-o", "out", "--json", cwd=runs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["run"] for row in json.loads(done.stdout)["table"]] == ["easy", "x/easy", hostile]
+    assert "<b>" not in (runs / "out" / "report.html").read_text()
+    done = optsched("compare", "easy", hostile, "-o", "out", cwd=runs)
+    assert "\x1b" not in done.stdout
+
+
+def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        f'trace = "{sample}"\njobs = "1:40"\npolicy = ["fcfs", "easy", "conservative"]\n'
+    )
+    assert optsched("sweep", "sweep.toml", "-o", "sweep", cwd=tmp_path).returncode == 0
+    done = optsched("compare", "sweep", "-o", "out", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [row["run"] for row in json.loads(done.stdout)["table"]]
+    assert names == ["fcfs", "easy", "conservative"]
+    shutil.rmtree(next((tmp_path / "sweep" / "runs").iterdir()))
+    done = optsched("compare", "sweep", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == "optsched: 1 run of the sweep not finished, left out\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "fcfs short",
+            "short: is of the jobs 1 to 50 of the trace; expected the jobs 1 to 60, as in fcfs",
+        ),
+        ("fcfs", "one run to compare; expected 2 to 35"),
+        ("fcfs easy fcfs", "fcfs: is given twice; expected different runs"),
+        (
+            "fcfs a.json",
+            "runs and snapshots (fcfs, a.json); expected runs, one sweep, or snapshots",
+        ),
+        ("s fcfs", "runs and a sweep (fcfs, s); expected runs, one sweep, or snapshots"),
+        ("s t", "2 sweeps; expected one sweep, or runs"),
+        ("fcfs easy --seed 1", "--seed: is for solvers on snapshots, not for runs"),
+        ("fcfs easy --solvers cbc", "--solvers: is for solvers on snapshots, not for runs"),
+    ],
+)
+def test_what_cannot_be_compared_gets_one_line(words, told, optsched, runs):
+    for sweep in ("s", "t"):
+        (runs / sweep).mkdir()
+        (runs / sweep / "sweep.json").write_text('{"runs": []}')
+    done = optsched("compare", *words.split(), "-o", "out", cwd=runs)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"optsched: {told}\n")
+    assert not (runs / "out").exists()
+
+
+def test_other_folders_are_not_replaced(optsched, runs):
+    done = optsched("compare", "fcfs", "easy", "-o", "short", cwd=runs)
+    assert done.returncode == 1
+    assert "short: is a folder with other things in it (no runs.json)" in done.stderr
+    assert (runs / "short" / "run.json").exists()
+
+
+def test_a_damaged_run_gets_one_line(optsched, runs):
+    (runs / "easy" / "run.json").write_text("{")
+    done = optsched("compare", "fcfs", "easy", "-o", "out", cwd=runs)
+    assert done.returncode == 1
+    assert done.stderr.startswith("optsched: easy/run.json, line 1: not JSON")
+
+
+def test_a_snapshot_with_the_name_of_a_marker_is_a_snapshot(optsched, example, tmp_path):
+    for name in ("run.json", "sweep.json"):
+        shutil.copy(example, tmp_path / name)
+    done = optsched("compare", tmp_path, "--solvers", "greedy", "-o", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "comparison.json").exists()

@@ -1,0 +1,155 @@
+"""The folder of compared runs, its pictures and its page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from optsched import save, simulate
+from optsched.errors import InputError
+from optsched.report import runs_folder, runs_page, runs_plots, style
+from optsched.report.page import Table
+from optsched.report.run_comparison import read_runs
+
+ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
+HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
+
+
+@pytest.fixture
+def compared(make_trace, tmp_path):
+    """Return a comparison of three runs of four jobs, one of them under a hostile name."""
+    trace = make_trace(*ROWS, name="t")
+    runs = {"fcfs": "fcfs", HOSTILE: "easy", "long": "fcfs"}
+    for place, policy in enumerate(runs.values()):
+        machine = "nodes:20" if place == 2 else "nodes:10"
+        save(simulate(trace, machine, policy), tmp_path / f"run{place}", plots=False)
+    return read_runs({name: tmp_path / f"run{place}" for place, name in enumerate(runs)})
+
+
+@pytest.fixture
+def folder(compared, tmp_path):
+    made = tmp_path / "out"
+    made.mkdir()
+    runs_folder.fill(compared, made, ["a b", "c"])
+    return made
+
+
+def tables(page, title):
+    [found] = [section for section in page.sections if section.title == title]
+    return [part for part in found.parts if isinstance(part, Table)]
+
+
+def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
+    page = runs_page.page(folder)
+    [table] = tables(page, "Result")
+    means = compared.table["mean_wait"].tolist()
+    assert [row[1].key for row in table.cells] == means
+    assert [row[0].note for row in table.cells] == ["baseline", "", ""]
+    changes = [f"{mean / means[0] - 1:+,.1%}" for mean in means]
+    assert [row[1].note for row in table.cells] == ["", *changes[1:]]
+    assert page.title == "3 runs of 4 jobs of t"
+    assert page.lead.startswith("The mean wait is lowest under long: 0 seconds, compared with ")
+    assert page.lead.endswith("75.0% of the jobs wait less, 0.0% wait more.")
+    assert page.summary == ["The runs are on different machines, see the last table."]
+    assert shlex.split(page.repeat) == ["optsched", "compare", "a b", "c", "-o", "DIR"]
+
+
+def test_gains_and_losses_are_those_of_the_jobs(folder, compared):
+    page = runs_page.page(folder)
+    base, easy, _ = (run.outcome["waiting_time"] for run in compared.runs)
+    gains = sorted((h - b, job) for job, (b, h) in enumerate(zip(base, easy), 1) if h < b)
+    assert len(gains) == 2
+    [table] = tables(page, f"{HOSTILE} beside fcfs")
+    assert [(row[-1].key, row[0].key) for row in table.cells] == gains
+    assert table.cells[0][-1].text.startswith("-")
+    [section] = [own for own in page.sections if own.title == f"{HOSTILE} beside fcfs"]
+    assert section.parts[-1] == "No job waits more than under the baseline."
+    [paired] = tables(page, "Job by job")
+    assert [cell.text for cell in paired.cells[0][1:5]] == ["4", "50%", "50%", "0%"]
+
+
+def test_a_hostile_name_stays_text(folder):
+    text = (folder / "report.html").read_text()
+    assert text.count("<script>") == 1
+    assert text.count("</title>") == 1
+    assert "_&lt;/title&gt;&lt;script&gt;" in text
+    for picture in ("waits", "load"):
+        drawn = (folder / f"{picture}.svg").read_text()
+        assert "<script>" not in drawn
+        assert "_&lt;/title&gt;&lt;script&gt;$\\frac{1$" in drawn
+
+
+def test_a_run_has_its_stroke_in_both_pictures(compared):
+    [axes] = runs_plots.waits(compared).axes
+    colors = [line.get_color() for line in axes.lines]
+    assert colors == list(style.LINES[:3])
+    for panel in runs_plots.load(compared).axes:
+        drawn = [patch.get_edgecolor() for patch in panel.patches or panel.artists]
+        assert len(drawn) == 3
+
+
+def test_the_load_is_that_of_the_schedule(compared):
+    run = compared.runs[0]
+    begin, end = 0.0, float(run.outcome["finish_time"].max())
+    used = runs_plots._in_use(compared, run, begin, end)
+    jobs = compared.jobs
+    assert used.integral(end) == (jobs["requested_number_of_resources"] * jobs["run_time"]).sum()
+    waiting = runs_plots._waiting(compared, run, begin, end)
+    assert waiting.integral(end) == run.outcome["waiting_time"].sum()
+
+
+def test_the_folder_is_the_same_to_the_byte_and_its_page_can_be_made_anew(
+    folder, compared, tmp_path
+):
+    again = tmp_path / "again"
+    again.mkdir()
+    runs_folder.fill(compared, again, ["a b", "c"])
+    assert {file.name for file in folder.iterdir()} == {file.name for file in again.iterdir()}
+    for file in folder.iterdir():
+        assert file.read_bytes() == (again / file.name).read_bytes(), file.name
+        assert runs_folder.FOLDER.has(file.name)
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    assert runs_folder.report(folder).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda about: about.update(runs=3), "runs: 3; expected a list"),
+        (lambda about: about["runs"].pop(), "no such column"),
+        (lambda about: about.update(runs=about["runs"][:1]), "expected two runs or more"),
+        (lambda about: about["runs"][1].update(name="fcfs"), "with different names"),
+        (lambda about: about["runs"][1]["summary"].pop("mean_wait"), "summary mean_wait: missing"),
+        (lambda about: about["runs"][1]["summary"].update(large_from="x"), "large_from: 'x'"),
+        (lambda about: about["runs"][1]["config"].pop("machine"), "config machine: missing"),
+    ],
+)
+def test_damage_is_told(folder, change, told):
+    file = folder / "runs.json"
+    about = json.loads(file.read_text())
+    change(about)
+    if told == "no such column":
+        about["runs"].append(about["runs"][0] | {"name": "absent"})
+    file.write_text(json.dumps(about))
+    with pytest.raises(InputError, match=told):
+        runs_page.page(folder)
+
+
+def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
+    trace = make_trace(*ROWS, name="t")
+    folders = {}
+    for name, nodes in (("ten", 10), ("seven", 7)):
+        run = simulate(trace, f"nodes:{nodes}", "easy")
+        folders[name] = save(run, tmp_path / name, plots=False)
+    made = tmp_path / "out"
+    made.mkdir()
+    runs_folder.fill(read_runs(folders), made, list(folders))
+    page = runs_page.page(made)
+    [table] = tables(page, "Result")
+    assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
+    assert page.summary[0].startswith("Not all runs ran the same jobs")
+    [paired] = tables(page, "Job by job")
+    assert [cell.text for cell in (paired.cells[0][1], *paired.cells[0][6:])] == ["3", "1", "0"]
