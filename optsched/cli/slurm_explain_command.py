@@ -18,7 +18,7 @@ from optsched.errors import InputError
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LARGEST
-from optsched.report.durations import HOUR, short
+from optsched.report.durations import short
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
@@ -33,6 +33,8 @@ from optsched.solvers.result import Budget, Result, Status
 SECONDS = 10.0
 """Default time limit of the solver in seconds."""
 
+MICROSECONDS = 3.6e9
+"""Microseconds of an hour."""
 
 RULE = "cheapest-first"
 """The rule that gives an exact solver a first answer."""
@@ -138,7 +140,7 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     """Return the cheapest answer to the questions, each solved in turn."""
     if found.left or found.rule_then:
         return Answer(None, None, False)
-    best: tuple[int, Relief, Result] | None = None
+    best: tuple[Relief, Result] | None = None
     results = []
     for question in found.questions:
         problem = question.problem
@@ -151,14 +153,21 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
             raise InputError(result.message or f"{name} failed")
         results.append(result)
         if result.solution is not None and result.verified:
-            cost = problem.objective(result.solution)
-            if best is None or cost < best[0]:
-                best = cost, Relief(found, question, result.solution), result
+            relief = Relief(found, question, result.solution)
+            if best is None or _cost(relief) < _cost(best[0]):
+                best = relief, result
     closed = (Status.OPTIMAL, Status.INFEASIBLE)
-    proven = all(each.status in closed for each in results) or (best is not None and not best[0])
+    proven = all(each.status in closed for each in results) or (
+        best is not None and not best[0].lifted
+    )
     if best is None:
         return Answer(None, results[0], proven)
-    return Answer(best[1], best[2], proven)
+    return Answer(*best, proven)
+
+
+def _cost(relief: Relief) -> tuple[int, int]:
+    """Return what counts: the work that is lost, then the number of claims."""
+    return relief.lost, len(relief.lifted)
 
 
 def _print(found: Explanation, answer: Answer) -> None:
@@ -192,7 +201,7 @@ def _print(found: Explanation, answer: Answer) -> None:
             claim.job.user,
             host_list([each.node for each in claim.job.allocations]),
             short(now - (claim.job.start or now)),
-            claim.cost / HOUR,
+            claim.lost / MICROSECONDS,
         )
         for claim in relief.lifted
         if claim.job is not None
@@ -291,14 +300,13 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     at = f"to start {when} on {host_list(relief.nodes)}"
     if not relief.lifted:
         return [f"no job has to be requeued {at}", *pinned]
-    lost = sum(claim.cost for claim in relief.lifted if claim.job is not None)
     jobs = sum(claim.job is not None for claim in relief.lifted)
     resumed = len(relief.lifted) - jobs
     parts = [f"requeue jobs: {jobs:,}"] if jobs else []
     parts += [f"resume nodes: {resumed:,}"] if resumed else []
     return [
         f"{', '.join(parts)}, {at}",
-        f"{lost / HOUR:,.3g} node-hours are lost, {proof}",
+        f"{relief.lost / MICROSECONDS:,.3g} node-hours are lost, {proof}",
         *pinned,
     ]
 
@@ -326,7 +334,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             "solver": result.solver,
             "status": result.status.value,
             "proven": answer.proven,
-            "cost": None if relief is None else relief.question.problem.objective(relief.release),
+            "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],
             "nodes": list(relief.nodes) if relief else [],
             "lines": list(relief.lines) if relief else [],
