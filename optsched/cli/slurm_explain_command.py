@@ -19,6 +19,7 @@ from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LARGEST
 from optsched.report.durations import short
+from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
@@ -116,7 +117,7 @@ def explain(
 def _explanation(
     folder: Path, label: str, by: str | None, within: float | None, resume: bool
 ) -> Explanation:
-    queue = without_pins(read_queue(folder))
+    queue = without_pins(read_queue(captured_folder(folder)))
     supply = read_supply(folder, queue.time)
     at = supply.time + round(within or 0)
     if by is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shlex
@@ -437,6 +438,9 @@ class TestMistakes:
         ("words", "code", "said"),
         [
             (["plan", "--from", "absent"], 1, "absent"),
+            (["plan", "--from", "bin/state.json"], 1, "is a file; expected a folder"),
+            (["reset", "--from", "bin/state.json"], 1, "is a file; expected a folder"),
+            (["snapshot", "-o", "s.txt"], 1, "s.txt: unknown suffix; expected .json or .json.gz"),
             (["plan", "--weigh", "size"], 1, "unknown weight 'size'"),
             (["plan", "--solver", "cpsat"], 1, "did you mean cp-sat"),
             (["plan", "--time-limit", "0"], 1, "expected a number above 0"),
@@ -456,6 +460,37 @@ class TestMistakes:
         assert said in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
         assert done.stdout == ""
+
+    @pytest.mark.parametrize("name", ["squeue.json", "link.json", "nodes.json.gz"])
+    def test_no_captured_file_is_overwritten(self, optsched, slurm, tmp_path, name):
+        slurm.add(1, 2)
+        kept = tmp_path / "kept"
+        done = optsched(
+            *("slurm", "snapshot", "--keep", kept, "-o", tmp_path / "s.json"), env=slurm.env
+        )
+        assert done.returncode == 0, done.stderr
+        packed = kept / "nodes.json.gz"
+        packed.write_bytes(gzip.compress((kept / "nodes.json").read_bytes()))
+        (kept / "nodes.json").unlink()
+        (tmp_path / "link.json").symlink_to(kept / "squeue.json")
+        output = (tmp_path if name == "link.json" else kept) / name
+        before = output.read_bytes()
+        done = optsched("slurm", "snapshot", "--from", kept, "-o", output)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert (
+            done.stderr == f"optsched: {output}: is the input; expected another file to write to\n"
+        )
+        assert output.read_bytes() == before
+
+    def test_what_is_kept_is_not_overwritten(self, optsched, slurm, tmp_path):
+        slurm.add(1, 2)
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        given = ("snapshot", "--keep", kept, "-o", kept / "squeue.json")
+        done = optsched("slurm", *given, env=slurm.env)
+        assert done.returncode == 1
+        assert "is the input" in done.stderr
+        assert "jobs" in json.loads((kept / "squeue.json").read_text())
 
     @pytest.mark.parametrize(
         "words", [["plan"], ["apply"], ["reset"], ["snapshot", "-o", "s.json"]]
