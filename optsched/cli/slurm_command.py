@@ -405,7 +405,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 
 def _say_notes(situation: Situation) -> None:
-    for note in situation.supply.notes:
+    for note in (*situation.supply.notes, *situation.queue.notes):
         say(f"optsched: {note}")
-    for field, jobs in situation.queue.missing.items():
-        say(f"optsched: the queue does not state {field} of {jobs:,} jobs")

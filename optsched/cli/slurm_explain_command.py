@@ -103,7 +103,7 @@ def explain(
             found = _explanation(Path(folder), job, by, within, resume)
     else:
         found = _explanation(source, job, by, within, resume)
-    for note in found.supply.notes:
+    for note in (*found.supply.notes, *found.queue.notes):
         say(f"optsched: {note}")
     answer = _least(found, solver, time_limit)
     if json:

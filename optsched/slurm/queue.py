@@ -12,6 +12,7 @@ from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.slurm_amounts import gres, seconds, tres
 from optsched.sites.slurm_json import read_dump
@@ -243,6 +244,14 @@ class Queue:
     def pending(self) -> tuple[QueuedJob, ...]:
         """The jobs that wait."""
         return tuple(job for job in self.jobs if job.state == "PENDING")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the dump does not state, counted."""
+        return tuple(
+            f"the queue does not state {field} of {counted(jobs, 'job')}"
+            for field, jobs in self.missing.items()
+        )
 
     @cached_property
     def running(self) -> tuple[QueuedJob, ...]:

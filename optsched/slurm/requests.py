@@ -259,6 +259,8 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
         name, colon, count = part.rpartition(":")
         if not colon or not (count.isascii() and count.isdigit()):
             name, count = part, "1"
+        if not supply.licences:
+            raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
         found[name] += int(count[:15])

@@ -141,6 +141,17 @@ class TestCaptured:
         assert placed.keys() - pinned.keys() == found["not_pinned"].keys()
         assert not placed.keys() & (found["blocked"].keys() | found["left"].keys())
 
+    @pytest.mark.parametrize("command", [("plan", "--time-limit", 1), ("explain", 61)])
+    def test_what_three_commands_do_not_say_is_said(self, optsched, shared, tmp_path, command):
+        folder = shared("slurm/fixtures/26.05.5")
+        for name in ("squeue.json.gz", "nodes.json.gz", "partitions.txt"):
+            shutil.copy(folder / name, tmp_path)
+        done = optsched("slurm", *command, "--from", tmp_path)
+        assert done.returncode == 0, done.stderr
+        for file in ("topology.txt", "config.txt", "licenses.json", "reservations.json"):
+            assert f"optsched: no {file}: " in done.stderr
+        assert "not one of the site" not in done.stdout
+
     def test_a_snapshot_of_it_can_be_solved(self, optsched, folder, tmp_path):
         file = tmp_path / "now.json"
         done = optsched("slurm", "snapshot", "--from", folder, "-o", file)

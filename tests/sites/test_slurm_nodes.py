@@ -208,6 +208,7 @@ def test_partitions_licences_and_settings_of_a_folder(tmp_path):
     )
     assert (there.counts_memory, there.priority) == (False, {"priorityweightage": "7"})
     assert set(there.notes) == {
+        "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
         "2 nodes (g1,x1): gpu, gpu:a100 drained",
         "1 node (g2): left out of partition batch, not among the nodes",
         "1 partition (batch): maxcpuspernode left out",

@@ -139,6 +139,11 @@ def test_nodes(job, supply, fields, expected):
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
+def test_licences_that_are_not_known_are_not_called_unknown_to_the_site(job, supply):
+    with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
+        request_of(job(licences="lab:1"), supply(licences={}))
+
+
 def test_nodes_that_are_not_up_are_never_used(job, supply):
     states = ("drained", "up", "down", "up", "up", "reserved", "up")
     there = supply(states=states)
