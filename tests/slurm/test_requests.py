@@ -141,7 +141,7 @@ def test_nodes(job, supply, fields, expected):
 
 def test_licences_that_are_not_known_are_not_called_unknown_to_the_site(job, supply):
     with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
-        request_of(job(licences="lab:1"), supply(licences={}))
+        request_of(job(licences="lab:1"), replace(supply(), licences={}))
 
 
 def test_nodes_that_are_not_up_are_never_used(job, supply):
