@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from optsched.sites.host_lists import hosts_of
+from optsched.slurm.explain import pending_job
+from optsched.slurm.queue import read_queue
 
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 FAKE = Path(__file__).with_name("fake_slurm.py")
@@ -163,8 +165,22 @@ class TestCaptured:
     @pytest.mark.parametrize("weigh", ["rank", "nodes", "cores", "gpus"])
     def test_other_weights_are_taken(self, optsched, shared, weigh):
         folder = shared("slurm/fixtures/26.05.5")
-        done = optsched("slurm", "plan", "--from", folder, "--weigh", weigh, "--time-limit", 1)
+        given = ("--from", folder, "--weigh", weigh, "--time-limit", 1)
+        done = optsched("slurm", "plan", *given)
         assert done.returncode == 0, done.stderr
+
+    def test_gpus_are_counted(self, optsched, shared):
+        folder = shared("slurm/fixtures/24.11.5")
+        given = ("--from", folder, "--weigh", "gpus", "--time-limit", 1, "--json")
+        found = json.loads(optsched("slurm", "plan", *given).stdout)
+        queue = read_queue(folder)
+        gpus = 0
+        for job in found["jobs"]:
+            if job["nodes"]:
+                asked = pending_job(queue, job["job"])
+                gpus += len(job["nodes"]) * asked.per_node.get("gpu", 0)
+                gpus += asked.tasks * asked.per_task.get("gpu", 0) + asked.per_job.get("gpu", 0)
+        assert found["totals"]["plan"]["weight"] == gpus > 0
 
     def test_nothing_is_reset_where_nothing_is_pinned(self, optsched, folder):
         done = optsched("slurm", "reset", "--from", folder)
