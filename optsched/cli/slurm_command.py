@@ -134,7 +134,10 @@ def plan(
     weigh: Weigh = "priority",
     json: Json = False,
 ) -> int:
-    """Plan which pending jobs start now, and where, beside Slurm's own plan."""
+    """Plan which pending jobs start now, and where, beside Slurm's own plan.
+
+    The plan knows no reservations for jobs of higher priority: Slurm may let a pinned job wait.
+    """
     _check_solver(solver, time_limit)
     solved = _solve(_situation(source, weigh), solver, time_limit)
     if isinstance(solved, int):
