@@ -93,11 +93,17 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
         raise InputError(f"no version of a data parser; {expected}", file=path, field="meta")
     for key in keys:
         records = value.get(key)
-        if isinstance(records, list) and all(isinstance(record, dict) for record in records):
+        if isinstance(records, list):
+            for place, record in enumerate(records, 1):
+                if not isinstance(record, dict):
+                    shown = f"{record!r:.60}"
+                    raise InputError(
+                        f"record {place}: {shown}; expected an object", file=path, field=key
+                    )
             time = number(value.get("last_update"))
             time = int(time) if time is not None and 0 < time < math.inf else None
             return Dump(records, _version(meta, path), _release(meta), path, time)
-    raise InputError(f"no list of objects; expected {' or '.join(keys)}", file=path, field=keys[0])
+    raise InputError(f"no list; expected {' or '.join(keys)}", file=path, field=keys[0])
 
 
 def number(value: Any, otherwise: float | None = None) -> Any:
