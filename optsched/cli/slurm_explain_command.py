@@ -15,9 +15,10 @@ from optsched.cli.options import Json, Number, as_options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
 from optsched.errors import InputError
+from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import LARGEST
+from optsched.numbers import LARGEST, counted
 from optsched.report.durations import short
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
@@ -28,8 +29,9 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.pins import without_pins
 from optsched.slurm.queue import QueuedJob, read_queue
 from optsched.slurm.relief import Relief
-from optsched.slurm.supply import MEMORY, read_supply
+from optsched.slurm.supply import CORES, MEMORY, read_supply
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solving import find_solver
 
 SECONDS = 10.0
 """Default time limit of the solver in seconds."""
@@ -97,6 +99,8 @@ def explain(
         raise InputError("expected without --by", field="--within")
     if within is not None and not 0 <= within <= LARGEST:
         raise InputError(f"{within:g}; expected a number from 0", field="--within")
+    find_solver(solver or Hold.default_solver, Hold.name)
+    Budget(time_limit)
     if source is None:
         with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
             capture(Path(folder))
@@ -189,9 +193,11 @@ def _print(found: Explanation, answer: Answer) -> None:
         lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
-        names = ", ".join(each.label for each in found.ahead[:3])
+        highest = sorted(found.ahead, key=lambda each: (-each.priority, each.job_id))
+        names = ", ".join(each.label for each in highest[:3])
         more = "" if len(found.ahead) <= 3 else ", ..."
-        lines.append(("before it", f"{len(found.ahead):,} jobs by priority: {names}{more}"))
+        jobs = counted(len(found.ahead), "job")
+        lines.append(("before it", f"{jobs} by priority: {names}{more}"))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
@@ -239,7 +245,7 @@ def _asks(found: Explanation) -> list[str]:
         for base, types in typed(names).items()
     }
     needs = [
-        f"{needed:,} {'MB of ' if name == MEMORY else ''}{name}"
+        _amount(needed, name)
         for name in names
         if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
     ]
@@ -255,8 +261,14 @@ def _asks(found: Explanation) -> list[str]:
     return [text, *request.notes]
 
 
+def _amount(needed: int, name: str) -> str:
+    if name == MEMORY:
+        return f"{needed:,} MB of {name}"
+    return counted(needed, "core") if name == CORES else f"{needed:,} {name}"
+
+
 def _chunks(count: int) -> str:
-    return f"{count:,} {'chunk' if count == 1 else 'chunks'}"
+    return counted(count, "chunk")
 
 
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
@@ -271,6 +283,8 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
     ]
     if short_of.is_proof:
         return [*lines, "so it cannot start"]
+    if found.rule:
+        return [*lines, "so it would fit, and the rule keeps it from starting"]
     return [*lines, "so it fits, and waits for other jobs or for Slurm"]
 
 

@@ -25,8 +25,8 @@ LEFT = {
     "24.11.5": {"it asks at most 2 leaf switches": 2},
     "26.05.5": {
         "it asks at most 2 leaf switches": 1,
-        "its 6 nodes are in a group of several blocks": 6,
-        "its nodes have places in the torus of partition whole": 3,
+        "it needs 6 nodes, more than a base block holds, and several blocks are not modelled": 6,
+        "placement on the torus of partition whole is not modelled": 3,
     },
 }
 
