@@ -73,7 +73,7 @@ def check_name(path: str | Path) -> None:
         raise InputError("the name is not UTF-8; rename it", file=ascii(str(path))) from None
 
 
-def check_output(path: Path, *sources: str | Path) -> None:
+def check_output(path: Path, *sources: str | Path | None) -> None:
     """Check that a path can be written as a file, before long work.
 
     An output is absent or a regular file, since a device, a pipe or a socket would be replaced. A
@@ -90,8 +90,8 @@ def check_output(path: Path, *sources: str | Path) -> None:
     what = _what_is(path)
     if what not in (None, "a file"):
         raise InputError(f"is {what}; expected a file to write to", file=path)
-    there = (source for source in sources if what is not None and os.path.exists(source))
-    if any(path.samefile(source) for source in there):
+    there = (source for source in sources if source is not None and os.path.exists(source))
+    if what is not None and any(path.samefile(source) for source in there):
         raise InputError("is the input; expected another file to write to", file=path)
     if what is not None and not os.access(path, os.W_OK):
         raise InputError("cannot be written: the file is read-only", file=path)
