@@ -73,23 +73,25 @@ def check_name(path: str | Path) -> None:
         raise InputError("the name is not UTF-8; rename it", file=ascii(str(path))) from None
 
 
-def check_output(path: Path, source: str | Path | None = None) -> None:
+def check_output(path: Path, *sources: str | Path | None) -> None:
     """Check that a path can be written as a file, before long work.
 
     An output is absent or a regular file, since a device, a pipe or a socket would be replaced. A
-    link is followed to its target. The file `source`, which was read, must not be overwritten under
-    any name or link.
+    link is followed to its target. Files `sources` that are read must not be overwritten under any
+    name or link.
 
     Raises
     ------
     InputError
-        If the path is not a regular file, is `source`, or is in a folder that cannot be written.
+        If the path is not a regular file, is one of `sources`, or is in a folder that cannot be
+        written.
     """
     check_name(path)
     what = _what_is(path)
     if what not in (None, "a file"):
         raise InputError(f"is {what}; expected a file to write to", file=path)
-    if source is not None and what is not None and os.path.exists(source) and path.samefile(source):
+    there = (source for source in sources if source is not None and os.path.exists(source))
+    if what is not None and any(path.samefile(source) for source in there):
         raise InputError("is the input; expected another file to write to", file=path)
     if what is not None and not os.access(path, os.W_OK):
         raise InputError("cannot be written: the file is read-only", file=path)

@@ -28,6 +28,7 @@ from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
 from optsched.report.durations import spoken
+from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.slurm.capture import FOLDER, capture
 from optsched.slurm.following import carry_out, current_pins, current_situation
@@ -99,7 +100,9 @@ def snapshot(
     output
         The file to write: .json or .json.gz.
     """
-    check_output(output)
+    if not output.name.endswith((".json", ".json.gz")):
+        raise InputError("unknown suffix; expected .json or .json.gz", file=output)
+    check_output(output, *_files_in(source))
     if keep is None:
         situation = _situation(source, weigh)
     elif source is not None:
@@ -107,6 +110,7 @@ def snapshot(
     else:
         with written_folder(keep, FOLDER) as folder:
             capture(folder)
+        check_output(output, *_files_in(keep))
         situation = read_situation(keep, weigh)
     save_snapshot(situation.snapshot(), output)
     _say_notes(situation)
@@ -130,7 +134,10 @@ def plan(
     weigh: Weigh = "priority",
     json: Json = False,
 ) -> int:
-    """Plan which pending jobs start now, and where, beside Slurm's own plan."""
+    """Plan which pending jobs start now, and where, beside Slurm's own plan.
+
+    The plan knows no reservations for jobs of higher priority: Slurm may let a pinned job wait.
+    """
     _check_solver(solver, time_limit)
     solved = _solve(_situation(source, weigh), solver, time_limit)
     if isinstance(solved, int):
@@ -171,7 +178,7 @@ def apply(
 def reset(*, source: From = None, yes: Yes = False) -> int:
     """Take all pins back: nodes and comments of jobs become what they were."""
     _check_yes(source, yes)
-    updates = current_pins() if source is None else clearing(read_queue(source))
+    updates = current_pins() if source is None else clearing(read_queue(captured_folder(source)))
     return _follow_once(updates, yes)
 
 
@@ -243,6 +250,11 @@ def _check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
     Budget(time_limit)
+
+
+def _files_in(folder: Path | None) -> list[Path]:
+    """Return the files in a folder that must not be overwritten; none without a folder."""
+    return [] if folder is None else sorted(captured_folder(folder).iterdir())
 
 
 def _situation(source: Path | None, weigh: str) -> Situation:
@@ -396,7 +408,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 
 def _say_notes(situation: Situation) -> None:
-    for note in situation.supply.notes:
+    for note in (*situation.supply.notes, *situation.queue.notes):
         say(f"optsched: {note}")
-    for field, jobs in situation.queue.missing.items():
-        say(f"optsched: the queue does not state {field} of {jobs:,} jobs")

@@ -15,10 +15,12 @@ from optsched.cli.options import Json, Number, as_options
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
 from optsched.errors import InputError
+from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import LARGEST
-from optsched.report.durations import HOUR, short
+from optsched.numbers import LARGEST, counted
+from optsched.report.durations import short
+from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
@@ -27,12 +29,15 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.pins import without_pins
 from optsched.slurm.queue import QueuedJob, read_queue
 from optsched.slurm.relief import Relief
-from optsched.slurm.supply import MEMORY, read_supply
+from optsched.slurm.supply import CORES, MEMORY, read_supply
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solving import find_solver
 
 SECONDS = 10.0
 """Default time limit of the solver in seconds."""
 
+MICROSECONDS = 3.6e9
+"""Microseconds of an hour."""
 
 RULE = "cheapest-first"
 """The rule that gives an exact solver a first answer."""
@@ -94,13 +99,15 @@ def explain(
         raise InputError("expected without --by", field="--within")
     if within is not None and not 0 <= within <= LARGEST:
         raise InputError(f"{within:g}; expected a number from 0", field="--within")
+    find_solver(solver or Hold.default_solver, Hold.name)
+    Budget(time_limit)
     if source is None:
         with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
             capture(Path(folder))
             found = _explanation(Path(folder), job, by, within, resume)
     else:
         found = _explanation(source, job, by, within, resume)
-    for note in found.supply.notes:
+    for note in (*found.supply.notes, *found.queue.notes):
         say(f"optsched: {note}")
     answer = _least(found, solver, time_limit)
     if json:
@@ -114,7 +121,7 @@ def explain(
 def _explanation(
     folder: Path, label: str, by: str | None, within: float | None, resume: bool
 ) -> Explanation:
-    queue = without_pins(read_queue(folder))
+    queue = without_pins(read_queue(captured_folder(folder)))
     supply = read_supply(folder, queue.time)
     at = supply.time + round(within or 0)
     if by is not None:
@@ -138,7 +145,7 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     """Return the cheapest answer to the questions, each solved in turn."""
     if found.left or found.rule_then:
         return Answer(None, None, False)
-    best: tuple[int, Relief, Result] | None = None
+    best: tuple[Relief, Result] | None = None
     results = []
     for question in found.questions:
         problem = question.problem
@@ -151,14 +158,21 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
             raise InputError(result.message or f"{name} failed")
         results.append(result)
         if result.solution is not None and result.verified:
-            cost = problem.objective(result.solution)
-            if best is None or cost < best[0]:
-                best = cost, Relief(found, question, result.solution), result
+            relief = Relief(found, question, result.solution)
+            if best is None or _cost(relief) < _cost(best[0]):
+                best = relief, result
     closed = (Status.OPTIMAL, Status.INFEASIBLE)
-    proven = all(each.status in closed for each in results) or (best is not None and not best[0])
+    proven = all(each.status in closed for each in results) or (
+        best is not None and not best[0].lifted
+    )
     if best is None:
         return Answer(None, results[0], proven)
-    return Answer(best[1], best[2], proven)
+    return Answer(*best, proven)
+
+
+def _cost(relief: Relief) -> tuple[int, int]:
+    """Return what counts: the work that is lost, then the number of claims."""
+    return relief.lost, len(relief.lifted)
 
 
 def _print(found: Explanation, answer: Answer) -> None:
@@ -179,9 +193,11 @@ def _print(found: Explanation, answer: Answer) -> None:
         lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
-        names = ", ".join(each.label for each in found.ahead[:3])
+        highest = sorted(found.ahead, key=lambda each: (-each.priority, each.job_id))
+        names = ", ".join(each.label for each in highest[:3])
         more = "" if len(found.ahead) <= 3 else ", ..."
-        lines.append(("before it", f"{len(found.ahead):,} jobs by priority: {names}{more}"))
+        jobs = counted(len(found.ahead), "job")
+        lines.append(("before it", f"{jobs} by priority: {names}{more}"))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
@@ -192,7 +208,7 @@ def _print(found: Explanation, answer: Answer) -> None:
             claim.job.user,
             host_list([each.node for each in claim.job.allocations]),
             short(now - (claim.job.start or now)),
-            claim.cost / HOUR,
+            claim.lost / MICROSECONDS,
         )
         for claim in relief.lifted
         if claim.job is not None
@@ -229,7 +245,7 @@ def _asks(found: Explanation) -> list[str]:
         for base, types in typed(names).items()
     }
     needs = [
-        f"{needed:,} {'MB of ' if name == MEMORY else ''}{name}"
+        _amount(needed, name)
         for name in names
         if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
     ]
@@ -245,8 +261,14 @@ def _asks(found: Explanation) -> list[str]:
     return [text, *request.notes]
 
 
+def _amount(needed: int, name: str) -> str:
+    if name == MEMORY:
+        return f"{needed:,} MB of {name}"
+    return counted(needed, "core") if name == CORES else f"{needed:,} {name}"
+
+
 def _chunks(count: int) -> str:
-    return f"{count:,} {'chunk' if count == 1 else 'chunks'}"
+    return counted(count, "chunk")
 
 
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
@@ -261,6 +283,8 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
     ]
     if short_of.is_proof:
         return [*lines, "so it cannot start"]
+    if found.rule:
+        return [*lines, "so it would fit, and the rule keeps it from starting"]
     return [*lines, "so it fits, and waits for other jobs or for Slurm"]
 
 
@@ -291,14 +315,13 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     at = f"to start {when} on {host_list(relief.nodes)}"
     if not relief.lifted:
         return [f"no job has to be requeued {at}", *pinned]
-    lost = sum(claim.cost for claim in relief.lifted if claim.job is not None)
     jobs = sum(claim.job is not None for claim in relief.lifted)
     resumed = len(relief.lifted) - jobs
     parts = [f"requeue jobs: {jobs:,}"] if jobs else []
     parts += [f"resume nodes: {resumed:,}"] if resumed else []
     return [
         f"{', '.join(parts)}, {at}",
-        f"{lost / HOUR:,.3g} node-hours are lost, {proof}",
+        f"{relief.lost / MICROSECONDS:,.3g} node-hours are lost, {proof}",
         *pinned,
     ]
 
@@ -326,7 +349,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             "solver": result.solver,
             "status": result.status.value,
             "proven": answer.proven,
-            "cost": None if relief is None else relief.question.problem.objective(relief.release),
+            "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],
             "nodes": list(relief.nodes) if relief else [],
             "lines": list(relief.lines) if relief else [],

@@ -8,6 +8,20 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 
 
+def captured_folder(path: Path) -> Path:
+    """Return a path that is a folder.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "is not there"
+        raise InputError(f"{what}; expected a folder with captured output of Slurm", file=path)
+    return path
+
+
 def captured_file(folder: Path, *names: str) -> Path | None:
     """Return the first of these files that is there, plain or with ``.gz``; None without one.
 

@@ -64,6 +64,7 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     if path.is_dir():
         time = captured_time(path) if time is None else time
         settings = _settings(path)
+        _note_missing(path, notes)
         topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
         partitions = _partitions(path, index, settings, notes)
         counts = _licences(path, settings, notes)
@@ -82,6 +83,16 @@ def _nodes_file(folder: Path) -> Path:
         expected = "expected what scontrol show nodes --json writes"
         raise InputError(f"no nodes.json and no nodes.txt; {expected}", file=folder)
     return path
+
+
+def _note_missing(folder: Path, notes: Notes) -> None:
+    """Note what is not known, for want of a file, of what decides where jobs may be."""
+    if captured_file(folder, *TOPOLOGIES) is None:
+        notes.add("no topology.txt: switches and blocks are not known, nor what jobs ask of them")
+    if captured_file(folder, "config.txt") is None:
+        notes.add("no config.txt: taken as giving jobs single cores, and memory")
+        if captured_file(folder, *LICENCES) is None:
+            notes.add("no licenses.json: licences are not known")
 
 
 def _settings(folder: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from optsched.sites.host_lists import hosts_of
 from optsched.sites.slurm_json import UNSET, Dump
 
 NO_VALUE = 2**32 - 2
-"""First of the numbers that stand for no value and for infinity."""
+"""The number of 32 bits that stands for no value; that for infinity is one more."""
 
 NO_SHORT_VALUE = 32766
 """The same for counts of 16 bits."""
@@ -61,7 +61,11 @@ class RecordFields:
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise self.wrong(field, "a number from 0")
         if value >= NO_VALUE:
-            return math.inf if value in (2**32 - 1, 2**64 - 1) else None
+            if value in (2**32 - 1, 2**64 - 1):
+                return math.inf
+            if value == NO_VALUE or 2**63 <= value <= 2**64:  # of 64 bits, or with a flag
+                return None
+            raise self.wrong(field, "a number from 0 below 2^32")
         return float(value)
 
     def count(self, field: str, *, short: bool = False) -> int:
@@ -80,8 +84,8 @@ class RecordFields:
     def integer(self, field: str) -> int:
         """Return a whole number that may be negative."""
         value = self.value(field)
-        if value is not None and type(value) is not int:
-            raise self.wrong(field, "a whole number")
+        if value is not None and (type(value) is not int or abs(value) > NO_VALUE):
+            raise self.wrong(field, "a whole number of 32 bits")
         return value or 0
 
     def flag(self, field: str) -> bool:

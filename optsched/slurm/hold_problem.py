@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
+from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.records import Ints
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
@@ -26,16 +27,16 @@ class Claim:
 
     Parameters
     ----------
-    cost : int
-        Work that is lost, in node-seconds and at least 1: on each node, the largest share of a
-        resource that the job holds, times the time that it has run.
+    lost : int
+        Work that is lost, in microseconds of node time: on each node, the largest share of a
+        resource that the job holds, times the time that it has run. 0 for a drained node.
     job : QueuedJob or None
         The running job.
     node : str
         Name of the drained node.
     """
 
-    cost: int
+    lost: int
     job: QueuedJob | None = None
     node: str = ""
 
@@ -102,7 +103,7 @@ def questions(
                 claims.append(Claim(_lost(each, has, supply), each))
                 theirs.append(has)
         resumed = np.flatnonzero(drained & request.nodes)
-        claims += [Claim(1, node=supply.site.nodes[node]) for node in resumed.tolist()]
+        claims += [Claim(0, node=supply.site.nodes[node]) for node in resumed.tolist()]
         problem = hold_problem(job, then, request, claims, theirs, resumed)
         found.append(Question(problem, tuple(claims)))
     return tuple(found)
@@ -119,11 +120,22 @@ def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
 
 
 def _lost(job: QueuedJob, held: Held, supply: Supply) -> int:
-    """Return the work of a running job so far, in node-seconds, rounded up to at least 1."""
+    """Return the work of a running job so far, in microseconds of node time."""
     capacity = np.maximum(supply.site.capacity[held.nodes], 1)
     shares = (held.amounts / capacity).max(axis=1, initial=0)
     ran = 0 if job.start is None else max(0, supply.time - job.start)
-    return max(1, math.ceil(float(shares.sum()) * ran))
+    return round(1e6 * float(shares.sum()) * ran)
+
+
+def _costs(claims: Sequence[Claim]) -> list[int]:
+    """Return costs by which the least work is lost, and with equally much the fewest are lifted.
+
+    Each claim costs 1 beside its work, which is in microseconds, or in the finest unit in which a
+    problem may have such costs.
+    """
+    lost = [claim.lost for claim in claims]
+    unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
+    return [work // unit + 1 for work in lost]
 
 
 def hold_problem(
@@ -183,7 +195,7 @@ def hold_problem(
         free=free,
         chunks=request.chunks,
         demand=np.array(demand, dtype=np.int64),
-        costs=[claim.cost for claim in claims],
+        costs=_costs(claims),
         held=rows,
         most_per_node=request.most_per_node,
         kinds=fields["kinds"],

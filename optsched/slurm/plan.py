@@ -10,10 +10,11 @@ from typing import Any
 
 from optsched.models.node_placement.problem import Placements
 from optsched.models.snapshot import Snapshot
+from optsched.sites.captured import captured_folder
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
-from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
+from optsched.slurm.snapshot import SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply, read_supply
 
 
@@ -98,14 +99,21 @@ class Plan:
 
     @cached_property
     def totals(self) -> dict[str, Mapping[str, int]]:
-        """Number of jobs, weight, leaf switches and nodes of our plan and of Slurm's for now."""
+        """Number of jobs, weight, leaf switches and nodes of our plan and of Slurm's for now.
+
+        The weight is what is weighed, GPUs for instance, without the scale of the problem.
+        """
         situation = self.situation
         slurm, _ = started_now(situation.queue, situation.posed, situation.supply)
         return {"plan": self._total(self.placements), "slurm": self._total(slurm)}
 
     def _total(self, placements: Placements) -> dict[str, int]:
-        jobs = sum(1 for at in placements.nodes if at)
-        return {"jobs": jobs, **self.situation.posed.problem.measures(placements)}
+        situation = self.situation
+        rows = situation.posed.rows
+        weighed = amounts_to_weigh(rows, situation.supply, situation.weigh)
+        placed = [amount for amount, at in zip(weighed, placements.nodes) if at]
+        measures = situation.posed.problem.measures(placements)
+        return {"jobs": len(placed), **measures, "weight": sum(placed)}
 
     @cached_property
     def jobs(self) -> tuple[PlannedJob, ...]:
@@ -164,7 +172,7 @@ def read_situation(folder: Path, weigh: str) -> Situation:
     InputError
         If a file cannot be read or is wrong, or if the weight is unknown.
     """
-    queue = read_queue(folder)
+    queue = read_queue(captured_folder(folder))
     supply = read_supply(folder, queue.time)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     return Situation(queue, supply, posed, weigh)

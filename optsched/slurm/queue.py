@@ -12,10 +12,11 @@ from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.slurm_amounts import gres, seconds, tres
 from optsched.sites.slurm_json import read_dump
-from optsched.sites.slurm_record import RecordFields, hosts
+from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
@@ -244,6 +245,14 @@ class Queue:
         """The jobs that wait."""
         return tuple(job for job in self.jobs if job.state == "PENDING")
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the dump does not state, counted."""
+        return tuple(
+            f"the queue does not state {field} of {counted(jobs, 'job')}"
+            for field, jobs in self.missing.items()
+        )
+
     @cached_property
     def running(self) -> tuple[QueuedJob, ...]:
         """The jobs that have nodes, suspended and completing ones included."""
@@ -282,6 +291,10 @@ def read_queue(path: str | Path) -> Queue:
     jobs = tuple(
         _job(RecordFields(dump, place), texts, missing) for place in range(len(dump.records))
     )
+    first: dict[int, int] = {}
+    for place, job in enumerate(jobs):
+        if first.setdefault(job.job_id, place) != place:
+            raise RecordFields(dump, place).wrong("job_id", "every job once")
     time = dump.time
     if time is None and folder:
         time = captured_time(folder)
@@ -307,6 +320,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         raise record.wrong("job_state", "a state such as PENDING")
     tasks, per_task = record.count("tasks") or 1, record.count("cpus_per_task", short=True)
     asked = record.parsed("tres_req_str", tres)
+    cores, least_nodes = record.count("cpus"), record.count("node_count")
     array_id, array_tasks = _array(record, job_id)
     exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
     priority = record.count("priority")
@@ -331,11 +345,11 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         end=record.instant("end_time"),
         limit=None if limit is None else 60 * limit,
         # of a range of nodes, node_count is the upper limit
-        least_nodes=asked.get("node") or record.count("node_count") or 1,
+        least_nodes=asked.get("node") or least_nodes or 1,
         most_nodes=record.count("max_nodes"),
         tasks=tasks,
         # version 38 never states the cores of a task
-        cores_per_task=per_task or max(1, -(-record.count("cpus") // tasks)),
+        cores_per_task=per_task or max(1, -(-cores // tasks)),
         tasks_per_node=record.count("tasks_per_node", short=True),
         least_cores=record.count("minimum_cpus_per_node"),
         memory_per_node=_optional(record, "memory_per_node"),
@@ -504,7 +518,10 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
             ]
     except (KeyError, TypeError, AttributeError):
         raise record.wrong("job_resources", expected) from None
-    if not all(type(node) is str and type(memory) is int for node, _, memory in nodes):
+    if not all(
+        type(node) is str and type(memory) is int and 0 <= memory < NO_VALUE
+        for node, _, memory in nodes
+    ):
         raise record.wrong("job_resources", expected)
     try:
         there = [gres(text) for text in record.words("gres_detail")]

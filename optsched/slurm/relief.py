@@ -37,6 +37,11 @@ class Relief:
         """The claims that are lifted."""
         return tuple(self.question.claims[claim] for claim in self.release.lifted)
 
+    @property
+    def lost(self) -> int:
+        """The work that is lost, in microseconds of node time."""
+        return sum(claim.lost for claim in self.lifted)
+
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes on which the job then starts."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
@@ -126,7 +127,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if job.dependency:
         return f"it depends on {job.dependency}"
     if job.array_limit and started >= job.array_limit:
-        return f"its array may run {job.array_limit} tasks at once, and has as many"
+        return f"its array has reached its limit of {counted(job.array_limit, 'running task')}"
     if job.reservation:
         reservation = _reservation(job, supply)
         if reservation is None:
@@ -208,7 +209,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     if job.excluded:
         found.append(("not excluded by the job", ~_marked(job.excluded, supply)))
     if job.required:
-        found.append(("required by the job", _marked(job.required, supply)))
+        found.append(("of the nodes that the job requires", _marked(job.required, supply)))
     states = np.array(site.states, dtype=str)
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
     limit = min((_limit(job, each) for each in partitions), default=math.inf)
@@ -239,7 +240,7 @@ def _closed(job: QueuedJob, partition: Partition) -> str:
     if job.limit is not None and job.limit > partition.max_time:
         limit = f"{job.limit:,.0f} s" if job.limit < math.inf else "none"
         of = f"{partition.max_time:,.0f} s of partition {partition.name}"
-        return f"its time limit, {limit}, is over the {of}"
+        return f"its time limit, {limit}, exceeds the {of}"
     if job.least_nodes > partition.max_nodes:
         of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
         return f"its {job.least_nodes:,} nodes are more than the {of}"
@@ -259,6 +260,8 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
         name, colon, count = part.rpartition(":")
         if not colon or not (count.isascii() and count.isdigit()):
             name, count = part, "1"
+        if not supply.licences:
+            raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
         found[name] += int(count[:15])
@@ -476,12 +479,14 @@ def _span(
     topology = site.topology(partition.topology)
     name = partition.topology or next(iter(site.topologies), None)
     if isinstance(topology, Torus):
-        raise LeftToSlurmError(f"its nodes have places in the torus of partition {partition.name}")
+        where = f"the torus of partition {partition.name}"
+        raise LeftToSlurmError(f"placement on {where} is not modelled")
     if isinstance(topology, Blocks):
         # Slurm counts on the least number of nodes when it looks for a block
         if topology.sizes and job.least_nodes > topology.sizes[0]:
             raise LeftToSlurmError(
-                f"its {job.least_nodes:,} nodes are in a group of several blocks"
+                f"it needs {job.least_nodes:,} nodes, more than a base block holds, "
+                "and several blocks are not modelled"
             )
         if name != supply.block_topology:
             raise LeftToSlurmError("it is in blocks of another topology than other jobs")

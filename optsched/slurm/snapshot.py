@@ -218,22 +218,25 @@ def _kinds(
     return names, kinds, [found[each.tobytes()] for each in sets]
 
 
-def _weights(rows: Sequence[Row], supply: Supply, weigh: str, most: int) -> Ints:
-    """Return the weights of rows, of which the sum is at most `most`."""
-    requests = [row.request for row in rows]
+def amounts_to_weigh(rows: Sequence[Row], supply: Supply, weigh: str) -> list[int]:
+    """Return of each row what is weighed: a name in `WEIGHTS`, before weights are scaled."""
     priorities = [row.job.priority for row in rows]
     if weigh == "priority":
-        weights = priorities
-    elif weigh == "rank":
+        return priorities
+    if weigh == "rank":
         rank = {priority: place for place, priority in enumerate(sorted(priorities)[::-1])}
-        weights = [len(rows) - rank[priority] for priority in priorities]
-    elif weigh == "nodes":
-        weights = [request.fewest_nodes(supply) for request in requests]
-    else:
-        name = {"cores": CORES, "gpus": "gpu"}[weigh]
-        weights = [request.chunks * request.demand.get(name, 0) for request in requests]
-        if weigh == "gpus":
-            weights = [count * (len(rows) + 1) + 1 for count in weights]
+        return [len(rows) - rank[priority] for priority in priorities]
+    if weigh == "nodes":
+        return [row.request.fewest_nodes(supply) for row in rows]
+    name = {"cores": CORES, "gpus": "gpu"}[weigh]
+    return [row.request.chunks * row.request.demand.get(name, 0) for row in rows]
+
+
+def _weights(rows: Sequence[Row], supply: Supply, weigh: str, most: int) -> Ints:
+    """Return the weights of rows, of which the sum is at most `most`."""
+    weights = amounts_to_weigh(rows, supply, weigh)
+    if weigh == "gpus":
+        weights = [count * (len(rows) + 1) + 1 for count in weights]
     weights = [max(1, weight) for weight in weights]
     total = sum(weights)
     if total > most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shlex
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from optsched.sites.host_lists import hosts_of
+from optsched.slurm.explain import pending_job
+from optsched.slurm.queue import read_queue
 
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 FAKE = Path(__file__).with_name("fake_slurm.py")
@@ -140,6 +143,17 @@ class TestCaptured:
         assert placed.keys() - pinned.keys() == found["not_pinned"].keys()
         assert not placed.keys() & (found["blocked"].keys() | found["left"].keys())
 
+    @pytest.mark.parametrize("command", [("plan", "--time-limit", 1), ("explain", 61)])
+    def test_what_three_commands_do_not_say_is_said(self, optsched, shared, tmp_path, command):
+        folder = shared("slurm/fixtures/26.05.5")
+        for name in ("squeue.json.gz", "nodes.json.gz", "partitions.txt"):
+            shutil.copy(folder / name, tmp_path)
+        done = optsched("slurm", *command, "--from", tmp_path)
+        assert done.returncode == 0, done.stderr
+        for file in ("topology.txt", "config.txt", "licenses.json", "reservations.json"):
+            assert f"optsched: no {file}: " in done.stderr
+        assert "not one of the site" not in done.stdout
+
     def test_a_snapshot_of_it_can_be_solved(self, optsched, folder, tmp_path):
         file = tmp_path / "now.json"
         done = optsched("slurm", "snapshot", "--from", folder, "-o", file)
@@ -151,8 +165,22 @@ class TestCaptured:
     @pytest.mark.parametrize("weigh", ["rank", "nodes", "cores", "gpus"])
     def test_other_weights_are_taken(self, optsched, shared, weigh):
         folder = shared("slurm/fixtures/26.05.5")
-        done = optsched("slurm", "plan", "--from", folder, "--weigh", weigh, "--time-limit", 1)
+        given = ("--from", folder, "--weigh", weigh, "--time-limit", 1)
+        done = optsched("slurm", "plan", *given)
         assert done.returncode == 0, done.stderr
+
+    def test_gpus_are_counted(self, optsched, shared):
+        folder = shared("slurm/fixtures/24.11.5")
+        given = ("--from", folder, "--weigh", "gpus", "--time-limit", 1, "--json")
+        found = json.loads(optsched("slurm", "plan", *given).stdout)
+        queue = read_queue(folder)
+        gpus = 0
+        for job in found["jobs"]:
+            if job["nodes"]:
+                asked = pending_job(queue, job["job"])
+                gpus += len(job["nodes"]) * asked.per_node.get("gpu", 0)
+                gpus += asked.tasks * asked.per_task.get("gpu", 0) + asked.per_job.get("gpu", 0)
+        assert found["totals"]["plan"]["weight"] == gpus > 0
 
     def test_nothing_is_reset_where_nothing_is_pinned(self, optsched, folder):
         done = optsched("slurm", "reset", "--from", folder)
@@ -437,6 +465,9 @@ class TestMistakes:
         ("words", "code", "said"),
         [
             (["plan", "--from", "absent"], 1, "absent"),
+            (["plan", "--from", "bin/state.json"], 1, "is a file; expected a folder"),
+            (["reset", "--from", "bin/state.json"], 1, "is a file; expected a folder"),
+            (["snapshot", "-o", "s.txt"], 1, "s.txt: unknown suffix; expected .json or .json.gz"),
             (["plan", "--weigh", "size"], 1, "unknown weight 'size'"),
             (["plan", "--solver", "cpsat"], 1, "did you mean cp-sat"),
             (["plan", "--time-limit", "0"], 1, "expected a number above 0"),
@@ -456,6 +487,37 @@ class TestMistakes:
         assert said in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
         assert done.stdout == ""
+
+    @pytest.mark.parametrize("name", ["squeue.json", "link.json", "nodes.json.gz"])
+    def test_no_captured_file_is_overwritten(self, optsched, slurm, tmp_path, name):
+        slurm.add(1, 2)
+        kept = tmp_path / "kept"
+        done = optsched(
+            *("slurm", "snapshot", "--keep", kept, "-o", tmp_path / "s.json"), env=slurm.env
+        )
+        assert done.returncode == 0, done.stderr
+        packed = kept / "nodes.json.gz"
+        packed.write_bytes(gzip.compress((kept / "nodes.json").read_bytes()))
+        (kept / "nodes.json").unlink()
+        (tmp_path / "link.json").symlink_to(kept / "squeue.json")
+        output = (tmp_path if name == "link.json" else kept) / name
+        before = output.read_bytes()
+        done = optsched("slurm", "snapshot", "--from", kept, "-o", output)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert (
+            done.stderr == f"optsched: {output}: is the input; expected another file to write to\n"
+        )
+        assert output.read_bytes() == before
+
+    def test_what_is_kept_is_not_overwritten(self, optsched, slurm, tmp_path):
+        slurm.add(1, 2)
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        given = ("snapshot", "--keep", kept, "-o", kept / "squeue.json")
+        done = optsched("slurm", *given, env=slurm.env)
+        assert done.returncode == 1
+        assert "is the input" in done.stderr
+        assert "jobs" in json.loads((kept / "squeue.json").read_text())
 
     @pytest.mark.parametrize(
         "words", [["plan"], ["apply"], ["reset"], ["snapshot", "-o", "s.json"]]

@@ -22,12 +22,12 @@ def test_a_blocked_job_is_explained(explain):
     assert done.stderr == "optsched: left out the placements of torus t1\n"
     asks, lines = done.stdout.split("\n\n")[0], done.stdout.split("\n\n")[2].splitlines()
     for text in (
-        "4 chunks of 1 cores, 1,000 MB of memory, at most 1 on a node, in one switch",
+        "4 chunks of 1 core, 1,000 MB of memory, at most 1 on a node, in one switch",
         "43 not drained",
         "room for 1 chunk in switch leaf1, which has most, and 4 needed",
         "so it cannot start",
         "in 4.97 min, if jobs end at their limits and no other starts",
-        "16 jobs by priority: 33, 37, 45, ...",
+        "16 jobs by priority: 128, 126, 141, ...",
         "requeue jobs: 1, to start now on c[05-07,12]",
         "proven by highs",
     ):
@@ -51,7 +51,7 @@ def test_a_time_at_which_it_fits_needs_no_requeue(explain):
 @pytest.mark.parametrize(
     ("job", "text"),
     [
-        (2, "rule      its time limit, 43,200 s, is over the 14,400 s of partition whole"),
+        (2, "rule      its time limit, 43,200 s, exceeds the 14,400 s of partition whole"),
         (28, "nothing lets it start now: it may begin in 7,187 s"),
         (33, "left to Slurm  it asks at most 2 leaf switches"),
         (149, "scontrol release 149"),
@@ -85,6 +85,19 @@ def test_wrong_options_are_named(explain, options, message):
     assert message in done.stderr
 
 
+def test_the_solver_is_checked_where_none_is_needed(explain):
+    done = explain(33, "--solver", "foo")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "unknown solver 'foo'" in done.stderr
+
+
+def test_what_suffices_for_a_job_under_a_rule_is_said_so(explain):
+    done = explain(28)
+    assert "so it would fit, and the rule keeps it from starting" in done.stdout
+    assert "waits for other jobs" not in done.stdout
+
+
 def test_other_jobs_are_refused(explain):
+    assert "job: 'abc' is not the number of a job; expected" in explain("abc").stderr
     assert "job: '6' is RUNNING; expected a pending job" in explain(6).stderr
     assert "job: '4444' is not in the queue; expected the number" in explain(4444).stderr

@@ -127,6 +127,23 @@ def test_a_shortage_is_there_exactly_if_the_job_cannot_start_with_all_claims_kep
     assert found.chunks == problem.chunks
 
 
+def test_a_type_is_named_rather_than_all_types():
+    free = [[8, 2, 0], [8, 4, 4]]
+    problem = Hold(
+        ["cores", "gpu", "gpu:h100"], free=free, chunks=1, demand=[1, 3, 3], costs=[], held=[]
+    )
+    assert shortage(problem).filters == (("nodes", 2), ("with 3 or more gpu:h100 free", 1))
+
+
+def test_room_counts_beyond_the_chunks_of_the_job():
+    assert shortage(hold(allowed=None, free=[[40, 80], [1, 16], [9, 20], [4, 8]])).room == 3
+    free = [[40, 88], [1, 16], [9, 20], [4, 8]]
+    anywhere = hold(allowed=None, free=free, most_per_node=0, span="anywhere")
+    assert shortage(anywhere).room == 10 + 0 + 2 + 1
+    assert shortage(hold(allowed=None, free=free, chunks=1, span="anywhere")).room == 13
+    assert shortage(hold(demand=[0, 0], free=free, most_per_node=0)).is_proof
+
+
 def test_a_shortage_names_what_rules_out_nodes():
     problem = hold(exclusive=True, busy=(), span="switch")
     found = shortage(problem)

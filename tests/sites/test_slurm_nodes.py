@@ -147,7 +147,7 @@ def test_version_38_has_texts_and_flags(tmp_path):
         ({"specialized_memory": 1001}, "specialized_memory.*at most the memory of 1000"),
         ({"state": []}, "state.*such as IDLE"),
         ({"gres": "gpu:a:b:c:d"}, "gres: .*generic resources"),
-        ({"real_memory": 64 * 2**30}, "real_memory: .*expected MB"),
+        ({"real_memory": 64 * 2**30}, r"real_memory: .*below 2\^32"),
         ({"real_memory": 2_000_000_000}, "memory of node g1"),
     ],
 )
@@ -208,6 +208,7 @@ def test_partitions_licences_and_settings_of_a_folder(tmp_path):
     )
     assert (there.counts_memory, there.priority) == (False, {"priorityweightage": "7"})
     assert set(there.notes) == {
+        "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
         "2 nodes (g1,x1): gpu, gpu:a100 drained",
         "1 node (g2): left out of partition batch, not among the nodes",
         "1 partition (batch): maxcpuspernode left out",

@@ -147,10 +147,58 @@ def test_the_least_work_is_lost(job, left_by, running):
     found = explain(queue, there, "1")
     (question,) = found.questions
     assert [claim.name for claim in question.claims] == [f"requeue {n}" for n in (7, 8, 9, 10)]
-    assert [claim.cost for claim in question.claims] == [1000, 50, 25, 1000]
+    assert [claim.lost for claim in question.claims] == [n * 10**6 for n in (1000, 50, 25, 1000)]
     least = answer(found)
     assert [claim.name for claim in least.lifted] == ["requeue 10"]
     assert least.nodes == ("c3",)
+
+
+def test_shares_of_seconds_count_and_then_the_number_of_jobs(job, left_by, running):
+    asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
+    short = [running(n, "c1", cores=4, start=NOW - 1) for n in (7, 8, 9)]
+    short += [running(10, "c1", cores=4, start=NOW)]
+    long = running(11, "c2", cores=16, start=NOW - 1)
+    queue = queue_of(asks, *short, long)
+    least = answer(explain(queue, left_by(*short, long), "1"))
+    assert (least.lost, len(least.lifted)) == (750_000, 4)
+    short[3] = running(10, "c1", cores=4, start=NOW - 1)
+    queue = queue_of(asks, *short, long)
+    least = answer(explain(queue, left_by(*short, long), "1"))
+    assert [claim.name for claim in least.lifted] == ["requeue 11"]
+
+
+def test_costs_too_large_for_a_problem_are_rounded(job, left_by, running):
+    others = [running(n, f"c{n}", start=NOW - 10**12 * n) for n in (1, 2, 3, 4)]
+    asks = job(job_id=9, partitions=("own",), cores_per_task=16)
+    found = explain(queue_of(asks, *others), left_by(*others), "9")
+    assert [claim.name for claim in answer(found).lifted] == ["requeue 1"]
+    assert answer(found).lost == 10**18
+
+
+def test_the_captured_answer_is_the_cheapest_set_of_jobs_on_a_node(shared):
+    folder = shared("slurm/fixtures/26.05.5")
+    queue = read_queue(folder)
+    supply = read_supply(folder, queue.time)
+    found = explain(queue, supply, "124")
+    (request,) = alternatives(found.job, supply)
+    best = None
+    for node in np.flatnonzero(request.nodes).tolist():
+        name = supply.site.nodes[node]
+        there = [j for j in queue.running if any(each.node == name for each in j.allocations)]
+        held = [held_by(each, supply) for each in there]
+        for count in range(len(there) + 1):
+            for gone in combinations(range(len(there)), count):
+                free = supply.free.copy()
+                lost = 0
+                for each in gone:
+                    free[held[each].nodes] += held[each].amounts
+                    share = (
+                        held[each].amounts / np.maximum(supply.site.capacity, 1)[held[each].nodes]
+                    )
+                    lost += share.max(axis=1).sum() * (supply.time - there[each].start)
+                if request.most(replace(supply, free=free))[node] >= request.chunks:
+                    best = lost if best is None else min(best, lost)
+    assert answer(found).lost == pytest.approx(1e6 * best, abs=10)
 
 
 def test_drained_nodes_may_be_resumed(job, left_by, running):
@@ -316,18 +364,18 @@ def test_the_answer_is_the_cheapest_set_of_all(job, running, left_by, situation)
     asked = job(**asks | {"eligible": None})
     found = explain(queue_of(asked, *others), left_by(*others), "1")
     least = answer(found)
-    costs = {claim.job.job_id: claim.cost for each in found.questions for claim in each.claims}
+    costs = {claim.job.job_id: claim.lost for each in found.questions for claim in each.claims}
     best = None
     for count in range(len(others) + 1):
         for gone in combinations(others, count):
             then = left_by(*(each for each in others if each not in gone))
             if any(each.room(then) >= each.chunks for each in alternatives(asked, then)):
-                cost = sum(costs.get(each.job_id, 10**9) for each in gone)
+                cost = sum(costs.get(each.job_id, 10**9) for each in gone), count
                 best = cost if best is None else min(best, cost)
     if least is None:
         assert best is None
     else:
-        assert sum(claim.cost for claim in least.lifted) == best
+        assert (least.lost, len(least.lifted)) == best
 
 
 def test_a_suspended_job_has_given_its_cores_back(running, supply):

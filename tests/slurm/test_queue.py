@@ -16,6 +16,36 @@ from optsched.slurm.queue import read_queue
 from .conftest import clock, pairs, text_of
 
 
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([{"job_id": 7}, {"job_id": 7}], r"job_id: record 2 \(7\): 7; expected every job once"),
+        ([{"job_id": 7}, 5], "jobs: record 2: 5; expected an object"),
+        ([{"job_id": 7, "tasks": 10**30}], r"tasks: record 1 \(7\): .*expected a number from 0"),
+        ([{"job_id": 7, "tasks": 2**40}], r"tasks: record 1 \(7\): .*below 2\^32"),
+        ([{"job_id": 7, "tasks": 1e30}], r"tasks: record 1 \(7\): .*below 2\^32"),
+        ([{"job_id": 7, "nice": -(10**30)}], r"nice: record 1 \(7\): .*of 32 bits"),
+        (
+            [{"job_id": 7, "node_count": "many", "tres_req_str": "node=2"}],
+            r"node_count: record 1 \(7\): 'many'; expected a number",
+        ),
+        ([{"job_id": 7, "cpus": "many", "cpus_per_task": 2}], r"cpus: record 1 \(7\): 'many'"),
+    ],
+)
+def test_wrong_records_are_named(write_dump, records, message):
+    usual = {"job_state": ["PENDING"]}
+    records = [usual | each if isinstance(each, dict) else each for each in records]
+    with pytest.raises(InputError, match=message):
+        read_queue(write_dump(42, *records))
+
+
+@pytest.mark.parametrize("number", [2**32 - 2, 2**63 + 5, 2**64 - 2, 2**64 - 1, 2.0**64])
+def test_numbers_that_stand_for_no_value_are_none(write_dump, number):
+    record = {"job_id": 7, "job_state": ["PENDING"], "max_nodes": number}
+    (job,) = read_queue(write_dump(42, record)).jobs
+    assert job.most_nodes == 0
+
+
 def lines_of(folder):
     """What scontrol prints of each job, by number."""
     lines = text_of(folder / "jobs.txt").splitlines()

@@ -139,6 +139,11 @@ def test_nodes(job, supply, fields, expected):
     assert names(request_of(job(**fields), supply()), supply()) == expected
 
 
+def test_licences_that_are_not_known_are_not_called_unknown_to_the_site(job, supply):
+    with pytest.raises(LeftToSlurmError, match="needs licence lab, and those of the site are not"):
+        request_of(job(licences="lab:1"), replace(supply(), licences={}))
+
+
 def test_nodes_that_are_not_up_are_never_used(job, supply):
     states = ("drained", "up", "down", "up", "up", "reserved", "up")
     there = supply(states=states)
@@ -227,7 +232,7 @@ def test_licences(job, supply):
         ({"partitions": ("torus",), "tasks": 2}, "torus of partition torus"),
         (
             {"partitions": ("block",), "least_nodes": 3, "most_nodes": 3, "tasks": 3},
-            "3 nodes are in a group of several blocks",
+            "it needs 3 nodes, more than a base block holds",
         ),
         ({"switches": 2, "tasks": 4}, "at most 2 leaf switches"),
         (
@@ -257,9 +262,9 @@ def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words
         ({"partitions": ("off",)}, "partition off is down"),
         (
             {"partitions": ("short",)},
-            "its time limit, 3,600 s, is over the 600 s of partition short",
+            "its time limit, 3,600 s, exceeds the 600 s of partition short",
         ),
-        ({"partitions": ("short",), "limit": math.inf}, "its time limit, none, is over"),
+        ({"partitions": ("short",), "limit": math.inf}, "its time limit, none, exceeds"),
         ({"partitions": ("short",), "limit": None}, ""),
         (
             {"partitions": ("short",), "limit": 60.0, "least_nodes": 3},
@@ -282,7 +287,7 @@ def test_rules(job, supply, fields, words):
 def test_a_full_array_waits(job, supply):
     array = job(array_id=1, array_tasks=(3, 4), array_limit=2)
     assert blocked_by_rule(array, supply(), 1) == ""
-    assert "its array may run 2 tasks" in blocked_by_rule(array, supply(), 2)
+    assert "its limit of 2 running tasks" in blocked_by_rule(array, supply(), 2)
 
 
 def test_what_slurm_gave_running_jobs_holds_what_they_are_said_to_ask(captured):

@@ -25,8 +25,8 @@ LEFT = {
     "24.11.5": {"it asks at most 2 leaf switches": 2},
     "26.05.5": {
         "it asks at most 2 leaf switches": 1,
-        "its 6 nodes are in a group of several blocks": 6,
-        "its nodes have places in the torus of partition whole": 3,
+        "it needs 6 nodes, more than a base block holds, and several blocks are not modelled": 6,
+        "placement on the torus of partition whole is not modelled": 3,
     },
 }
 
@@ -159,7 +159,7 @@ def test_tasks_of_an_array_are_rows_up_to_its_limit_and_the_room(job, supply):
     split = replace(array, job_id=10, array_tasks=(9,))  # as an update of one task leaves it
     with_both = placement_problem(queue_of(array, split), supply())
     assert with_both.problem.jobs == ("9_2", "9_3", "9_4")
-    assert "its array may run 3 tasks" in with_both.blocked["9_9"]
+    assert "its limit of 3 running tasks" in with_both.blocked["9_9"]
     wide = replace(array, array_limit=0, per_node={"gpu": 3})
     assert placement_problem(queue_of(wide), supply()).problem.jobs == ("9_2", "9_3")
     never = replace(wide, per_node={"gpu": 4}, least_nodes=3, most_nodes=3, tasks=3)

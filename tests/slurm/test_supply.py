@@ -106,6 +106,15 @@ def test_the_default_partition_and_memory_per_core_are_read(captured):
     }
 
 
+def test_a_file_that_says_the_same_is_not_missed(tmp_path):
+    (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
+    (tmp_path / "config.txt").write_text("Licenses = lab:3\n")
+    (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=c1\n")
+    supply = read_supply(tmp_path, time=7)
+    assert supply.notes[0] == "1 licence (lab): taken as free, without licenses.txt"
+    assert not any("not known" in note for note in supply.notes)
+
+
 def test_without_a_time_a_supply_is_refused(tmp_path):
     (tmp_path / "nodes.txt").write_text("NodeName=c1 CPUTot=4 RealMemory=10 State=IDLE\n")
     with pytest.raises(InputError, match="expected the file now"):
@@ -113,6 +122,9 @@ def test_without_a_time_a_supply_is_refused(tmp_path):
     supply = read_supply(tmp_path, time=7)
     assert supply.time == 7
     assert supply.notes == (
+        "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
+        "no config.txt: taken as giving jobs single cores, and memory",
+        "no licenses.json: licences are not known",
         "1 node (c1): in no partition, so no job starts there",
         "no reservations.json: taken as none",
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold.problem import Hold
 
 Ints = NDArray[np.int64]
@@ -38,7 +39,7 @@ def holding(problem: Hold) -> Holding:
     return Holding(claim, table[:, 0], table[:, 1:])
 
 
-def room(problem: Hold, held: Holding, is_lifted: Flags) -> Ints:
+def room(problem: Hold, held: Holding, is_lifted: Flags, *, beyond: bool = False) -> Ints:
     """Return how many chunks each node has room for, shape (nodes,).
 
     Parameters
@@ -49,11 +50,15 @@ def room(problem: Hold, held: Holding, is_lifted: Flags) -> Ints:
         What its claims hold.
     is_lifted : array of bool, shape (claims,)
         The claims that are lifted.
+    beyond : bool
+        Whether more such chunks than the job has count; at most as many on a node as may be there
+        of a job of several.
     """
     lifted = is_lifted[held.claim]
     free = problem.free.copy()
     np.add.at(free, held.node[lifted], held.amounts[lifted])
-    limit = min(problem.chunks, problem.most_per_node or problem.chunks)
+    own = LARGEST_FIELD if beyond and problem.demand.any() else problem.chunks
+    limit = own if beyond and problem.chunks == 1 else min(own, problem.most_per_node or own)
     most = np.full(len(free), limit, dtype=np.int64)
     for resource in np.flatnonzero(problem.demand):
         most = np.minimum(most, free[:, resource] // problem.demand[resource])

@@ -36,7 +36,8 @@ class Shortage(NamedTuple):
         Requirements, each with the number of nodes that meet it and all before it; first all nodes.
         A requirement that rules out no more nodes is left out.
     room : int
-        The most chunks that fit: on all nodes, or in one switch or block if one must hold them.
+        The most chunks of this size that fit: on all nodes, or in one switch or block if one must
+        hold them.
     group : str
         The switch or block with the most room; empty for a job that may be anywhere.
     chunks : int
@@ -83,8 +84,9 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
         ("without other jobs", ~shared),
         *(
             (f"with {needed:,} or more {name} free", free >= needed)
-            for name, free, needed in zip(
-                problem.resources, problem.free.T, problem.demand.tolist()
+            for name, free, needed in sorted(
+                zip(problem.resources, problem.free.T, problem.demand.tolist()),
+                key=lambda each: ":" not in each[0],  # a type says more than all types together
             )
         ),
     ]
@@ -94,7 +96,7 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
         if (left & ~meets).any():
             left &= meets
             filters.append((text, int(left.sum())))
-    rooms = room(problem, held, kept)
+    rooms = room(problem, held, kept, beyond=True)
     names, group_of = groups(problem)
     sums = np.bincount(group_of, weights=rooms, minlength=len(names)).astype(np.int64)
     largest = int(sums.argmax()) if names else 0
