@@ -43,9 +43,9 @@ class ColumnGeneration(Solver):
     """Most weight by column generation over the contents of nodes, then CP-SAT.
 
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
-    the weight; dives and integer programs over the contents found round it; it is split on the
-    numbers of jobs of several chunks; and some nodes are packed anew, time and again. Where that
-    proves nothing, for few nodes in the main, or where switches, blocks or idle nodes matter,
+    the weight; dives and integer programs over the contents found round it; if jobs have several
+    chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
+    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches, blocks or idle nodes matter,
     CP-SAT searches from the best placement, below the bound. Jobs of whole nodes on the fewest
     switches go to `SwitchGroups`.
 
@@ -178,7 +178,7 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in chain(packing.round(), packing.branch(), packing.improve(seed)):
+        for _ in chain(packing.round(), packing.choose(), packing.improve(seed)):
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
