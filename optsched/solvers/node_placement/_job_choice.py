@@ -61,7 +61,15 @@ class JobChoice:
         self._scale = 2.0 ** -max(0, heaviest.bit_length() - LARGEST_COST)
         self._highs = highs = highspy.Highs()
         highs.silent()
-        for option, value in (("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0)):
+        for option, value in (
+            ("threads", 1),
+            ("mip_rel_gap", 0.0),
+            ("mip_abs_gap", 0.0),
+            # these searches take longer than branching
+            ("mip_heuristic_run_rins", False),
+            ("mip_heuristic_run_rens", False),
+            ("mip_heuristic_run_root_reduced_cost", False),
+        ):
             highs.setOptionValue(option, value)
         highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         nothing = np.empty(0, dtype=np.int32)

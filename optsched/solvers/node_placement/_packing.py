@@ -97,6 +97,8 @@ class Packing:
         contents = Contents(number)
         nothing = np.zeros(number, dtype=np.int64)
         self._all = Relaxation(instance, contents, pricing, effort, instance.nodes, nothing)
+        self._few = len(instance.nodes) <= FEW_KINDS
+        self._shares = SHARES if self._few else SHARES[:1]
 
     @property
     def proven(self) -> bool:
@@ -118,16 +120,12 @@ class Packing:
         return min(self.bound, whole // self._unit * self._unit)
 
     def round(self) -> Iterator[None]:
-        """Round the relaxation in several ways; pause after each."""
+        """Round the relaxation by dives; pause after each."""
         nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
-        few = len(self._instance.nodes) <= FEW_KINDS
-        for share in SHARES if few else SHARES[:1]:
+        for share in self._shares:
             if self.proven or self._effort.spent() >= DIVING or not self._all.solve():
                 break
             self._offer(dive(self._all, share), {}, nodes)
-            yield
-        if few and not self.proven and self._effort.spent() < 1 and self._all.solve():
-            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
             yield
 
     def choose(self) -> Iterator[None]:
@@ -142,7 +140,7 @@ class Packing:
             return
         first, none = every.prices, np.zeros_like(classes.jobs)
         choice = JobChoice(self._instance, self._effort)
-        rounded: set[bytes] = set()
+        rounded: Counter[bytes] = Counter()
         for number in count(1):
             jobs = choice.solve(0.0, CHOOSING)
             self.bound = self._whole(choice.bound)
@@ -167,19 +165,23 @@ class Packing:
         every.start_at(first)
         every.solve()
 
-    def _round_choice(self, jobs: Ints | None, rounded: set[bytes]) -> None:
-        """Round the relaxation with no other jobs than a choice that is not among `rounded`."""
-        if jobs is None or jobs.tobytes() in rounded:
+    def _round_choice(self, jobs: Ints | None, rounded: Counter[bytes]) -> None:
+        """Round the relaxation with no other jobs than a choice, another way each time."""
+        if jobs is None:
             return
-        rounded.add(jobs.tobytes())
         self._all.limit_jobs(np.zeros_like(jobs), jobs)
         if self._all.solve():
             nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
-            for share in SHARES:
-                self._offer(dive(self._all, share), {}, nodes)
-                weight = int(jobs @ self._instance.classes.weights)
-                if self.plan.value >= weight or not self._all.solve():
-                    break
+            share = SHARES[rounded[jobs.tobytes()] % len(SHARES)]
+            self._offer(dive(self._all, share), {}, nodes)
+        rounded[jobs.tobytes()] += 1
+
+    def combine(self) -> Iterator[None]:
+        """Search the integer program over all contents, for few kinds of nodes; pause then."""
+        if self._few and not self.proven and self._effort.spent() < 1 and self._all.solve():
+            nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
+            yield
 
     def improve(self, seed: int) -> Iterator[None]:
         """Empty some nodes and pack them anew, time and again; pause after each.

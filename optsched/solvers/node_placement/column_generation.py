@@ -178,7 +178,8 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in chain(packing.round(), packing.choose(), packing.improve(seed)):
+        steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
+        for _ in chain.from_iterable(steps):
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:

@@ -210,6 +210,6 @@ def test_a_gang_that_does_not_fit_leaves_room_for_others():
     packing = Packing(instance, effort, Plan(instance))
     packing.relax()
     assert packing.bound == 100
-    for _ in packing.branch():
+    for _ in packing.choose():
         pass
     assert packing.bound == packing.plan.value == 80
