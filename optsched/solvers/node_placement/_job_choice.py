@@ -128,4 +128,5 @@ class JobChoice:
             self.bound = min(self.bound, (info.mip_dual_bound + TOLERANCE) / self._scale)
         if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
             return None
-        return np.rint(highs.getSolution().col_value).astype(np.int64)
+        jobs: Ints = np.rint(highs.getSolution().col_value).astype(np.int64)
+        return jobs

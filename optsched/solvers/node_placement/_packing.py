@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
 
 import numpy as np
 
@@ -39,7 +38,7 @@ FEW_KINDS = 200
 CHOOSING = 0.8
 """Share of the budget after which no further jobs are chosen."""
 
-CHOICES_PER_DIVE = 5
+CHOICES_PER_DIVE = 3
 
 SLACK = 0.002
 SLACKS = (0.0, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01)
@@ -141,7 +140,8 @@ class Packing:
         first, none = every.prices, np.zeros_like(classes.jobs)
         choice = JobChoice(self._instance, self._effort)
         rounded: Counter[bytes] = Counter()
-        for number in count(1):
+        number = 0
+        while True:
             jobs = choice.solve(0.0, CHOOSING)
             self.bound = self._whole(choice.bound)
             if jobs is None or self.proven or self._effort.spent() >= CHOOSING:
@@ -153,6 +153,7 @@ class Packing:
             every.tighten(GAP, CHOOSING)
             if not choice.add(every.rows, jobs):
                 break
+            number += 1
             if number % CHOICES_PER_DIVE == 0:
                 self._round_choice(choice.solve(SLACK, CHOOSING), rounded)
                 yield

@@ -45,9 +45,9 @@ class ColumnGeneration(Solver):
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
     the weight; dives and integer programs over the contents found round it; if jobs have several
     chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
-    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches, blocks or idle nodes matter,
-    CP-SAT searches from the best placement, below the bound. Jobs of whole nodes on the fewest
-    switches go to `SwitchGroups`.
+    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
+    blocks or idle nodes matter, CP-SAT searches from the best placement, below the bound. Jobs of
+    whole nodes on the fewest switches go to `SwitchGroups`.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
