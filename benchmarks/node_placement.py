@@ -2,12 +2,15 @@
 
     python benchmarks/node_placement.py --traces ../shared/traces -o benchmarks/results
 
-Protocol: three families of cases. `busy`: nodes with GPUs of Alibaba's openb cluster, drawn at
+Protocol: four families of cases. `busy`: nodes with GPUs of Alibaba's openb cluster, drawn at
 random and filled to 90 % with pods of its list, of which a third leaves again; the next pods are
 placed, as many as ask for all free GPUs. On all 1,213 nodes with GPUs it is 97 %, a twentieth, and
 400 pods. The weight of a pod is what it takes of
 GPUs, in thousandths. `all`: the whole list of pods on all 1,523 nodes, empty. `queue`: 100 jobs of
-1 to 64 chunks on 1,500 nodes that are partly busy, with many different weights. A rule takes the
+1 to 64 chunks on 1,500 nodes that are partly busy, with many different weights. `gangs`: 100 jobs
+of 1 to 64 chunks on as many different nodes, of 1,500; cores, memory and weights are drawn evenly,
+and nodes become partly busy, each in a part of its own, until the jobs ask for 1 to 1.5 times the
+free cores. A rule takes the
 jobs in the order of the list; "largest" is the best of the four rules when the heaviest jobs come
 first. Values and bounds are weights in thousands: GPUs, for pods. "gap" is that of the bound, in
 per cent. Seconds are those of one solve, after compiling. With `--cp-sat SECONDS`, CP-SAT answers
@@ -166,6 +169,34 @@ def queued(seed: int, jobs: int = 100, nodes: int = 1_500) -> NodePlacement:
     return NodePlacement(["cores", "memory", "gpu"], free, chunks, demand, weights=weights)
 
 
+def gangs(seed: int, jobs: int = 100, nodes: int = 1_500) -> NodePlacement:
+    """Return the problem of a queue of jobs of one chunk per node, for 1 to 1.5 times the cores."""
+    rng = random.Random(seed)
+    chunks, demand, weights = [], [], []
+    for _ in range(jobs):
+        chunks.append(rng.randint(1, 64))
+        gpus = rng.choice((1, 2, 4)) if rng.random() < 0.15 else 0
+        demand.append([rng.randint(1, 64), rng.randint(1, 256), gpus])
+        weights.append(rng.randint(1, 100_000))
+    free = [[64, 256 * (1 + (n % 3 == 0)), 4 * (n % 5 == 0)] for n in range(nodes)]
+    asked = sum(size * cores for size, (cores, _, _) in zip(chunks, demand))
+    left, load = 64 * nodes, (1, 1.25, 1.5)[seed % 3]
+    for node in rng.sample(range(nodes), nodes):
+        if load * left <= asked:
+            break
+        share = rng.random()
+        free[node] = [int(share * amount) for amount in free[node]]
+        left -= 64 - free[node][0]
+    return NodePlacement(
+        ["cores", "memory", "gpu"],
+        free,
+        chunks,
+        demand,
+        weights=weights,
+        most_per_node=[1] * jobs,
+    )
+
+
 def cases(traces: Path, families: list[str], nodes: list[int], seeds: int) -> Iterator[Case]:
     """Yield the cases of some families."""
     every = range(1, seeds + 1)
@@ -181,6 +212,9 @@ def cases(traces: Path, families: list[str], nodes: list[int], seeds: int) -> It
     if "queue" in families:
         for seed in every:
             yield Case("queue", str(seed), queued(seed))
+    if "gangs" in families:
+        for seed in every:
+            yield Case("gangs", str(seed), gangs(seed))
 
 
 def measured(case: Case, seconds: float, generic: float | None, times: Times) -> dict[str, Any]:
@@ -233,7 +267,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces"), metavar="DIR")
     parser.add_argument("--seeds", type=int, default=3, help="of each kind of case")
-    parser.add_argument("--families", default="busy,all,queue", help="families of cases")
+    parser.add_argument("--families", default="busy,all,queue,gangs", help="families of cases")
     parser.add_argument("--nodes", default="40,150,600,1213", help="of the family busy")
     parser.add_argument("--seconds", type=float, default=5.0, help="time limit of a solve")
     parser.add_argument("--cp-sat", type=float, metavar="SECONDS", help="time limit of CP-SAT")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +10,12 @@ import numpy as np
 
 from optsched.models.node_placement import Placements
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._master import Contents, Floats
+from optsched.solvers.node_placement._job_choice import JobChoice
+from optsched.solvers.node_placement._master import Contents
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._relaxation import Pricing, Relaxation
 from optsched.solvers.node_placement._rounding import choose_columns, dive
-from optsched.solvers.node_placement._types import Content, Instance
+from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 SHARES = (0.15, 0.02, 0.05)
 """Shares of the columns with fractions that dives fix in each step."""
@@ -35,13 +35,15 @@ INTEGER = 0.8
 FEW_KINDS = 200
 """Most kinds of nodes for which the relaxation is rounded several times."""
 
-BRANCHING = 0.8
-"""Share of the budget after which the numbers of jobs are split no further."""
+CHOOSING = 0.8
+"""Share of the budget after which no further jobs are chosen."""
 
-PARTS_PER_DIVE = 8
+CHOICES_PER_DIVE = 3
 
-FRACTION = 1e-5
-"""Distance from an integer that counts as a fraction."""
+SLACK = 0.002
+SLACKS = (0.0, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01)
+"""Shares of the room that are left when a choice is rounded: before its rows are found, and then.
+"""
 
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
@@ -94,6 +96,8 @@ class Packing:
         contents = Contents(number)
         nothing = np.zeros(number, dtype=np.int64)
         self._all = Relaxation(instance, contents, pricing, effort, instance.nodes, nothing)
+        self._few = len(instance.nodes) <= FEW_KINDS
+        self._shares = SHARES if self._few else SHARES[:1]
 
     @property
     def proven(self) -> bool:
@@ -115,72 +119,70 @@ class Packing:
         return min(self.bound, whole // self._unit * self._unit)
 
     def round(self) -> Iterator[None]:
-        """Round the relaxation in several ways; pause after each."""
+        """Round the relaxation by dives; pause after each."""
         nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
-        few = len(self._instance.nodes) <= FEW_KINDS
-        for share in SHARES if few else SHARES[:1]:
+        for share in self._shares:
             if self.proven or self._effort.spent() >= DIVING or not self._all.solve():
                 break
             self._offer(dive(self._all, share), {}, nodes)
             yield
-        if few and not self.proven and self._effort.spent() < 1 and self._all.solve():
-            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
-            yield
 
-    def branch(self) -> Iterator[None]:
-        """Split on the numbers of jobs of the classes; pause after each dive.
+    def choose(self) -> Iterator[None]:
+        """Choose the jobs of several chunks, and others; pause after each dive.
 
-        The bound is that of the best part that is open, and that part is split next. A part in
-        which contents alone have fractions stays as it is; the others are split while they allow
-        for more.
+        The bound is the weight of the best choice that the rows so far allow. If the relaxation
+        does not place all of its jobs, its prices are further rows. In between and then, choices
+        that leave some slack are rounded.
         """
         every, classes = self._all, self._instance.classes
         if (classes.chunks == 1).all():
             return
-        nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
-        first = every.prices
-        parts = [(-every.bound, 0, np.zeros_like(classes.jobs), classes.jobs, first)]
-        number, whole = 0, self.plan.value
-        while parts and not self.proven and self._effort.spent() < BRANCHING:
-            bound, _, least, most, prices = heapq.heappop(parts)
-            self.bound = max(whole, self._whole(-bound))
-            if self.bound <= max(whole, self.plan.value):
+        first, none = every.prices, np.zeros_like(classes.jobs)
+        choice = JobChoice(self._instance, self._effort)
+        rounded: Counter[bytes] = Counter()
+        number = 0
+        while True:
+            jobs = choice.solve(0.0, CHOOSING)
+            self.bound = self._whole(choice.bound)
+            if jobs is None or self.proven or self._effort.spent() >= CHOOSING:
                 break
-            every.limit_jobs(least, most)
-            every.start_at(prices)
-            every.tighten(GAP, BRANCHING, max(whole, self.plan.value) + self._unit - 0.5)
-            bound = max(bound, -every.bound)
-            if self._whole(-bound) > max(whole, self.plan.value):
-                if not every.solve():
-                    break
-                jobs = every.master.jobs
-                split = self._split(jobs)
-                if split is None or number % PARTS_PER_DIVE == 0:
-                    self._offer(dive(every, SHARES[0]), {}, nodes)
-                    yield
-                if split is None:
-                    whole = max(whole, self._whole(-bound))
-                else:
-                    below = int(jobs[split])
-                    for lower, upper in ((least[split], below), (below + 1, most[split])):
-                        number += 1
-                        part = least.copy(), most.copy()
-                        part[0][split], part[1][split] = lower, upper
-                        heapq.heappush(parts, (bound, number, *part, every.prices))
-            if not parts:
-                self.bound = max(whole, self.plan.value)
-        every.limit_jobs(np.zeros_like(classes.jobs), classes.jobs)
+            if choice.add(every.rows, jobs):
+                continue
+            every.limit_jobs(none, jobs)
+            every.start_at(first)
+            every.tighten(GAP, CHOOSING)
+            if not choice.add(every.rows, jobs):
+                break
+            number += 1
+            if number % CHOICES_PER_DIVE == 0:
+                self._round_choice(choice.solve(SLACK, CHOOSING), rounded)
+                yield
+        for slack in SLACKS:
+            if self.proven or self._effort.spent() >= CHOOSING:
+                break
+            self._round_choice(choice.solve(slack, CHOOSING), rounded)
+            yield
+        every.limit_jobs(none, classes.jobs)
         every.start_at(first)
         every.solve()
 
-    def _split(self, jobs: Floats) -> int | None:
-        """Return the class whose number of jobs is to be split, of several chunks if possible."""
-        classes = self._instance.classes
-        rest = np.abs(jobs - np.rint(jobs))
-        for gangs in (classes.chunks > 1, classes.chunks == 1):
-            if (rest * gangs).max(initial=0.0) > FRACTION:
-                return int((rest * gangs * classes.weights).argmax())
-        return None
+    def _round_choice(self, jobs: Ints | None, rounded: Counter[bytes]) -> None:
+        """Round the relaxation with no other jobs than a choice, another way each time."""
+        if jobs is None:
+            return
+        self._all.limit_jobs(np.zeros_like(jobs), jobs)
+        if self._all.solve():
+            nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+            share = SHARES[rounded[jobs.tobytes()] % len(SHARES)]
+            self._offer(dive(self._all, share), {}, nodes)
+        rounded[jobs.tobytes()] += 1
+
+    def combine(self) -> Iterator[None]:
+        """Search the integer program over all contents, for few kinds of nodes; pause then."""
+        if self._few and not self.proven and self._effort.spent() < 1 and self._all.solve():
+            nodes = np.flatnonzero(self._instance.kind_of >= 0).tolist()
+            self._offer(choose_columns(self._all, INTEGER) or Counter(), {}, nodes)
+            yield
 
     def improve(self, seed: int) -> Iterator[None]:
         """Empty some nodes and pack them anew, time and again; pause after each.

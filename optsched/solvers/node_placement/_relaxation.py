@@ -145,6 +145,8 @@ class Relaxation:
         Those that prove it.
     master : Master
         The linear program over the columns so far.
+    rows : list of (Prices, float)
+        Prices, and an upper bound of what chunks and licences that there is room for are worth.
     """
 
     def __init__(
@@ -163,6 +165,7 @@ class Relaxation:
         self.master.restrict(nodes, supply)
         self._in_master: set[int] = set()
         self._new: list[int] = []
+        self.rows: list[tuple[Prices, float]] = []
         self.bound = math.inf
         classes = instance.classes
         self.least, self.most = np.zeros_like(classes.jobs), classes.jobs
@@ -215,10 +218,12 @@ class Relaxation:
         if supply is self.supply:
             most = instance.types.most
         self._pricing.price(prices.chunks, todo, most, tolerance, limit)
-        bound = float(nodes[todo] @ self._pricing.bounds[todo])
-        bound += float(prices.chunks @ supply + prices.licences @ instance.problem.licences)
+        room = float(nodes[todo] @ self._pricing.bounds[todo])
+        room += float(prices.chunks @ supply + prices.licences @ instance.problem.licences)
+        if supply is self.supply:
+            self.rows.append((prices, room))
         gains = self._gains(prices)
-        return todo, bound + float(gains @ self._wanted(gains))
+        return todo, room + float(gains @ self._wanted(gains))
 
     def _gains(self, prices: Prices) -> Floats:
         """Return what a job of each class is worth beyond the prices."""

@@ -8,14 +8,18 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.generic import Search
+from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
+from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._integer_program import admits
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -33,6 +37,15 @@ MOST_PAIRS = 300_000
 LEAST_LIMIT = 1e-6
 """Limit of a search when none is left."""
 
+MOST_VARIABLES, MOST_NODES = 5_000, 10
+"""Most variables of a program that HiGHS searches first, and nodes of its search."""
+
+CUTTING = 0.5
+"""Most of the budget left that HiGHS may take."""
+
+SECONDS_PER_ENTRY = 2e-4
+"""Nominal seconds of HiGHS for each coefficient in a row."""
+
 SECONDS_PER_PAIR = 1e-8
 """Nominal seconds of the first placement, for each job and node."""
 
@@ -43,11 +56,11 @@ class ColumnGeneration(Solver):
     """Most weight by column generation over the contents of nodes, then CP-SAT.
 
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
-    the weight; dives and integer programs over the contents found round it; it is split on the
-    numbers of jobs of several chunks; and some nodes are packed anew, time and again. Where that
-    proves nothing, for few nodes in the main, or where switches, blocks or idle nodes matter,
-    CP-SAT searches from the best placement, below the bound. Jobs of whole nodes on the fewest
-    switches go to `SwitchGroups`.
+    the weight; dives and integer programs over the contents found round it; if jobs have several
+    chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
+    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
+    blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
+    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
@@ -178,7 +191,8 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        for _ in chain(packing.round(), packing.branch(), packing.improve(seed)):
+        steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
+        for _ in chain.from_iterable(steps):
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
@@ -191,6 +205,10 @@ class _Search:
         problem, effort = self._problem, self.effort
         if len(problem.chunks) * len(problem.free) > MOST_PAIRS:
             return Limit.MEMORY
+        if not self._only_weight:
+            self._cut(seed)
+            if self._is_over():
+                return effort.limit()
         seconds, work = effort.seconds_left(), effort.work_left()
         price = CpSat.seconds_per_work
         budget = Budget(
@@ -214,6 +232,28 @@ class _Search:
         if bound is not None:
             self._lower(bound)
         return outcome.limit
+
+    def _cut(self, seed: int) -> None:
+        """Search the program with HiGHS, if it is small: its cuts often leave nothing to split."""
+        effort = self.effort
+        seconds = effort.seconds_left()
+        limit = None if math.isinf(seconds) else max(LEAST_LIMIT, CUTTING * seconds)
+        search = Search(Budget(limit, MOST_NODES), seed, None)
+        search.begin(self._problem, self.solution)
+        program = search.program
+        work = SECONDS_PER_ENTRY * len(program.values)
+        largest = max(np.abs(part).max(initial=0) for part in (program.objective, program.values))
+        if work > effort.work_left(CUTTING) or program.num_variables > MOST_VARIABLES:
+            return
+        if largest > LARGEST_COEFFICIENT:
+            return
+        outcome = search.checked(Highs().run(search))
+        effort.work += work
+        _, x, bound = search.conclude(outcome)
+        if x is not None and admits(program, x):
+            self._offer(search.formulation.decode(x))
+            if bound is not None:
+                self._lower(bound)
 
     def _note(self, incumbent: Incumbent) -> None:
         """Note what CP-SAT found."""

@@ -13,6 +13,8 @@ from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import column_generation
 from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._job_choice import JobChoice
+from optsched.solvers.node_placement._master import Prices
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._relaxation import Pricing
@@ -210,6 +212,64 @@ def test_a_gang_that_does_not_fit_leaves_room_for_others():
     packing = Packing(instance, effort, Plan(instance))
     packing.relax()
     assert packing.bound == 100
-    for _ in packing.branch():
+    for _ in packing.choose():
         pass
     assert packing.bound == packing.plan.value == 80
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gangs_on_nodes_that_all_differ_are_chosen_and_proven(seed):
+    rng = random.Random(seed)
+    problem = NodePlacement(
+        ["cores", "memory"],
+        [[rng.randint(16, 64), rng.randint(64, 256)] for _ in range(250)],
+        [rng.randint(1, 32) for _ in range(40)],
+        [[rng.randint(8, 64), rng.randint(1, 128)] for _ in range(40)],
+        weights=[rng.randint(1, 10**5) for _ in range(40)],
+        most_per_node=[1] * 40,
+    )
+    result = solve(problem, SOLVER, budget=Budget(work=3))
+    other = solve(problem, "cp-sat", budget=Budget(work=1), hint=result.solution)
+    assert result.gap < 5e-3
+    assert other.objective <= result.bound
+    assert result.objective <= other.bound
+
+
+@pytest.mark.parametrize("weight", [1, 10**6, 10**11])
+def test_a_choice_of_jobs_bounds_every_weight(weight):
+    # of 4 + 4 nodes, two of three jobs fit; one unit of weight tells which
+    problem = NodePlacement(
+        ["cores"],
+        free=[[1]] * 8,
+        chunks=[4, 4, 4],
+        demand=[[1]] * 3,
+        weights=[weight, weight + 1, weight + 2],
+    )
+    instance, effort = Instance(problem), Effort(Budget(), Progress(Budget(), None))
+    choice = JobChoice(instance, effort)
+    prices = Prices(np.ones(1), np.zeros(0))
+    assert choice.solve(0.0, 1.0).tolist() == [1, 1, 1]
+    assert choice.add([(prices, 8.0)], np.ones(3, dtype=np.int64))
+    jobs = choice.solve(0.0, 1.0)
+    assert jobs @ instance.classes.weights <= 2 * weight + 3 <= choice.bound
+    assert choice.bound <= (2 * weight + 3) * (1 + 1e-5)
+    assert not choice.add([(prices, 8.0)], jobs)
+    assert choice.solve(0.2, 1.0).sum() == 1
+
+
+def test_highs_proves_few_switches_without_cp_sat(monkeypatch):
+    problem = NodePlacement(
+        ["cores"],
+        free=[[4], [4], [3], [8]],
+        chunks=[2, 3, 1],
+        demand=[[3], [2], [4]],
+        weights=[3, 2, 2],
+        switches=["a", "b", "a", "b"],
+        then=("switches",),
+    )
+    expected = solve(problem, "cp-sat")
+    assert expected.status is Status.OPTIMAL
+    monkeypatch.setattr(column_generation, "CpSat", None)
+    result = column_generation.ColumnGeneration().solve(problem, budget=Budget())
+    assert result.status is Status.OPTIMAL
+    assert result.objective == expected.objective
