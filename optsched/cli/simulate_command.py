@@ -20,6 +20,7 @@ from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
+from optsched.numbers import counted
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
@@ -132,6 +133,8 @@ def command(
         say(f"optsched: {message}")
     if run.summary["waiting"]:
         say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
+    for reason, jobs in run.summary.get("rejected_because", {}).items():
+        say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
     if json:
         print_json(run.summary)
         return code

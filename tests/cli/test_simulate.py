@@ -267,3 +267,18 @@ def test_help_needs_none_of_the_heavy_packages():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_site_says_why_it_rejects_jobs(optsched, tmp_path):
+    (tmp_path / "jobs.csv").write_text(
+        "submit,runtime,processors,memory_per_node,nodes\n0,9,1,500,1\n1,9,1,2000,1\n2,9,9,10,9\n"
+    )
+    site = tmp_path / "small.toml"
+    site.write_text('kind = "site"\n[[nodes]]\nnames = "n[1-3]"\ncores = 4\nmemory = 1000\n')
+    options = ("--machine", site, "--policy", "easy", "--no-plots", "-o", tmp_path / "run")
+    done = optsched("simulate", tmp_path / "jobs.csv", *options)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["finished"], summary["rejected"]) == (1, 2)
+    said = [line for line in done.stderr.splitlines() if "rejected" in line]
+    assert said == ["optsched: rejected (2 jobs): it does not fit on the nodes that it may use"]
