@@ -132,12 +132,13 @@ def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
 def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
     told = run(
         "node_placement.py", "--traces", shared("traces"), "--families", "busy",
-        "--nodes", "40,150", "--seconds", 20, "-o", tmp_path,
+        "--nodes", "40,150", "--seeds", 1, "--seconds", 20, "-o", tmp_path,
     )  # fmt: skip
     assert told == (tmp_path / "node-placement.txt").read_text()
     rows = rows_of(tmp_path / "node-placement.csv")
-    assert [row["value"] for row in rows[3:]] == ["254.28", "267.30", "248.62"]
-    assert all(float(row["gap"]) < 0.005 for row in rows[3:])
+    assert len(rows) == 2
+    assert rows[1]["value"] == "254.28"
+    assert float(rows[1]["gap"]) < 0.005
     assert all(float(row["largest"]) < float(row["value"]) <= float(row["bound"]) for row in rows)
 
 
