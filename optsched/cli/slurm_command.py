@@ -300,7 +300,7 @@ def _follow(updates: Sequence[Update], yes: bool) -> int:
 
 
 def _follow_once(updates: Sequence[Update], yes: bool) -> int:
-    """Carry updates out if `yes`; an interrupt is told how pins are taken back."""
+    """Carry updates out if `yes`; on an interrupt, say how to take pins back."""
     try:
         return _follow(updates, yes)
     except KeyboardInterrupt:

@@ -171,7 +171,7 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
 
 
 def _cost(relief: Relief) -> tuple[int, int]:
-    """Return what counts: the work that is lost, then the number of claims."""
+    """Return the cost of a relief: the lost work, then the number of claims."""
     return relief.lost, len(relief.lifted)
 
 
