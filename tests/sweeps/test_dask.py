@@ -22,21 +22,24 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 
 @pytest.fixture
 def start(tmp_path):
-    """Return the function that starts a part of a cluster; all are ended after the test."""
+    """Return the function that starts a part of a cluster; all are ended after the test.
+
+    It returns the process and its log, in which `await_text` finds when the part is ready.
+    """
     processes = []
 
     def run(*arguments):
-        log = (tmp_path / f"{len(processes)}.log").open("w")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments, "--no-dashboard"],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=tmp_path,
-            start_new_session=True,
-        )
-        log.close()
+        log = tmp_path / f"{len(processes)}.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *arguments, "--no-dashboard"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=tmp_path,
+                start_new_session=True,
+            )
         processes.append(process)
-        return process
+        return process, log
 
     yield run
     for process in processes:
@@ -49,13 +52,23 @@ def start(tmp_path):
 def scheduler(start, tmp_path):
     """Start a scheduler, and return its process and its address."""
     file = tmp_path / "scheduler.json"
-    process = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
-    deadline = time.monotonic() + 60
-    while not (file.exists() and file.read_text()):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process, _ = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
+    await_text(process, file, "}")
     return process, json.loads(file.read_text())["address"]
+
+
+@pytest.fixture
+def start_worker(start, scheduler, tmp_path):
+    """Return the function that starts a worker, and waits until the scheduler knows it."""
+    _, address = scheduler
+
+    def run(threads=1):
+        options = ("--nthreads", str(threads), "--no-nanny", "--local-directory", tmp_path)
+        process, log = start("worker", address, *options)
+        await_text(process, log, "Registered to")
+        return process
+
+    return run
 
 
 @pytest.fixture
@@ -84,6 +97,14 @@ def sweep(tmp_path):
     return run
 
 
+def await_text(process, file, text):
+    deadline = time.monotonic() + 60
+    while not (file.exists() and text in file.read_text()):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def await_runs(process, runs, number):
     deadline = time.monotonic() + 120
     while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
@@ -110,10 +131,11 @@ def await_idle(address):
     subprocess.run([sys.executable, "-c", AWAIT_IDLE, address], check=True, timeout=60)
 
 
-def test_a_dask_worker_that_is_killed_loses_nothing(start, scheduler, sweep, tmp_path, contents):
+def test_a_dask_worker_that_is_killed_loses_nothing(
+    start_worker, scheduler, sweep, tmp_path, contents
+):
     _, address = scheduler
-    worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tmp_path)
-    workers = [start(*worker) for _ in range(3)]
+    workers = [start_worker() for _ in range(3)]
     process = sweep("dask", "--engine", "dask", "--address", address)
     await_runs(process, tmp_path / "dask" / "runs", 5)
     workers[0].kill()
@@ -128,10 +150,10 @@ def test_a_dask_worker_that_is_killed_loses_nothing(start, scheduler, sweep, tmp
 
 
 def test_a_scheduler_that_is_lost_is_told_and_the_sweep_goes_on_later(
-    start, scheduler, sweep, tmp_path
+    start_worker, scheduler, sweep, tmp_path
 ):
     process, address = scheduler
-    start("worker", address, "--nthreads", "2", "--no-nanny", "--local-directory", tmp_path)
+    start_worker(threads=2)
     lost = sweep("out", "--engine", "dask", "--address", address)
     await_runs(lost, tmp_path / "out" / "runs", 3)
     process.kill()
@@ -164,9 +186,9 @@ def test_without_dask_its_extra_is_named(monkeypatch):
         engine.DaskCluster("tcp://127.0.0.1:9")
 
 
-def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_path):
+def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, sweep, tmp_path):
     _, address = scheduler
-    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tmp_path)
+    start_worker()
     process = sweep("out", "--engine", "dask", "--address", address, solver="cp-sat")
     runs = tmp_path / "out" / "runs"
     await_runs(process, runs, 1)
@@ -180,9 +202,9 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
 
 
-def test_a_dask_worker_is_given_a_class_in_a_file(start, scheduler, tiny, contents):
+def test_a_dask_worker_is_given_a_class_in_a_file(start_worker, scheduler, tiny, contents):
     _, address = scheduler
-    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tiny)
+    start_worker()
     (tiny / "mine.py").write_text(
         "from optsched.policies.fcfs import FCFS\nclass Mine(FCFS):\n    pass\n"
     )
