@@ -239,8 +239,8 @@ def read_as(frame: pd.DataFrame, reading: Reading = READINGS[AUTHORS]) -> pd.Dat
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
     """Return a metric of a scheduler, by workload."""
     own = frame["scheduler"].to_numpy() == scheduler
-    values: pd.Series[Any] = frame[metric]
-    return values[own].set_axis(frame["workload"][own])
+    values: pd.Series[Any] = frame[metric][own].set_axis(frame["workload"][own])
+    return values
 
 
 def run_of(frame: pd.DataFrame, workload: str, scheduler: str) -> dict[str, Any]:
