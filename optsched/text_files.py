@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from optsched.errors import InputError
 MOST_TOML = 2**24
 """Most bytes of a TOML file: 16 MiB."""
 
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Start of a character that JSON writes as a pair of escapes."""
+
 
 def parse_json(data: bytes) -> Any:
     """Return the value of a JSON text.
@@ -25,15 +29,19 @@ def parse_json(data: bytes) -> Any:
     ------
     InputError
         If the text is not UTF-8 or not JSON, repeats a name in one object, holds ``NaN``, an
-        infinite number or one of thousands of digits, or is nested too deeply.
+        infinite number, one of thousands of digits or half of a surrogate pair, or is nested too
+        deeply.
     """
     with _expected("JSON"):
-        return json.loads(
+        value = json.loads(
             data.decode("utf-8-sig"),
             object_pairs_hook=_without_repeats,
             parse_constant=_not_finite,
             parse_float=_finite,
         )
+        if SURROGATE.search(data):
+            json.dumps(value, ensure_ascii=False).encode()  # refuses those without their other half
+        return value
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -56,6 +64,9 @@ def _expected(form: str, file: Path | None = None) -> Iterator[None]:
         yield
     except UnicodeDecodeError:
         raise InputError(f"not text; expected {form}", file=file) from None
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise InputError(f"{half}: half of a surrogate pair; expected whole characters") from None
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
     except tomllib.TOMLDecodeError as error:

@@ -135,6 +135,9 @@ def command(
         say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
         say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
+    if run.summary["rejected"] or run.summary["waiting"]:
+        table = output / ("jobs.csv" if csv else "jobs.parquet")
+        say(f"optsched: the column reason of {table} says why each of these jobs never starts")
     if json:
         print_json(run.summary)
         return code

@@ -1,4 +1,4 @@
-"""Why jobs were rejected by a site."""
+"""Why jobs were rejected."""
 
 from __future__ import annotations
 
@@ -14,10 +14,25 @@ from optsched.machines.site import SiteMachine
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
+from optsched.traces.requests import columns_of
 from optsched.traces.trace import Trace
 
 HELD_FOR_EVER = "a job that it depends on has ended otherwise"
-"""Reason of jobs that fit on the site."""
+"""Reason of jobs that fit on a machine which follows dependencies."""
+
+BY_POLICY = "the policy can never start it"
+"""Reason of other jobs that are not too large for the machine."""
+
+
+def why_rejected(trace: Trace, machine: Machine, schedule: Schedule) -> dict[int, str]:
+    """Return the reason of each rejected job, by its row in the trace."""
+    rows = np.flatnonzero(schedule.state == State.REJECTED)
+    if not len(rows):
+        return {}
+    idle = machine.emptied()
+    demands = idle.demands(columns_of(trace.select(rows)))
+    otherwise = HELD_FOR_EVER if machine.follows_requests else BY_POLICY
+    return {row: idle.why_never(asked) or otherwise for row, asked in zip(rows.tolist(), demands)}
 
 
 @metrics.register("rejections")
@@ -40,9 +55,7 @@ class Rejections(Metric):
         """Count the reasons; None on other machines."""
         if not isinstance(machine, SiteMachine):
             return None
-        numbers = np.array(machine.requests.numbers)[schedule.state == State.REJECTED]
-        reasons = [machine.why_never(number) or HELD_FOR_EVER for number in numbers.tolist()]
-        return cls(Counter(reasons))
+        return cls(Counter(why_rejected(trace, machine, schedule).values()))
 
     def summary(self) -> dict[str, Any]:
         """Return ``rejected_because``, the number of rejected jobs by reason."""

@@ -88,34 +88,37 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         raise InputError("a column has values of another type", file=path) from None
 
 
-def read_columns(path: Path, columns: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+def read_columns(
+    path: Path, columns: Mapping[str, str], optional: Mapping[str, str] | None = None
+) -> dict[str, NDArray[Any]]:
     """Return columns of a parquet file as arrays of the given types, without importing pandas.
 
     The types are ``float64`` for numbers with gaps, which become nan, ``int64`` for others, and
-    ``str`` for texts, as an array of objects.
+    ``str`` for texts, as an array of objects. Those of `optional` columns may be missing.
 
     Raises
     ------
     InputError
         If the file cannot be read, or a column is missing or of another type.
     """
-    table, arrays = read_table(path, columns), {}
+    table, arrays = read_table(path, columns, optional or ()), {}
+    kinds = {**columns, **(optional or {})}
     try:
-        for name, kind in columns.items():
-            arrays[name] = _as_numpy(table[name], kind)
+        for name in table.column_names:
+            arrays[name] = _as_numpy(table[name], kinds[name])
             table = table.drop_columns(name)  # never two copies of many columns
         return arrays
     except (TypeError, ValueError):
         raise InputError("a column has values of another type", file=path) from None
 
 
-def read_table(path: Path, columns: Iterable[str]) -> pa.Table:
-    """Return columns of a parquet file.
+def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] = ()) -> pa.Table:
+    """Return columns of a parquet file, with those of `optional` ones that it has.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or a column is missing.
+        If the file cannot be read, or one of `columns` is missing.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -125,7 +128,7 @@ def read_table(path: Path, columns: Iterable[str]) -> pa.Table:
     try:
         file = pq.ParquetFile(path)  # `read_table` imports pandas
         held = file.schema_arrow.names
-        table = file.read([name for name in columns if name in held])
+        table = file.read([name for name in (*columns, *optional) if name in held])
     except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.report.folder_files import read_columns
+from optsched.report.job_rows import JOB, NAMES
 from optsched.report.run_page import read_config, read_summary
 from optsched.report.style import STROKES
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Columns = Mapping[str, NDArray[Any]]
-
-JOB = {
-    "job_id": "int64",
-    "submission_time": "float64",
-    "requested_number_of_resources": "int64",
-    "requested_time": "float64",
-    "run_time": "float64",
-    "user": "int64",
-}
-"""Columns of the table of jobs that are the same in all runs of a trace."""
 
 OUTCOME = {
     "final_state": "str",
@@ -84,7 +75,7 @@ class RunComparison:
     runs : sequence of ComparedRun
         Two runs or more.
     jobs : mapping of str to array, shape (jobs,)
-        The columns `JOB` of the jobs.
+        The columns `JOB` of the jobs, and those of `NAMES` that a run has.
     """
 
     runs: Sequence[ComparedRun]
@@ -134,12 +125,13 @@ def read_runs(folders: Mapping[str, Path]) -> RunComparison:
         raise InputError(f"{only} to compare; expected 2 to {MOST_RUNS}")
     runs: list[ComparedRun] = []
     first: Columns = {}
+    names: dict[str, NDArray[Any]] = {}
     for name, folder in folders.items():
         config, summary, table = read_config(folder), read_summary(folder), folder / "jobs.parquet"
         if not table.is_file():
             reason = "holds no jobs.parquet; expected a run that keeps its jobs"
             raise InputError(reason, file=folder)
-        columns = read_columns(table, JOB | OUTCOME)
+        columns = read_columns(table, JOB | OUTCOME, NAMES)
         jobs = {column: columns[column] for column in JOB}
         outcome = {column: columns[column] for column in OUTCOME}
         if runs:
@@ -148,8 +140,9 @@ def read_runs(folders: Mapping[str, Path]) -> RunComparison:
                 raise InputError(f"{difference}, as in {runs[0].path}", file=folder)
         else:
             first = jobs
+        names |= {name: columns[name] for name in NAMES if name in columns}
         runs.append(ComparedRun(name, str(folder), config, summary, outcome))
-    return RunComparison(runs, first)
+    return RunComparison(runs, {**first, **names})
 
 
 def _difference(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -26,6 +27,7 @@ from optsched.report.folder_files import (
     read_pictures,
     read_table,
 )
+from optsched.report.job_rows import JOB, NAMES, job_rows
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, cell, duration, share
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
@@ -34,6 +36,9 @@ from optsched.traces.cleaning_report import CleaningReport
 
 ROWS = 20
 """Rows of a table of the worst jobs."""
+
+MOST_REASONS, OF_REASON = 10, 10
+"""Most reasons why jobs never started, and most jobs of each."""
 
 NUMBER = (int, float, type(None))
 CONFIG: Expected = {
@@ -137,19 +142,13 @@ SHOWN: dict[str, Callable[[Any], Cell]] = {
 }
 """Functions that show the figures of metrics, by kind."""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
-JOBS = {
-    "job_id": "int64",
+JOBS = JOB | {
     "workload_name": "str",
-    "submission_time": "float64",
-    "requested_number_of_resources": "int64",
-    "requested_time": "float64",
     "final_state": "str",
     "starting_time": "float64",
     "finish_time": "float64",
     "waiting_time": "float64",
-    "run_time": "float64",
     "bounded_slowdown": "float64",
-    "user": "int64",
 }
 DECISIONS = {"model": "str", "size": "str", "status": "str", "work": "float64", "fallback": "bool"}
 MISHAPS = {
@@ -179,7 +178,7 @@ def page(folder: Path) -> Page:
     """
     config = read_config(folder)
     summary = read_summary(folder)
-    jobs = read_columns(folder / "jobs.parquet", JOBS)
+    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | {"reason": "str"})
     read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
     pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
     trace = next(iter(jobs["workload_name"]), config["trace"])
@@ -188,6 +187,7 @@ def page(folder: Path) -> Page:
         Section("Scenario", _facts(config, summary)),
         Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
         Section("Decisions", _decisions(folder, config, summary)),
+        Section("The jobs that never started", _never_started(jobs)),
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
     ]
@@ -438,10 +438,7 @@ def _decisions(
 
 def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
     """Return the jobs with the longest waits, and those with the highest bounded slowdown."""
-    never = int(np.count_nonzero(jobs["final_state"] == State.WAITING))
     tables: list[str | Table] = []
-    if never:
-        tables.append(f"{counted(never, 'job')} never started, and not in the tables.")
     for measure, least, caption in (
         ("waiting_time", 0, "The jobs with the longest waits"),
         ("bounded_slowdown", 1, "The jobs with the highest bounded slowdown"),
@@ -455,33 +452,32 @@ def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
         worst = behind[np.argsort(-values[behind], kind="stable")][:ROWS]
         if len(worst):
             caption += f": {len(worst):,} of {known:,}. Submission since the first one."
-            tables.append(Table(caption, *_job_rows(jobs, worst)))
+            columns, rows = job_rows(jobs, worst)
+            for job, row in zip(worst.tolist(), rows):
+                wait, slowdown = jobs["waiting_time"][job], jobs["bounded_slowdown"][job]
+                state = jobs["final_state"][job]
+                row += [duration(wait), slowdown, STATES.get(state, state)]
+            columns += ["wait", "bounded slowdown", "final state"]
+            tables.append(Table(caption, columns, rows))
     return tables
 
 
-def _job_rows(
-    jobs: Mapping[str, NDArray[Any]], shown: NDArray[np.int64]
-) -> tuple[list[str], list[list[Value]]]:
-    columns = ["job", "user", "submitted", "processors", "requested time", "run time"]
-    columns += ["wait", "bounded slowdown", "final state"]
-    begin = jobs["submission_time"].min()
-    picked = {name: column[shown].tolist() for name, column in jobs.items()}
-    records = [dict(zip(picked, values)) for values in zip(*picked.values())]
-    rows: list[list[Value]] = [
-        [
-            Cell(str(job["job_id"]), job["job_id"]),
-            Cell(str(job["user"]), job["user"]) if job["user"] >= 0 else None,
-            duration(job["submission_time"] - begin),
-            job["requested_number_of_resources"],
-            duration(job["requested_time"]),
-            duration(job["run_time"]),
-            duration(job["waiting_time"]),
-            job["bounded_slowdown"],
-            STATES.get(job["final_state"], job["final_state"]),
-        ]
-        for job in records
-    ]
-    return columns, rows
+def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
+    """Return the first of the jobs that never started, by reason."""
+    never = np.flatnonzero(np.isin(jobs["final_state"], (State.REJECTED, State.WAITING)))
+    if not len(never):
+        return []
+    reasons = jobs.get("reason", np.full(len(jobs["job_id"]), "no reason on file", dtype=object))
+    counts = Counter(reasons[never].tolist()).most_common()
+    words = "By reason, in order of submission. All are in jobs.parquet, with the column reason."
+    if len(counts) > MOST_REASONS:
+        words += f" The page has the {MOST_REASONS} most frequent of {len(counts):,} reasons."
+    tables = []
+    for reason, number in counts[:MOST_REASONS]:
+        shown = never[reasons[never] == reason][:OF_REASON]
+        caption = f"{reason[:1].upper()}{reason[1:]}: {len(shown):,} of {counted(number, 'job')}."
+        tables.append(Table(f"{caption} Submission since the first one.", *job_rows(jobs, shown)))
+    return [words, *tables]
 
 
 def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:

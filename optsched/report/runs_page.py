@@ -21,8 +21,9 @@ from optsched.report.folder_files import (
     read_object,
     read_pictures,
 )
+from optsched.report.job_rows import JOB, NAMES, job_rows
 from optsched.report.page import Cell, Figure, Page, Section, Table, Value, cell, duration, share
-from optsched.report.run_comparison import FIGURES, JOB, pair
+from optsched.report.run_comparison import FIGURES, pair
 
 PICTURES = ("waits", "load")
 ROWS = 10
@@ -72,7 +73,8 @@ def page(folder: Path) -> Page:
     columns = [wait_column(run["name"]) for run in about["runs"]]
     if len(set(columns)) < 2 or len(set(columns)) < len(columns):
         raise InputError("expected two runs or more, with different names", file=file, field="runs")
-    jobs = read_columns(folder / "jobs.parquet", JOB | dict.fromkeys(columns, "float64"))
+    kinds = JOB | dict.fromkeys(columns, "float64")
+    jobs = read_columns(folder / "jobs.parquet", kinds, NAMES)
     number, trace = len(jobs["job_id"]), about["runs"][0]["config"]["trace"]
     if not number:
         raise InputError("holds no job", file=folder / "jobs.parquet")
@@ -248,26 +250,12 @@ def _extremes(jobs: Mapping[str, NDArray[Any]], baseline: _Run, run: _Run) -> li
             continue
         caption = f"The largest {what}: {len(largest):,} of {len(changed):,} jobs."
         caption += " Submission since the first one."
-        columns: list[str | tuple[str, str]] = ["job", "user", "submitted", "processors"]
-        columns += ["requested time", "run time", ("wait", "in the baseline"), ("wait", "here")]
-        rows = [_job(jobs, baseline, run, row) for row in largest.tolist()]
-        tables.append(Table(caption, [*columns, "difference"], rows))
+        columns, rows = job_rows(jobs, largest)
+        for job, row in zip(largest.tolist(), rows):
+            row += [duration(baseline.waits[job]), duration(run.waits[job]), _signed(more[job])]
+        waits = [("wait", "in the baseline"), ("wait", "here")]
+        tables.append(Table(caption, [*columns, *waits, "difference"], rows))
     return tables
-
-
-def _job(jobs: Mapping[str, NDArray[Any]], baseline: _Run, run: _Run, row: int) -> list[Value]:
-    number, user = int(jobs["job_id"][row]), int(jobs["user"][row])
-    return [
-        Cell(str(number), number),
-        Cell(str(user), user) if user >= 0 else None,
-        duration(jobs["submission_time"][row] - jobs["submission_time"].min()),
-        int(jobs["requested_number_of_resources"][row]),
-        duration(jobs["requested_time"][row]),
-        duration(jobs["run_time"][row]),
-        duration(baseline.waits[row]),
-        duration(run.waits[row]),
-        _signed(run.waits[row] - baseline.waits[row]),
-    ]
 
 
 def _signed(seconds: float) -> Cell:

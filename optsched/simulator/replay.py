@@ -24,7 +24,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.holds import Holds
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
-from optsched.simulator.system import columns_of
+from optsched.traces.requests import columns_of
 from optsched.traces.trace import Trace
 
 

@@ -25,7 +25,9 @@ from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
 from optsched.simulator.journal import Journal
+from optsched.simulator.never_started import why_never_started
 from optsched.simulator.problem_solver import COLUMNS, mishaps, never_answered
+from optsched.traces.requests import OWNERS, TEXT_OF
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -151,7 +153,9 @@ class Run:
         Additional columns are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``,
         ``user``, the measures of the machine (`Machine.job_measures`) and those of the execution
         model; where jobs share processors or migrate also ``paused_time``, the seconds in which a
-        job held processors and did not run. A column of times holds integers if all are whole.
+        job held processors and did not run. Where the trace has names, ``user_name``, ``account``,
+        ``qos`` and ``partition_name`` are there too, and where jobs never started ``reason`` is. A
+        column of times holds integers if all are whole.
         """
         return to_pandas(self.job_columns)
 
@@ -184,12 +188,16 @@ class Run:
             "bounded_slowdown": bounded_slowdown(response - ran, ran),
             "user": trace.user,
         }
+        texts = ((name, trace.texts.get(name, ())) for name in map(TEXT_OF.__getitem__, OWNERS))
+        columns |= {name: stated for name, stated in texts if any(stated)}
         paused = self.schedule.paused
         if paused is not None and (self.machine.time_shared or self.machine.holds_boxes):
             columns["paused_time"] = paused
         columns |= {name: spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns
+        if reasons := why_never_started(trace, self.machine, self.schedule):
+            columns["reason"] = [reasons.get(row, "") for row in range(len(trace))]
         return columns
 
     @cached_property

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
+from optsched.traces.requests import OWNERS, columns_of
 from optsched.traces.trace import UNKNOWN, Trace
-
-OWNERS = ("user", "group", "queue", "partition")
-"""Columns of a trace that name the owner of a job."""
 
 
 class Queue(Sequence[int]):
@@ -210,15 +208,3 @@ class System:
             return None
         number = int(self.owners[column][job])
         return None if number == UNKNOWN else number
-
-
-def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """Return the columns that say what jobs ask, see `Machine.demands`.
-
-    The requested time is the one that the trace states, where cleaning has raised it for a job that
-    ran somewhat longer.
-    """
-    stated = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
-    requested = np.minimum(stated, trace.requested_time)
-    asked = {"processors": trace.processors, "requested_time": requested}
-    return asked | dict(trace.annotations) | dict(trace.texts)

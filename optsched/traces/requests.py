@@ -6,12 +6,12 @@ lack any of them. Page: ``docs/formats/requests.md``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.traces.trace import UNKNOWN
+from optsched.traces.trace import UNKNOWN, Trace
 
 
 class Quantity(NamedTuple):
@@ -104,6 +104,9 @@ TEXTS = {
 TEXT_OF = {text.numbers: text.name for text in TEXTS.values() if text.numbers}
 """Name of the column of texts that a column of numbers numbers."""
 
+OWNERS = ("user", "group", "queue", "partition")
+"""Columns of a trace that number the owner of a job."""
+
 
 def numbered(texts: NDArray[np.object_]) -> NDArray[np.int64]:
     """Return the numbers of texts, from 1 as they first appear; -1 for the empty text.
@@ -114,3 +117,15 @@ def numbered(texts: NDArray[np.object_]) -> NDArray[np.int64]:
     values = texts.tolist()
     numbers = {text: number for number, text in enumerate(dict.fromkeys(filter(None, values)), 1)}
     return np.array([numbers.get(text, UNKNOWN) for text in values], dtype=np.int64)
+
+
+def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
+    """Return the columns that say what jobs ask, for `Machine.demands`.
+
+    The requested time is the one that the trace states, where cleaning has raised it for a job that
+    ran somewhat longer.
+    """
+    stated = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
+    requested = np.minimum(stated, trace.requested_time)
+    asked = {"processors": trace.processors, "requested_time": requested}
+    return asked | dict(trace.annotations) | dict(trace.texts)

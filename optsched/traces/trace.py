@@ -102,8 +102,8 @@ partition, preceding_job, think_time : array, optional
     ------
     InputError
         If columns differ in length, a value is not a finite number (or not an integer where one
-        is required), a time or an amount is above 2^53, a text is none, or an annotation or a
-        column of texts has the name of another column.
+        is required), a time or an amount is above 2^53, a text is none or cannot be encoded, or an
+        annotation or a column of texts has the name of another column.
     """
 
     job_id: NDArray[np.int64]
@@ -282,5 +282,10 @@ def _checked_texts(name: str, column: Any, jobs: int) -> NDArray[np.object_]:
         raise InputError(f"shape {texts.shape}; expected ({jobs},), one per job", field=name)
     if not all(type(text) is str for text in texts.tolist()):
         raise InputError("not all values are texts; expected str", field=name)
+    try:
+        "".join(texts.tolist()).encode()
+    except UnicodeEncodeError:
+        wrong = "half of a surrogate pair in a text; expected whole characters"
+        raise InputError(wrong, field=name) from None
     texts.flags.writeable = False
     return texts

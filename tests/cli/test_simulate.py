@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import json
 import os
@@ -282,3 +283,8 @@ def test_a_site_says_why_it_rejects_jobs(optsched, tmp_path):
     assert (summary["finished"], summary["rejected"]) == (1, 2)
     said = [line for line in done.stderr.splitlines() if "rejected" in line]
     assert said == ["optsched: rejected (2 jobs): it does not fit on the nodes that it may use"]
+    table = tmp_path / "run" / "jobs.csv"
+    assert f"the column reason of {table} says why each of these jobs never starts" in done.stderr
+    with table.open(newline="") as lines:
+        reasons = [row["reason"] for row in csv.DictReader(lines)]
+    assert reasons == ["", *["it does not fit on the nodes that it may use"] * 2]

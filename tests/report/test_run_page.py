@@ -10,7 +10,7 @@ import pytest
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import run_folder, run_page
-from optsched.report.page import Facts, Figure, Table, render
+from optsched.report.page import MISSING, Facts, Figure, Table, render
 
 
 def section(page, title):
@@ -121,7 +121,70 @@ def test_a_run_in_which_nothing_starts_has_a_page(small_run, tmp_path, state):
 def test_an_interrupted_run_has_a_page(interrupted_run, tmp_path):
     page = run_page.page(save(interrupted_run, tmp_path / "run"))
     assert "1 rejected, as they can never start, 1 never started" in page.lead
-    assert section(page, "The jobs that fared worst")[0].startswith("1 job never started")
+    found = tables(page, "The jobs that never started")
+    assert [
+        (table.caption.split(". ")[0], [row[0].text for row in table.cells]) for table in found
+    ] == [
+        ("It is larger than the machine: 1 of 1 job", ["2"]),
+        ("The policy never starts it: 1 of 1 job", ["4"]),
+    ]
+
+
+def test_of_many_jobs_that_never_started_the_first_are_listed(make_trace, tmp_path):
+    rows = [(k, 5, 5, 99 if k else 1) for k in range(run_page.OF_REASON + 4)]
+    run = simulate(make_trace(*rows), "nodes:10", "easy")
+    folder = save(run, tmp_path / "run", plots=False)
+    words, table = section(run_page.page(folder), "The jobs that never started")
+    assert [row[0].key for row in table.cells] == list(range(2, run_page.OF_REASON + 2))
+    assert "larger than the machine: 10 of 13 jobs." in table.caption
+    assert words.endswith("with the column reason.")
+    jobs = run.jobs.assign(reason=[f"number {k}" for k in range(len(rows))])
+    jobs.to_parquet(folder / "jobs.parquet")
+    words, *listed = section(run_page.page(folder), "The jobs that never started")
+    assert len(listed) == run_page.MOST_REASONS
+    assert words.endswith("the 10 most frequent of 13 reasons.")
+
+
+def test_a_run_without_reasons_on_file_has_a_page(make_trace, tmp_path):
+    run = simulate(make_trace((0, 5, 5, 1), (1, 5, 5, 99)), "nodes:10", "easy")
+    folder = save(run, tmp_path / "run", plots=False)
+    run.jobs.drop(columns="reason").to_parquet(folder / "jobs.parquet")
+    [table] = tables(run_page.page(folder), "The jobs that never started")
+    assert table.caption.startswith("No reason on file: 1 of 1 job.")
+
+
+HOSTILE = '</td><script>"\n\u202e\x1b[2J\U0001f680'
+
+
+def test_owners_are_named_where_the_trace_has_names(make_trace, tmp_path):
+    names = {
+        "user_name": ["", "anna", HOSTILE, "bert"],
+        "account": ["", "", "", ""],
+        "partition_name": ["", "gpu,batch", "gpu", "b"],
+    }
+    texts = {name: np.array(of, dtype=object) for name, of in names.items()}
+    trace = make_trace(*((k, 60, 60, 4 + 99 * (k == 3)) for k in range(4)))
+    trace = trace.changed(texts=texts, user=np.array([7, 1, 2, 3]))
+    folder = save(simulate(trace, "nodes:4", "fcfs"), tmp_path / "run")
+    waited, _ = tables(run_page.page(folder), "The jobs that fared worst")
+    assert waited.columns[:4] == ["job", "user", "partition", "submitted"]
+    shown = {row[0].text: (row[1].text, row[2].text) for row in waited.cells}
+    told = '</td><script>"\\n\\u202e\\x1b[2J\U0001f680'
+    assert shown == {"2": ("anna", "gpu,batch"), "3": (told, "gpu")}
+    [never] = tables(run_page.page(folder), "The jobs that never started")
+    assert [cell.text for cell in never.cells[0][:3]] == ["4", "bert", "b"]
+    text = (folder / "report.html").read_text()
+    assert text.count("<script>") == 1
+    assert "&lt;/td&gt;&lt;script&gt;" in text
+
+
+def test_a_user_without_a_name_is_shown_by_number(make_trace, tmp_path):
+    trace = make_trace(*((0, 60, 60, 4) for _ in range(3)))
+    texts = {"user_name": np.array(["anna", "", ""], dtype=object)}
+    trace = trace.changed(texts=texts, user=np.array([1, 7, -1]))
+    folder = save(simulate(trace, "nodes:4", "fcfs"), tmp_path / "run", plots=False)
+    [waited, _] = tables(run_page.page(folder), "The jobs that fared worst")
+    assert {row[0].text: row[1].text for row in waited.cells} == {"2": "7", "3": MISSING}
 
 
 def test_figures_that_a_system_adds_are_shown(small_run, tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 
+import numpy as np
 import pytest
 
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import runs_folder, runs_page, runs_plots, style
-from optsched.report.page import Table
+from optsched.report.page import MISSING, Table
 from optsched.report.run_comparison import read_runs
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
@@ -153,3 +154,19 @@ def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
     assert page.summary[0].startswith("Not all runs ran the same jobs")
     [paired] = tables(page, "Job by job")
     assert [cell.text for cell in (paired.cells[0][1], *paired.cells[0][6:])] == ["3", "1", "0"]
+
+
+def test_owners_are_named_where_a_run_has_names(make_trace, tmp_path):
+    trace = make_trace(*ROWS, name="t")
+    names = {"user_name": ["anna", HOSTILE, "", "bert"], "qos": ["high"] * 4}
+    named = trace.changed(texts={name: np.array(of, dtype=object) for name, of in names.items()})
+    folders = {}
+    for policy, jobs in (("fcfs", trace), ("easy", named)):  # an older folder has no names
+        folders[policy] = save(simulate(jobs, "nodes:10", policy), tmp_path / policy, plots=False)
+    made = tmp_path / "out"
+    made.mkdir()
+    runs_folder.fill(read_runs(folders), made, list(folders))
+    [gains] = tables(runs_page.page(made), "easy beside fcfs")
+    assert gains.columns[:4] == ["job", "user", "QOS", "submitted"]
+    shown = {row[0].text: (row[1].text, row[2].text) for row in gains.cells}
+    assert shown == {"3": (MISSING, "high"), "4": ("bert", "high")}

@@ -73,7 +73,9 @@ def test_jobs_that_fail_in_the_log_fail_in_the_simulation():
     rows = ((0, 20, ""), (1, 1, "afterok:1"), (1, 1, "afternotok:1"), (1, 1, "afterany:2"))
     found, run = starts(*rows, status=[0, 1, 1, 1])
     assert found == [0, None, 20, 20]
-    assert run.summary["rejected_because"] == {"a job that it depends on has ended otherwise": 1}
+    reason = "a job that it depends on has ended otherwise"
+    assert run.summary["rejected_because"] == {reason: 1}
+    assert run.jobs["reason"].tolist() == ["", reason, "", ""]
 
 
 def test_a_job_waits_for_its_begin_time_or_the_time_at_which_it_could_start():
@@ -98,6 +100,7 @@ def test_jobs_that_wait_for_each_other_never_start():
     found, run = starts((0, 5, "afterok:2"), (0, 5, "afterok:1"))
     assert found == [None, None]
     assert run.summary["waiting"] == 2
+    assert run.jobs["reason"].tolist() == ["a job that it depends on never ends"] * 2
 
 
 def test_jobs_that_are_not_in_the_trace_count_as_ended():

@@ -30,7 +30,7 @@ def test_a_line_of_nodes_tells_how_contiguous_the_jobs_are(make_trace, rows):
     run = simulate(make_trace(*rows), "nodes:8", "fcfs")
     assert run.jobs.allocated_resources.tolist() == ["0-2", "3-4", "0-2 5-6", ""]
     assert measures(run, ["runs"]) == [[1, 1, 2, None]]
-    assert list(run.jobs.columns[-4:]) == ["run_time", "bounded_slowdown", "user", "runs"]
+    assert list(run.jobs.columns[-4:]) == ["bounded_slowdown", "user", "runs", "reason"]
     assert run.jobs.runs.dtype == "Int64"
     assert run.summary["contiguous_share"] == pytest.approx(2 / 3)
     assert run.summary["mean_runs"] == pytest.approx(4 / 3)
@@ -67,9 +67,10 @@ def test_where_no_job_ran_nothing_is_measured(machine, make_trace, rows, tmp_pat
     assert summary["contiguous_share"] is None
     assert summary["mean_runs"] is None
     columns, *lines = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
+    assert run.jobs.columns[-1] == "reason"
     expected = len(run.jobs.columns) - list(run.jobs.columns).index("runs")
     assert columns.split(",")[-expected] == "runs"
-    assert all(line.split(",")[-expected:] == [""] * expected for line in lines)
+    assert all(line.split(",")[-expected:-1] == [""] * (expected - 1) for line in lines)
 
 
 def test_a_run_on_a_torus_repeats_to_the_byte(make_trace, rows, tmp_path):

@@ -140,6 +140,7 @@ def test_a_delay_that_is_no_number_is_named(tmp_path):
         ('{"nb_res": NaN}', "NaN; expected a finite number"),
         ('{"nb_res": ' + "9" * 5000 + "}", "a number has too many digits"),
         ("[" * 100_000, "nested too deeply"),
+        (r'{"nb_res": 1, "jobs": [{"id": "a\uD800b"}]}', r"'\ud800': half of a surrogate pair"),
         (b"\xff\xfe{}", "not text"),
     ],
 )

@@ -63,6 +63,7 @@ def test_integers_stay_integers_and_decimals_float64():
         ({"annotations": {"user": np.ones(5, int)}}, "annotations: 'user'; expected a word"),
         ({"annotations": {"label": np.ones(5, int)}}, "annotations: 'label'; expected a word"),
         ({"annotations": {"two words": np.ones(5, int)}}, "expected a word"),
+        ({"texts": {"user_name": ["a"] * 4 + ["\ud800"]}}, "user_name: half of a surrogate pair"),
     ],
 )
 def test_wrong_columns_are_refused(columns, message):
