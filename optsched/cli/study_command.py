@@ -7,8 +7,9 @@ from pathlib import Path
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_lines, say
+from optsched.cli.terminal import print_lines, progress_bar, say
 from optsched.numbers import counted
+from optsched.studies.cases import Cases
 from optsched.studies.study_folder import evaluate, plan_study
 from optsched.sweeps.engines import check_engine
 
@@ -29,7 +30,7 @@ def command(
     name
         The study; `optsched list studies`.
     output
-        The folder of the study. Finished runs in it are not repeated.
+        The folder of the study. Finished runs and cases in it are not repeated.
     traces
         Folder of the public logs; those of OPTSCHED_TRACES by default.
     quick
@@ -38,13 +39,29 @@ def command(
         Number of processes; by default, as many as there are cores for.
     """
     check_engine("local", workers, None)
-    sweep = plan_study(name, output, traces=traces, quick=quick)
-    if sweep is None:
-        print_lines([("report", evaluate(output, traces=traces).page)])
-        return 0
-    runs = len(sweep.plan.runs)
-    say(f"{counted(runs, 'run')}, {len(sweep.pending):,} to do")
-    if execute_runs(sweep, workers) is None:
+    planned = plan_study(name, output, traces=traces, quick=quick)
+    if isinstance(planned, Cases):
+        return _solve(planned, output)
+    runs = len(planned.plan.runs)
+    say(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
+    if execute_runs(planned, workers) is None:
         return INTERRUPTED
     print_lines([("runs", runs), ("report", evaluate(output).page)])
-    return 1 if say_wrong_answers(sweep) else 0
+    return 1 if say_wrong_answers(planned) else 0
+
+
+def _solve(cases: Cases, output: Path) -> int:
+    """Solve the pending cases of a study under a progress bar, and return the exit code."""
+    total, pending = len(cases.all), len(cases.pending)
+    say(f"{counted(total, 'case')}, {pending:,} to do")
+    done = 0
+    try:
+        with progress_bar("solving", pending, "cases") as advance:
+            for done, _ in enumerate(cases.work(), 1):
+                advance(done)
+    except KeyboardInterrupt:
+        left = counted(pending - done, "case")
+        say(f"optsched: interrupted with {left} left; the same command resumes the study")
+        return INTERRUPTED
+    print_lines([("cases", total), ("report", evaluate(output).page)])
+    return 0

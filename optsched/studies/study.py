@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
+Case = Callable[[], Iterable[Mapping[str, Any]]]
+"""Solves the problems of a case, and returns a row of the results for each answer."""
+
+
 class Study(ABC):
     """An evaluation that can be repeated: a sweep, and the page made from its results.
 
-    A study that simulates nothing solves problems in place of a sweep.
+    A study that simulates nothing has cases to solve in place of a sweep.
 
     A subclass is registered with ``@studies.register(name)``. Every method has a default, so that a
     study is its content and the methods that compute. ``docs/how-to/add-a-study.md`` makes one.
@@ -47,9 +51,9 @@ class Study(ABC):
     logs : {"never", "in full", "always"}
         Whether the public logs are needed: in full only, or for a quick look too.
     simulates : bool
-        Whether the results are those of a sweep; otherwise `solve` computes them.
+        Whether the results are those of a sweep; otherwise they are those of `cases`.
     packages : tuple of str
-        Further packages on whose versions the results of `solve` depend.
+        Further packages on whose versions the answers to `cases` depend.
     content : path
         The folder of ``plan.toml`` and ``page.md.j2``; ``studies/<name>`` unless a subclass says
         otherwise.
@@ -122,18 +126,29 @@ class Study(ABC):
         check_results(results, ())
         return results
 
-    def solve(self, folders: Sequence[Path], *, quick: bool) -> Iterable[Mapping[str, Any]]:
-        """Solve problems, and yield a row of the results for each answer.
+    def files(self, folders: Sequence[Path]) -> Sequence[Path]:
+        """Find the files on which the answers to `cases` rest.
 
-        All rows have the number of ``jobs``, and ``wall_seconds``, which are kept apart because no
-        two runs have the same.
+        Raises
+        ------
+        InputError
+            If a file is missing.
+        """
+        return ()
+
+    def cases(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Case]:
+        """State what is to be solved, by name; in this order the answers are in the results.
+
+        A case solves its problems when it is called, and returns a row of the results for each
+        answer, JSON-able. The names are those of files. All rows have the number of ``jobs``, and
+        ``wall_seconds``, which are kept apart because no two runs have the same.
 
         Raises
         ------
         InputError
             If a file is missing or damaged.
         """
-        return ()
+        return {}
 
     def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
         """Draw the figures, by name."""
@@ -210,7 +225,8 @@ class PaperStudy(Study):
     inputs = _of("plan", "inputs")
     plan = _of("plan", "plan")
     prepare = _of("evaluation", "prepare")
-    solve = _of("evaluation", "solve")
+    files = _of("plan", "files")
+    cases = _of("evaluation", "cases")
     figures = _of("figures", "figures")
     values = _of("page", "values")
     _all_runs = _of("evaluation", "all_runs")

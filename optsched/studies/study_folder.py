@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched import registry
+from optsched.binary_files import sha256_of
 from optsched.errors import InputError
 from optsched.files import (
     FolderKind,
@@ -27,6 +28,8 @@ from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.markdown import markdown
 from optsched.report.page import write_page
 from optsched.simulator.provenance import versions as installed
+from optsched.studies import cases
+from optsched.studies.cases import Cases
 from optsched.studies.content import PLAN
 from optsched.studies.judging import frame_of_claims
 from optsched.studies.results import with_parts
@@ -64,7 +67,7 @@ INPUTS = "inputs"
 CLAIMS = "claims"
 """The CSV with the verdicts, where claims are judged."""
 
-FOLDER = FolderKind("a study", "study.json", MADE, (SWEEP, INPUTS))
+FOLDER = FolderKind("a study", "study.json", (*MADE, cases.PLANNED), (SWEEP, cases.FOLDER, INPUTS))
 
 
 class Evaluation(NamedTuple):
@@ -82,11 +85,10 @@ class Evaluation(NamedTuple):
 
 def plan_study(
     name: str, folder: Path, *, traces: Path | None = None, quick: bool = False
-) -> Sweep | None:
-    """Begin a study in a folder, or go on with one, and return the sweep of its runs.
+) -> Sweep | Cases:
+    """Begin a study in a folder, or go on with one, and return its runs, or its cases to solve.
 
-    A study that simulates nothing has no sweep. Tables, figures and page of earlier results are
-    removed, finished runs are not.
+    Tables, figures and page of earlier results are removed, finished runs and cases are not.
 
     Parameters
     ----------
@@ -103,10 +105,13 @@ def plan_study(
     check_replaceable(folder, FOLDER)
     study: Study = registry.studies[name]()
     logs = _logs(traces)
-    inputs = study.inputs(logs, quick=quick)
     if not study.simulates:
+        stated, files = study.cases(logs, quick=quick), study.files(logs)
+        origin = {"plan": _plan(study), "files": {file.name: sha256_of(file) for file in files}}
+        used = installed() | {package: version(package) for package in study.packages}
         begin(name, folder, quick=quick)
-        return None
+        return Cases(stated, origin, used, folder)
+    inputs = study.inputs(logs, quick=quick)
     table = study.plan(logs, Path(INPUTS), quick=quick)
     begin(name, folder, quick=quick)
     write_inputs(inputs, folder)
@@ -128,7 +133,7 @@ def study(
     name : str
         The study, as ``optsched list studies`` shows them.
     output : path
-        The folder of the study. Finished runs in it are not repeated.
+        The folder of the study. Finished runs and cases in it are not repeated.
     traces : path, optional
         Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
     quick : bool
@@ -143,13 +148,16 @@ def study(
     """
     check_engine("local", workers, None)
     logs = None if traces is None else Path(traces)
-    sweep = plan_study(name, Path(output), traces=logs, quick=quick)
-    if sweep is not None:
-        if sweep.pending:
-            for _ in sweep.work(start_engine(sweep.pending, workers)):
+    planned = plan_study(name, Path(output), traces=logs, quick=quick)
+    if isinstance(planned, Cases):
+        for _ in planned.work():
+            pass
+    else:
+        if planned.pending:
+            for _ in planned.work(start_engine(planned.pending, workers)):
                 pass
-        sweep.finish()
-    return evaluate(Path(output), traces=logs)
+        planned.finish()
+    return evaluate(Path(output))
 
 
 def begin(name: str, folder: Path, *, quick: bool) -> None:
@@ -193,28 +201,23 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
         raise unwritable(inputs, error) from None
 
 
-def evaluate(folder: Path, *, traces: Path | None = None) -> Evaluation:
-    """Write results, figures, tables and page from the runs of the sweep.
-
-    A study that simulates nothing solves its problems now, from the files in `traces`; those of
-    ``OPTSCHED_TRACES`` by default.
+def evaluate(folder: Path) -> Evaluation:
+    """Write results, figures, tables and page from the runs of the sweep, or from the cases.
 
     Raises
     ------
     InputError
-        If a run has failed or a file is missing.
+        If a run has failed, or a file is missing or damaged.
     """
     about = _about(folder)
     study: Study = registry.studies[about["study"]]()
     if study.simulates:
         frame, versions = _of_sweep(study, folder)
     else:
-        frame = _solved(study, folder, _logs(traces), quick=about["quick"])
-        versions = installed() | {package: version(package) for package in study.packages}
+        frame, versions = _of_cases(folder)
     with written(folder / RESULTS) as temporary:
         frame.to_parquet(temporary, index=False, compression="zstd")
-    plan = hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
-    write_json(folder / FOLDER.marker, about | {"plan": plan, "versions": versions})
+    write_json(folder / FOLDER.marker, about | {"plan": _plan(study), "versions": versions})
     return _conclude(folder)
 
 
@@ -232,13 +235,19 @@ def _of_sweep(study: Study, folder: Path) -> tuple[pd.DataFrame, dict[str, str]]
     return frame, {package: " and ".join(found) for package, found in used.items()}
 
 
-def _solved(study: Study, folder: Path, logs: Sequence[Path], *, quick: bool) -> pd.DataFrame:
-    """Return the results of a study that simulates nothing, and write their seconds."""
+def _of_cases(folder: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the answers to all cases and the versions that they used, and write their seconds."""
     import pandas as pd
 
-    frame = pd.DataFrame(list(study.solve(logs, quick=quick)))
+    rows, versions = cases.answers(folder)
+    frame = pd.DataFrame(rows)
     write_json(folder / TIMING, {"wall_seconds": frame.pop("wall_seconds").tolist()})
-    return frame
+    return frame, versions
+
+
+def _plan(study: Study) -> str:
+    """Return the SHA-256 of the plan of a study."""
+    return hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
 
 
 def _logs(traces: Path | None) -> Sequence[Path]:

@@ -7,12 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from optsched import registry
+from optsched.cli import INTERRUPTED
+from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.report.page import Table, Verdict
@@ -104,41 +109,110 @@ def test_a_study_of_another_package_is_run_and_judged(theirs):
     assert (theirs / "out" / "report.html").read_text() == page
 
 
-def test_a_study_may_solve_problems_in_place_of_a_sweep(tmp_path, monkeypatch):
+@pytest.fixture
+def solves(tmp_path, monkeypatch):
+    """A study of two cases, registered, with the names of the cases that it has solved."""
+
     class Solves(Study):
-        content = tmp_path
+        content = tmp_path / "content"
         simulates = False
         packages = ("numpy",)
         name = "solves"
         seconds = 1.0
+        solved: ClassVar[list[str]] = []
+        interrupted: ClassVar[set[str]] = set()
 
-        def solve(self, folders, *, quick):
-            for placed in (3, 5):
-                yield {"jobs": placed, "placed": placed * (1 + quick), "wall_seconds": self.seconds}
+        def files(self, folders):
+            return [self.content / "data"]
+
+        def cases(self, folders, *, quick):
+            sizes = {"three": 3, "five": 5}
+            return {name: partial(self.solve, name, size, quick) for name, size in sizes.items()}
+
+        def solve(self, name, placed, quick):
+            self.solved.append(name)
+            row = {"jobs": placed, "placed": placed * (1 + quick), "share": np.float64(1 / placed)}
+            yield row | {"bound": np.nan, "wall_seconds": self.seconds}
+            if name in self.interrupted:
+                raise KeyboardInterrupt
 
         def values(self, frame, *, quick):
             return {"placed": int(frame["placed"].sum())}
 
-    (tmp_path / PLAN).write_text("")
-    (tmp_path / PAGE).write_text(
+    Solves.content.mkdir()
+    (Solves.content / PLAN).write_text("")
+    (Solves.content / "data").write_text("1")
+    (Solves.content / PAGE).write_text(
         "# Solved\n\n{{ placed }} of {{ jobs }} jobs in {{ runs }} answers."
     )
     monkeypatch.setitem(registry.studies._classes, "solves", Solves)
+    return Solves
+
+
+def test_a_study_may_solve_problems_in_place_of_a_sweep(solves, tmp_path):
     first = study("solves", tmp_path / "first", quick=True)
     assert "16 of 8 jobs in 2 answers." in (tmp_path / "first" / "README.md").read_text()
-    assert first.tables["runs"].columns.tolist() == ["jobs", "placed"]
+    assert first.tables["runs"].columns.tolist() == ["jobs", "placed", "share", "bound"]
+    assert first.tables["runs"]["share"].tolist() == [1 / 3, 1 / 5]
     about = json.loads((tmp_path / "first" / "study.json").read_text())
     assert {"optsched", "numpy"} <= about["versions"].keys()
-    Solves.seconds = 2.0
+    solves.seconds = 2.0
     study("solves", tmp_path / "second", quick=True)
-    made = [
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
-        for name in ("first", "second")
-    ]
+    made = [files_in(tmp_path / name) for name in ("first", "second")]
     assert [json.loads(files.pop("timing.json")) for files in made] == [
         {"wall_seconds": [seconds] * 2} for seconds in (1.0, 2.0)
     ]
     assert made[0] == made[1]
+
+
+def files_in(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_a_study_of_problems_that_was_stopped_solves_the_others_alone(solves, tmp_path, capsys):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    study("solves", whole)
+    solves.solved.clear()
+    solves.interrupted.add("five")
+    command = ["study", "solves", "-o", str(stopped)]
+    assert optsched(command) == INTERRUPTED
+    said = "interrupted with 1 case left; the same command resumes the study"
+    assert said in capsys.readouterr().err
+    assert [file.name for file in (stopped / "cases").iterdir()] == ["three.json"]
+    solves.interrupted.clear()
+    assert optsched(command) == 0
+    assert solves.solved == ["three", "five", "five"]
+    assert files_in(stopped) == files_in(whole)
+    assert optsched(command) == 0
+    assert "2 cases, 0 to do" in capsys.readouterr().err
+    assert solves.solved == ["three", "five", "five"]
+
+
+def test_a_case_is_solved_again_if_its_file_is_damaged_or_what_it_rests_on_has_changed(
+    solves, tmp_path, caplog
+):
+    study("solves", tmp_path / "out")
+    solves.solved.clear()
+    file = tmp_path / "out" / "cases" / "five.json"
+    os.truncate(file, 20)
+    study("solves", tmp_path / "out")
+    assert solves.solved == ["five"]
+    assert f"{file} is damaged; the case is solved again" in caplog.text
+    for changed in (PLAN, "data"):
+        solves.solved.clear()
+        (solves.content / changed).write_text("# 2")
+        study("solves", tmp_path / "out")
+        assert solves.solved == ["three", "five"]
+
+
+def test_cases_of_several_versions_are_told(solves, tmp_path):
+    study("solves", tmp_path / "out")
+    file = tmp_path / "out" / "cases" / "five.json"
+    case = json.loads(file.read_text())
+    file.write_text(json.dumps(case | {"versions": case["versions"] | {"numpy": "1.0"}}))
+    study("solves", tmp_path / "out")
+    about = json.loads((tmp_path / "out" / "study.json").read_text())
+    assert about["versions"]["numpy"] == f"1.0 and {case['versions']['numpy']}"
 
 
 def render(folder, text, pictures=None, **values):

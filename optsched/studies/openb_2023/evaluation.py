@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +37,17 @@ from optsched.studies.openb_2023.plan import (
     TABLE,
     WHOLE,
     Way,
+    files,
     part,
 )
-from optsched.studies.study import find_log
+from optsched.studies.study import Case
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, Any]
+Draws = Callable[[Mapping[str, Any]], Iterable[tuple[Any, ...]]]
+Rows = Callable[..., Iterator[Row]]
 
 COLUMNS = (
     *("part", "list", "nodes", "seed", "size", "case", "way", "jobs", "gpus", "asked", "placed"),
@@ -120,7 +125,7 @@ class Files:
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        found = {file: find_log(file, folders) for file in FILES}
+        found = dict(zip(FILES, files(folders)))
         self.nodes = read_nodes(found[TABLE["nodes"]])
         self.with_gpus = self.nodes.chosen(np.flatnonzero(self.nodes.gpus))
         self.pods = {name: read_pods(found[file]) for name, file in TABLE["lists"].items()}
@@ -138,45 +143,57 @@ class Files:
         return self.with_gpus.chosen(np.sort(rows))
 
 
-def solve(folders: Sequence[Path], *, quick: bool) -> Iterator[Row]:
-    """Answer all problems, and yield a row for each answer."""
-    files = Files(folders)
-    for name, rows in PARTS_OF.items():
-        for row in rows(files, part(name, quick=quick)):
-            yield dict.fromkeys(COLUMNS) | {"part": name} | row
+def cases(folders: Sequence[Path], *, quick: bool) -> dict[str, Case]:
+    """Return the cases of all parts, each a draw of problems that are answered in all ways."""
+    data = Files(folders)
+    found: dict[str, Case] = {}
+    for name, (draws, rows) in PARTS_OF.items():
+        of = part(name, quick=quick)
+        for draw in draws(of):
+            found["-".join(map(str, (name, *draw)))] = partial(_case, name, rows, data, of, draw)
+    return found
 
 
-def _busy(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
-    """Partly busy nodes, and a queue that asks for all their free GPUs."""
-    pods = files.asking(of["list"])
+def _case(
+    name: str, rows: Rows, data: Files, of: Mapping[str, Any], draw: Sequence[Any]
+) -> Iterator[Row]:
+    """Yield the rows of a case of a part, with all columns."""
+    for row in rows(data, of, *draw):
+        yield dict.fromkeys(COLUMNS) | {"part": name} | row
+
+
+def _numbers_and_seeds(of: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of nodes, each with the seeds of its draws."""
     for case in of["cases"]:
         for seed in range(1, case["seeds"] + 1):
-            nodes = files.drawn(case["nodes"], seed)
-            cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
-            for row in _offline(cluster.problem(queue), [*RULES, EXACT], of["work"]):
-                yield {"list": of["list"], "seed": seed} | row
+            yield case["nodes"], seed
 
 
-def _whole(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
+def _busy(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
+    """Partly busy nodes, and a queue that asks for all their free GPUs."""
+    nodes, pods = data.drawn(number, seed), data.asking(of["list"])
+    cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
+    for row in _offline(cluster.problem(queue), [*RULES, EXACT], of["work"]):
+        yield {"list": of["list"], "seed": seed} | row
+
+
+def _whole(data: Files, of: Mapping[str, Any], name: str) -> Iterator[Row]:
     """All pods of a list onto all nodes."""
-    nodes = files.drawn(of["nodes"], 1) if of["nodes"] else files.nodes
-    for name in of["lists"]:
-        pods = files.pods[name]
-        pods = pods.chosen(range(of["pods"] or len(pods.share)))
-        for row in _offline(Cluster(nodes).problem(pods), [*RULES, FEW_TYPES, EXACT], of["work"]):
-            yield {"list": name} | row
+    nodes = data.drawn(of["nodes"], 1) if of["nodes"] else data.nodes
+    pods = data.pods[name]
+    pods = pods.chosen(range(of["pods"] or len(pods.share)))
+    for row in _offline(Cluster(nodes).problem(pods), [*RULES, FEW_TYPES, EXACT], of["work"]):
+        yield {"list": name} | row
 
 
-def _arrivals(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
+def _arrivals(data: Files, of: Mapping[str, Any], name: str, seed: int) -> Iterator[Row]:
     """More pods than the nodes with GPUs can hold, in random order."""
-    nodes = files.drawn(of["nodes"], 1) if of["nodes"] else files.with_gpus
+    nodes = data.drawn(of["nodes"], 1) if of["nodes"] else data.with_gpus
     shares = int(of["load"] * GPU * nodes.gpus.sum())
-    for name in of["lists"]:
-        for seed in range(1, of["seeds"] + 1):
-            pods = arriving(files.pods[name], shares, seed)
-            ways = [*IN_ORDER, FEW_TYPES, *[EXACT] * (seed <= of["exact"])]
-            for row in _offline(Cluster(nodes).problem(pods), ways, of["work"]):
-                yield {"list": name, "seed": seed} | row
+    pods = arriving(data.pods[name], shares, seed)
+    ways = [*IN_ORDER, FEW_TYPES, *[EXACT] * (seed <= of["exact"])]
+    for row in _offline(Cluster(nodes).problem(pods), ways, of["work"]):
+        yield {"list": name, "seed": seed} | row
 
 
 def arriving(pods: Pods, shares: int, seed: int) -> Pods:
@@ -226,51 +243,47 @@ def _placed(problem: NodePlacement, placements: Placements) -> Row:
     }
 
 
-def _batches(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
+def _batches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
     """Partly busy nodes, and a queue that is placed batch by batch."""
-    pods = files.asking(of["list"])
+    nodes, pods = data.drawn(number, seed), data.asking(of["list"])
+    cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
+    problem = cluster.problem(queue)
+    about = {"list": of["list"], "seed": seed}
+    for row in _offline(problem, [*IN_ORDER, EXACT], of["work"]):
+        yield about | row
     sizes = [(EXACT, size) for size in of["sizes"]]
     sizes += [(FORECAST, size) for size in of["forecast"]]
-    for case in of["cases"]:
-        for seed in range(1, case["seeds"] + 1):
-            nodes = files.drawn(case["nodes"], seed)
-            cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
-            problem = cluster.problem(queue)
-            about = {"list": of["list"], "seed": seed}
-            for row in _offline(problem, [*IN_ORDER, EXACT], of["work"]):
-                yield about | row
-            for way, size in sizes:
-                answers = Answers(way, of["work"])
-                cluster, _ = partly_busy(nodes, pods, of["load"], of["left"], seed)
-                ahead = drawing(pods, np.random.default_rng(seed)) if way is FORECAST else None
-                found = in_batches(cluster, queue, size, answers, ahead)
-                row = _placed(problem, found) | answers.cost
-                yield about | row | {"way": way.name, "size": size}
+    for way, size in sizes:
+        answers = Answers(way, of["work"])
+        cluster, _ = partly_busy(nodes, pods, of["load"], of["left"], seed)
+        ahead = drawing(pods, np.random.default_rng(seed)) if way is FORECAST else None
+        found = in_batches(cluster, queue, size, answers, ahead)
+        row = _placed(problem, found) | answers.cost
+        yield about | row | {"way": way.name, "size": size}
 
 
-def _leaving(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
+def _leaving(data: Files, of: Mapping[str, Any], seed: int) -> Iterator[Row]:
     """Pods that come and go."""
-    for seed in range(1, of["seeds"] + 1):
-        nodes = files.drawn(of["nodes"], seed)
-        pods = fitting(nodes, files.pods[of["list"]])
-        pods = pods.chosen(range(max(0, len(pods.share) - of["pods"]), len(pods.share)))
-        for way in (*IN_ORDER, EXACT, LEFT_OUT):
-            answers = Answers(way, of["work"] if way.solver == EXACT.solver else None)
-            stay = coming_and_going(nodes, pods, answers)
-            waits = stay.started - pods.created
-            yield {
-                "list": of["list"],
-                "nodes": of["nodes"],
-                "seed": seed,
-                "way": way.name,
-                "jobs": len(waits),
-                "gpus": float(nodes.gpus.sum()),
-                "waited": float((waits > 0).mean()),
-                "mean_wait": float(waits.mean()),
-                "p95_wait": float(np.percentile(waits, 95)),
-                "gpu_wait": float(np.average(waits, weights=pods.share)),
-                "decisions": stay.decisions,
-            } | answers.cost
+    nodes = data.drawn(of["nodes"], seed)
+    pods = fitting(nodes, data.pods[of["list"]])
+    pods = pods.chosen(range(max(0, len(pods.share) - of["pods"]), len(pods.share)))
+    for way in (*IN_ORDER, EXACT, LEFT_OUT):
+        answers = Answers(way, of["work"] if way.solver == EXACT.solver else None)
+        stay = coming_and_going(nodes, pods, answers)
+        waits = stay.started - pods.created
+        yield {
+            "list": of["list"],
+            "nodes": of["nodes"],
+            "seed": seed,
+            "way": way.name,
+            "jobs": len(waits),
+            "gpus": float(nodes.gpus.sum()),
+            "waited": float((waits > 0).mean()),
+            "mean_wait": float(waits.mean()),
+            "p95_wait": float(np.percentile(waits, 95)),
+            "gpu_wait": float(np.average(waits, weights=pods.share)),
+            "decisions": stay.decisions,
+        } | answers.cost
 
 
 def fitting(nodes: Nodes, pods: Pods) -> Pods:
@@ -287,21 +300,19 @@ def fitting(nodes: Nodes, pods: Pods) -> Pods:
     )
 
 
-def _switches(files: Files, of: Mapping[str, Any]) -> Iterator[Row]:
-    """Jobs of whole nodes on leaf switches."""
-    for number, case in enumerate(of["cases"], 1):
-        for seed in range(1, of["seeds"] + 1):
-            problem = whole_nodes(files.leaves, **case, seed=seed)
-            for way in OF_SWITCHES:
-                answers = Answers(way, of["work"] if way is OF_SWITCHES[-1] else None)
-                result = answers.solve(problem)
-                measures = problem.measures(result.solution)
-                row = {"case": number, "seed": seed, "way": way.name, "nodes": len(problem.free)}
-                row |= {"jobs": len(problem.chunks), "weight": measures["weight"]}
-                row |= {"switches": measures["switches"]} | answers.cost
-                if way is OF_SWITCHES[-1]:
-                    row |= _proof(problem, result)
-                yield row
+def _switches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
+    """Jobs of whole nodes on leaf switches; the cases are numbered from 1."""
+    problem = whole_nodes(data.leaves, **of["cases"][number - 1], seed=seed)
+    for way in OF_SWITCHES:
+        answers = Answers(way, of["work"] if way is OF_SWITCHES[-1] else None)
+        result = answers.solve(problem)
+        measures = problem.measures(result.solution)
+        row = {"case": number, "seed": seed, "way": way.name, "nodes": len(problem.free)}
+        row |= {"jobs": len(problem.chunks), "weight": measures["weight"]}
+        row |= {"switches": measures["switches"]} | answers.cost
+        if way is OF_SWITCHES[-1]:
+            row |= _proof(problem, result)
+        yield row
 
 
 def _proof(problem: NodePlacement, result: Result) -> Row:
@@ -317,15 +328,19 @@ def _proof(problem: NodePlacement, result: Result) -> Row:
     }
 
 
-PARTS_OF = {
-    BUSY: _busy,
-    WHOLE: _whole,
-    ARRIVALS: _arrivals,
-    BATCHES: _batches,
-    LEAVING: _leaving,
-    SWITCHES: _switches,
+def _seeds(of: Mapping[str, Any]) -> range:
+    return range(1, of["seeds"] + 1)
+
+
+PARTS_OF: dict[str, tuple[Draws, Rows]] = {
+    BUSY: (_numbers_and_seeds, _busy),
+    WHOLE: (lambda of: product(of["lists"]), _whole),
+    ARRIVALS: (lambda of: product(of["lists"], _seeds(of)), _arrivals),
+    BATCHES: (_numbers_and_seeds, _batches),
+    LEAVING: (lambda of: product(_seeds(of)), _leaving),
+    SWITCHES: (lambda of: product(range(1, len(of["cases"]) + 1), _seeds(of)), _switches),
 }
-"""The functions that yield the rows of each part."""
+"""Of each part, by its settings: what tells its cases apart, and the rows of a case."""
 
 
 def of_part(frame: pd.DataFrame, name: str) -> pd.DataFrame:

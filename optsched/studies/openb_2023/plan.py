@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
 from optsched.text_files import read_toml
-
-if TYPE_CHECKING:
-    from optsched.traces.trace import Trace
 
 CONTENT = content_of("openb-2023")
 TABLE = read_toml(CONTENT / PLAN)
@@ -52,8 +49,6 @@ def part(name: str, *, quick: bool) -> dict[str, Any]:
     return found | TABLE["quick"][name] if quick else found
 
 
-def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Check that the files are there; no traces are made."""
-    for file in FILES:
-        find_log(file, folders)
-    return {}
+def files(folders: Sequence[Path]) -> list[Path]:
+    """Find the files of the study."""
+    return [find_log(file, folders) for file in FILES]
