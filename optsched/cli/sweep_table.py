@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from optsched.cli.terminal import figure, say
+from optsched.cli.terminal import figure, pace, say
 from optsched.numbers import counted
 from optsched.sweeps.engines import start_engine
 
@@ -105,8 +105,7 @@ class SweepTable:
         rate = self._done / (time.perf_counter() - self._began)
         minutes, seconds = divmod(round(remaining / rate), 60)
         hours, minutes = divmod(minutes, 60)
-        pace = f"{rate:,.1f} runs/s" if rate >= 1 else f"{60 * rate:,.1f} runs/min"
-        return f"{pace}  {hours}:{minutes:02}:{seconds:02} left"
+        return f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
 
 
 def execute_runs(

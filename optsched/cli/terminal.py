@@ -77,6 +77,13 @@ def figure(value: Any) -> str:
     return str(value)
 
 
+def pace(rate: float, unit: str) -> str:
+    """Return a rate per second as text, per minute if it is below 1."""
+    time = "s" if rate >= 1 else "min"
+    number = rate if rate >= 1 else 60 * rate
+    return f"{number:,.{0 if number >= 10 else 1}f} {unit}/{time}"
+
+
 @contextmanager
 def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Show progress with rate and remaining time on stderr, if stderr is a terminal.
@@ -136,8 +143,7 @@ def _bars() -> Iterator[Any]:
         """Units per second, empty before the first unit is done."""
 
         def render(self, task: Task) -> Text:
-            speed = "" if task.speed is None else f"{task.speed:,.0f} {task.fields['unit']}/s"
-            return Text(speed)
+            return Text("" if task.speed is None else pace(task.speed, task.fields["unit"]))
 
     columns = (
         TextColumn("{task.description}"),
