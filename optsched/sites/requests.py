@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.records import Ints
+from optsched.sites.chunks import divided, one_on_each
 from optsched.sites.site import Partition, Site
 
 CORES, MEMORY = "cores", "memory"
@@ -205,29 +205,29 @@ class Requests:
         allowed[partition.nodes] = True
         allowed &= features & self.site.is_up
         of_chunk = _Amounts(asked, self.site, partition)
+        capacity = self.site.capacity[allowed]
+        tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
         most_nodes = max(partition.max_nodes, least)
-        tasks, gpus = asked.all_tasks, max(asked.gpus, 0)
-        of_node = asked.gpus_per_node > 0 or asked.memory_per_node >= 0
-        if not (of_node or gpus) and least <= tasks <= most_nodes:
-            count = tasks
-            demand = of_chunk(1, 0, on_nodes=least == most_nodes == tasks)
-            limits = [count, asked.tasks_per_node, (count - 1) // (least - 1) if least > 1 else 0]
-            shapes = [(count, min(limit for limit in limits if limit > 0), demand)]
-        else:
-            capacity = self.site.capacity[allowed]
-            most = max(least, int(min(most_nodes, tasks)))
-            fewest = of_chunk.fewest(least, most, capacity)
-            seen = asked.allocated_nodes
-            shapes = [
-                (count, 1, of_chunk(-(-tasks // count), -(-gpus // count), on_nodes=True))
-                for count in ([fewest, seen] if fewest < seen <= most else [fewest])
-            ]
+        division = divided(
+            totals,
+            least,
+            most_nodes,
+            lambda shares: int((capacity >= of_chunk(shares, on_nodes=True)).all(axis=1).sum()),
+            nodes=len(capacity),
+            tasks_per_node=max(asked.tasks_per_node, 0),
+            of_nodes=asked.gpus_per_node > 0 or asked.memory_per_node >= 0 or gpus > 0,
+        )
+        divisions, seen = [division], asked.allocated_nodes
+        if division.chunks < seen <= min(most_nodes, tasks):
+            divisions.append(one_on_each(totals, seen))
         exclusive = partition.exclusive or asked.exclusive > 0 or asked.memory_per_node == 0
-        found = [
-            Chunks(count, most, tuple(demand), self._set(allowed), exclusive, licences)
-            for count, most, demand in shapes
-            if _fits(self.site, allowed, demand, count, most, licences)
-        ]
+        found = []
+        for count, shares, limit, on_nodes in divisions:
+            most = min(limit or count, count)
+            demand = of_chunk(shares, on_nodes=on_nodes)
+            if _fits(self.site, allowed, demand, count, most, licences):
+                nodes = self._set(allowed)
+                found.append(Chunks(count, most, tuple(demand), nodes, exclusive, licences))
         if not found:
             raise NeverStartsError("it does not fit on the nodes that it may use")
         return found
@@ -307,9 +307,10 @@ class _Amounts:
         if asked.gpu_type:
             self.gpu_names.append(f"gpu:{asked.gpu_type}")
 
-    def __call__(self, tasks: int, gpus: int, *, on_nodes: bool) -> list[int]:
+    def __call__(self, shares: Sequence[int], *, on_nodes: bool) -> list[int]:
         """Return the amounts for a number of tasks, and a share of the GPUs of the job."""
         asked = self.asked
+        tasks, gpus = shares
         gpus += tasks * max(asked.gpus_per_task, 0)
         if on_nodes:
             gpus += max(asked.gpus_per_node, 0)
@@ -322,19 +323,6 @@ class _Amounts:
             raise NeverStartsError("it asks GPUs that no node has")
         # no node has more than the limit, and products of such amounts do not overflow
         return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
-
-    def fewest(self, least: int, most: int, capacity: Ints) -> int:
-        """Return the fewest nodes, from `least`, that can hold the job when they are idle."""
-        asked = self.asked
-        able: dict[tuple[int, int], int] = {}  # nodes that hold a chunk of tasks and GPUs
-        for count in range(least, min(most, len(capacity)) + 1):
-            chunk = -(-asked.all_tasks // count), -(-max(asked.gpus, 0) // count)
-            if chunk not in able:
-                demand = self(*chunk, on_nodes=True)
-                able[chunk] = int((capacity >= demand).all(axis=1).sum())
-            if able[chunk] >= count:
-                return count
-        return least
 
 
 def _fits(
@@ -378,14 +366,24 @@ def _choices(features: str, site: Site) -> Iterator[Flags]:
         raise NeverStartsError("its features cannot be read") from None
 
 
-def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the number of each licence of the site that a text such as ``matlab:4`` asks."""
+def licences_asked(text: str) -> Counter[str]:
+    """Return the number of each licence that a job asks.
+
+    >>> dict(licences_asked("matlab:4,lab;matlab"))
+    {'matlab': 5, 'lab': 1}
+    """
     found: Counter[str] = Counter()
     for part in filter(None, text.replace(";", ",").split(",")):
         name, colon, count = part.rpartition(":")
         if not colon or not (count.isascii() and count.isdigit()):
             name, count = part, "1"
         found[name] += int(count[:15])
+    return found
+
+
+def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the number of each licence of the site that a job asks."""
+    found = licences_asked(text)
     if not found.keys() <= there.keys():
         raise NeverStartsError("the site has none of its licences")
     return tuple(found[name] for name in there)

@@ -19,7 +19,9 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.sites.chunks import divided, spread
 from optsched.sites.records import Ints
+from optsched.sites.requests import licences_asked
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.queue import QueuedJob
@@ -253,18 +255,14 @@ def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
 
 def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     """Return the licences of a job by name."""
-    found: Counter[str] = Counter()
-    for part in filter(None, job.licences.replace(";", ",").split(",")):
-        if "|" in part:
-            raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
-        name, colon, count = part.rpartition(":")
-        if not colon or not (count.isascii() and count.isdigit()):
-            name, count = part, "1"
+    if "|" in job.licences:
+        raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
+    found = licences_asked(job.licences)
+    for name in found:
         if not supply.licences:
             raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
-        found[name] += int(count[:15])
     return dict(found)
 
 
@@ -378,22 +376,33 @@ def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -
     gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
     if not of_node and least <= gpus <= limit:
         each = dict.fromkeys(job.per_job, 1)
-        return _Shape(gpus, 0, each, _spread(gpus, least), False)
-    if not of_node and not job.per_job and least <= tasks <= limit:
-        limits = [limit for limit in (job.tasks_per_node, _spread(tasks, least)) if limit]
-        return _Shape(tasks, 1, {}, min(limits, default=0), least == limit == tasks)
-    most = max(least, int(min(limit, tasks)))
-    count = _fewest(job, supply, nodes, least, most)
-    shares = {name: -(-total // count) for name, total in job.per_job.items()}
+        return _Shape(gpus, 0, each, spread(gpus, least), False)
+    capacity = supply.capacity[nodes]
+
+    def able(shares: tuple[int, ...]) -> int:
+        gres = dict(zip(job.per_job, shares[1:]))
+        demand = _demand(job, supply, shares[0], gres, on_nodes=True)
+        return int((_most(demand, supply.columns, capacity) > 0).sum())
+
+    count, (of_chunk, *others), most_per_node, on_nodes = divided(
+        (tasks, *job.per_job.values()),
+        least,
+        limit,
+        able,
+        nodes=len(capacity),
+        tasks_per_node=job.tasks_per_node,
+        of_nodes=of_node or bool(job.per_job),
+    )
+    shares = dict(zip(job.per_job, others))
     notes = []
-    if least < most:
+    if on_nodes and least < min(limit, tasks):
         notes.append(f"it is taken on the fewest nodes that can hold it, {count:,}")
     if tasks % count:
-        notes.append(f"its {tasks:,} tasks count as {-(-tasks // count):,} on each node")
+        notes.append(f"its {tasks:,} tasks count as {of_chunk:,} on each node")
     for name, total in job.per_job.items():
         if total % count:
             notes.append(f"its {total:,} {name} count as {shares[name]:,} on each node")
-    return _Shape(count, -(-tasks // count), shares, 1, True, tuple(notes))
+    return _Shape(count, of_chunk, shares, most_per_node, on_nodes, tuple(notes))
 
 
 def _alike(per_job: Mapping[str, int]) -> int:
@@ -401,29 +410,6 @@ def _alike(per_job: Mapping[str, int]) -> int:
     names = {name.partition(":")[0] for name in per_job}
     counts = {*per_job.values()}
     return counts.pop() if names == {"gpu"} and len(counts) == 1 and len(per_job) <= 2 else 0
-
-
-def _spread(chunks: int, least: int) -> int:
-    """Return the most chunks on a node with which they are on `least` nodes; 0 for any number."""
-    return (chunks - 1) // (least - 1) if least > 1 else 0
-
-
-def _fewest(job: QueuedJob, supply: Supply, nodes: Flags, least: int, most: int) -> int:
-    """Return the fewest nodes, from `least`, that can hold a job when they are idle.
-
-    If there are not so many nodes it is `least`, and the job is never placed.
-    """
-    capacity = supply.capacity[nodes]
-    able: dict[tuple[int, ...], int] = {}  # nodes that hold a chunk, by its tasks and shares
-    for count in range(least, min(most, len(capacity)) + 1):
-        shares = {name: -(-total // count) for name, total in job.per_job.items()}
-        key = (-(-job.tasks // count), *shares.values())
-        if key not in able:
-            demand = _demand(job, supply, key[0], shares, on_nodes=True)
-            able[key] = int((_most(demand, supply.columns, capacity) > 0).sum())
-        if able[key] >= count:
-            return count
-    return least
 
 
 def _demand(

@@ -1,0 +1,81 @@
+"""The division of a job into equal chunks, alike for jobs of traces and of the queue of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+
+class Division(NamedTuple):
+    """Equal chunks of a job.
+
+    Parameters
+    ----------
+    chunks : int
+        Number of chunks.
+    shares : tuple of int
+        What a chunk has of each total of the job, rounded up.
+    most_per_node : int
+        Most chunks on a node, 0 for no limit.
+    on_nodes : bool
+        Whether each chunk is all that the job has on a node.
+    """
+
+    chunks: int
+    shares: tuple[int, ...]
+    most_per_node: int
+    on_nodes: bool
+
+
+def divided(
+    totals: Sequence[int],
+    least: int,
+    most: float,
+    able: Callable[[tuple[int, ...]], int],
+    *,
+    nodes: int,
+    tasks_per_node: int,
+    of_nodes: bool,
+) -> Division:
+    """Divide a job into a chunk for each task, or into one for each of as few nodes as possible.
+
+    Parameters
+    ----------
+    totals : sequence of int
+        Number of tasks, then totals of what the job asks as a whole, such as GPUs.
+    least, most : int, float
+        Least and most nodes of the job.
+    able : callable
+        Returns the number of nodes that can hold a chunk with some shares when they are idle.
+    nodes : int
+        Number of nodes that the job may use.
+    tasks_per_node : int
+        Most tasks on a node, 0 for no limit.
+    of_nodes : bool
+        Whether the job asks amounts of its nodes, or as a whole, and not only of its tasks.
+    """
+    tasks = totals[0]
+    if not of_nodes and least <= tasks <= most:
+        limits = [limit for limit in (tasks_per_node, spread(tasks, least)) if limit]
+        shares = _shares(totals, tasks)
+        return Division(tasks, shares, min(limits, default=0), least == most == tasks)
+    holding = cache(able)
+    for count in range(least, int(min(most, tasks, nodes)) + 1):
+        if holding(_shares(totals, count)) >= count:
+            return one_on_each(totals, count)
+    return one_on_each(totals, least)  # which never fits
+
+
+def one_on_each(totals: Sequence[int], nodes: int) -> Division:
+    """Divide a job into a chunk on each of some nodes."""
+    return Division(nodes, _shares(totals, nodes), 1, True)
+
+
+def spread(chunks: int, least: int) -> int:
+    """Return the most chunks on a node with which they are on `least` nodes; 0 for any number."""
+    return (chunks - 1) // (least - 1) if least > 1 else 0
+
+
+def _shares(totals: Sequence[int], chunks: int) -> tuple[int, ...]:
+    return tuple(-(-total // chunks) for total in totals)
