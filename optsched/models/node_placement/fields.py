@@ -158,6 +158,49 @@ class LabelSets(Kind):
         return {"type": "array", "items": {"anyOf": [texts, {"type": "null"}]}}
 
 
+class GroupRows(Kind):
+    """For each value of `of`, a row with the group of each value of `like`, a text."""
+
+    in_python = "sequence of sequences of str"
+
+    def __init__(self, of: str, like: str) -> None:
+        self.of, self.of_length = of, like
+        self.like = of
+        self.on_file = f"list of lists of texts, one for each of `{of}`"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        rows = plain_sequence(value)
+        if rows is None or len(rows) != len(fields[self.of]):
+            return DOUBTFUL
+        if any(_groups_mistake(row, len(fields[self.of_length]), self.of_length) for row in rows):
+            return DOUBTFUL
+        return tuple(map(tuple, rows))
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        rows = plain_sequence(value)
+        if rows is None:
+            reading.wrong(name, f"expected a {self.on_file}")
+            return self.blank
+        unread = self.of_length in reading.unread
+        length = None if unread else len(reading.fields[self.of_length])
+        wrong = [
+            f"{name}[{place}]{mistake}"
+            for place, row in enumerate(rows)
+            if (mistake := _groups_mistake(row, length, self.of_length))
+        ]
+        if wrong:
+            reading.note(name, wrong)
+            reading.unread.add(name)
+            return self.blank
+        return tuple(map(tuple, rows))
+
+    def write(self, value: Any) -> Any:
+        return [list(row) for row in value]
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
+
+
 class Choices(Kind):
     """One of several texts for each value of `like`; without `like`, a list of distinct ones."""
 
@@ -266,4 +309,13 @@ def _labels_mistake(row: Any, known: set[Any], of: str) -> str:
     for text in row:
         if text not in known:
             return f": {text!r}; expected a text in {of}"
+    return ""
+
+
+def _groups_mistake(row: Any, length: int | None, like: str) -> str:
+    """Return the mistake in a row of groups, an empty text if there is none."""
+    if not isinstance(row, list | tuple) or not all(isinstance(text, str) for text in row):
+        return ": expected a list of texts"
+    if length is not None and len(row) != length:
+        return f": {len(row)} groups; expected {length}, one for each of {like}"
     return ""

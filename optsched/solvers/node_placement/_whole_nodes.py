@@ -67,13 +67,16 @@ def pools(problem: NodePlacement) -> list[Pool]:
     Raises
     ------
     InputError
-        If `then` is not ``switches`` alone, if a job needs licences, if two chunks can be on a
-        node, or if jobs share some of their nodes and differ in the others, or in their span.
+        If `then` is not ``switches`` alone, if a job needs licences, if levels limit its groups,
+        if two chunks can be on a node, or if jobs share some of their nodes and differ in the
+        others, or in their span.
     """
     if problem.then != ("switches",):
         raise _refusal(f"then is {list(problem.then)}; expected switches alone")
     if problem.licences_of.any():
         raise _refusal("jobs need licences")
+    if problem.most_groups.any() or (problem.segments > 1).any():
+        raise _refusal("levels limit the groups of jobs")
     by_nodes: dict[bytes, list[int]] = {}
     for alike in _alike(problem):
         fitting = _fitting(problem, alike[0])

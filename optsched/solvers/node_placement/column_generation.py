@@ -281,7 +281,8 @@ def _is_of_whole_nodes(problem: NodePlacement) -> bool:
 
 
 def _spans_nothing(problem: NodePlacement) -> bool:
-    return {*problem.span} <= {"anywhere"}
+    limited = problem.most_groups.any() or (problem.segments > 1).any()
+    return {*problem.span} <= {"anywhere"} and not limited
 
 
 def _first(problem: NodePlacement, instance: Instance) -> Placements:
