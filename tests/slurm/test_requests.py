@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.slurm.requests import LeftToSlurmError, blocked_by_rule, request_of
+from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.reservations import Reservation
 from optsched.slurm.supply import CORES, MEMORY, column
 

@@ -199,7 +199,9 @@ class NodePlacement(Problem[Placements]):
         filled=_none_of("licences"),
     )
     levels: tuple[str, ...] = field(
-        Names(), "names of further levels at which nodes are grouped, `racks` for instance", default=()
+        Names(),
+        "names of further levels at which nodes are grouped, `racks` for instance",
+        default=(),
     )
     groups: tuple[tuple[str, ...], ...] = field(
         GroupRows("levels", "free"), "group of each node, for each level", default=()

@@ -115,7 +115,9 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             )
         if problem.blocks is not None:
             held = spans == "block"
-            blocks["b"] = self._groups(builder, x, p, problem.blocks, "b", held, held.astype(int), 0)
+            blocks["b"] = self._groups(
+                builder, x, p, problem.blocks, "b", held, held.astype(int), 0
+            )
         for level, groups in enumerate(problem.groups):
             letter, most = f"a{level + 1}", problem.most_groups[:, level]
             blocks[letter] = self._groups(builder, x, p, groups, letter, most > 0, most, 0)

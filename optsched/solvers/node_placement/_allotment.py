@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.node_placement import NodePlacement
+from optsched.models.node_placement.limits import Limit, most_chunks, nodes_by_group, unit_of
 
 Ints = NDArray[np.int64]
-
-
-class Limits(NamedTuple):
-    """Limits of a job at a level.
-
-    Parameters
-    ----------
-    group_of : ndarray of int, shape (nodes,)
-        Group of each node, from 0.
-    most : int
-        Most groups that the job may span, 0 for any number.
-    segment : int
-        Number of chunks in a segment, each in one group; 1 for no segments.
-    """
-
-    group_of: Ints
-    most: int
-    segment: int
 
 
 class Allotment(NamedTuple):
@@ -51,7 +33,7 @@ class Allotment(NamedTuple):
         np.minimum(room, left[self.part_of], out=room)
 
 
-def limits_of(problem: NodePlacement, job: int, numbered: dict[str, Ints]) -> list[Limits]:
+def limits_of(problem: NodePlacement, job: int, numbered: dict[str, Ints]) -> list[Limit]:
     """Return the limits of a job, a level of few groups first, and its span as one of them.
 
     A job whose levels limit nothing has none, whatever its span.
@@ -69,13 +51,13 @@ def limits_of(problem: NodePlacement, job: int, numbered: dict[str, Ints]) -> li
     for level, name in enumerate(problem.levels):
         most, segment = int(problem.most_groups[job, level]), int(problem.segments[job, level])
         if most or segment > 1:
-            found.append(Limits(numbered[f"level {name}"], most, max(1, segment)))
+            found.append(Limit(numbered[f"level {name}"], most, max(1, segment)))
     if found and problem.span[job] in numbered:
-        found.append(Limits(numbered[problem.span[job]], 1, 1))
+        found.append(Limit(numbered[problem.span[job]], 1, 1))
     return sorted(found, key=lambda one: int(one.group_of.max(initial=0)))
 
 
-def allotment(limits: list[Limits], chunks: int, room: Ints) -> Allotment | None:
+def allotment(limits: list[Limit], chunks: int, room: Ints) -> Allotment | None:
     """Return an allotment of the chunks of a job that keeps its limits, or None.
 
     At each level, from that of the fewest groups on, the group with the least room that suffices
@@ -92,9 +74,9 @@ def allotment(limits: list[Limits], chunks: int, room: Ints) -> Allotment | None
             part_of[nodes] = len(counts)
             counts.append(wanted)
             return
-        unit = math.lcm(*(one.segment for one in limits[depth:]))
-        groups = _groups(limits[depth], nodes)
-        most = [_most(limits, depth + 1, there, room) // unit * unit for there in groups]
+        unit = unit_of(limits[depth:])
+        groups = nodes_by_group(limits[depth], nodes)
+        most = [most_chunks(limits[depth + 1 :], each, room) // unit * unit for each in groups]
         while wanted:
             enough = [place for place, one in enumerate(most) if one >= wanted]
             best = min(enough or range(len(most)), key=lambda place: abs(most[place] - wanted))
@@ -104,32 +86,14 @@ def allotment(limits: list[Limits], chunks: int, room: Ints) -> Allotment | None
             most[best] = 0
 
     nodes = np.flatnonzero(room)
-    if _most(limits, 0, nodes, room) < chunks:
+    if most_chunks(limits, nodes, room) < chunks:
         return None
     fill(0, nodes, chunks)
     found = Allotment(part_of, np.array(counts, dtype=np.int64))
     return found if _keeps(limits, found) else None
 
 
-def _groups(limit: Limits, nodes: Ints) -> list[Ints]:
-    """Return the nodes of each group that has some of these."""
-    group_of = limit.group_of[nodes]
-    order = np.argsort(group_of, kind="stable")
-    _, first = np.unique(group_of[order], return_index=True)
-    return np.split(nodes[order], first[1:])
-
-
-def _most(limits: list[Limits], depth: int, nodes: Ints, room: Ints) -> int:
-    """Return the most chunks on nodes by the limits from one on."""
-    if depth == len(limits):
-        return int(room[nodes].sum())
-    unit = math.lcm(*(one.segment for one in limits[depth:]))
-    groups = _groups(limits[depth], nodes)
-    most = sorted((_most(limits, depth + 1, there, room) // unit * unit for there in groups))
-    return sum(most[-limits[depth].most :])
-
-
-def _keeps(limits: list[Limits], found: Allotment) -> bool:
+def _keeps(limits: list[Limit], found: Allotment) -> bool:
     """Return whether an allotment keeps the limits."""
     for group_of, most, segment in limits:
         groups = np.zeros(int(group_of.max(initial=0)) + 1, dtype=np.int64)
