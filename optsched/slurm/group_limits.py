@@ -101,7 +101,9 @@ def block_limits(
     return (*(limit for limit in of_job if limit.most == 1), within)
 
 
-def torus_limit(torus: Torus, name: str, asked: int, segment: int = 0, *, nodes: int) -> GroupLimit:
+def torus_limit(
+    torus: Torus, name: str, nodes: int, segment: int = 0, *, names: Sequence[str]
+) -> GroupLimit:
     """Return the limit of a job on a torus: it has one place, or one for each segment.
 
     Parameters
@@ -110,12 +112,12 @@ def torus_limit(torus: Torus, name: str, asked: int, segment: int = 0, *, nodes:
         The topology.
     name : str
         Its name.
-    asked : int
+    nodes : int
         Number of nodes of the job.
     segment : int
         Number of nodes of each segment, 0 for no segments.
-    nodes : int
-        Number of nodes of the site.
+    names : sequence of str
+        Names of the nodes of the site.
 
     Raises
     ------
@@ -123,25 +125,26 @@ def torus_limit(torus: Torus, name: str, asked: int, segment: int = 0, *, nodes:
         If the nodes cannot be divided into segments, if there is no place of their number, or if
         such places have nodes in common.
     """
-    size = asked
-    if 0 < segment < asked:
-        _divided(asked, segment)
+    size = nodes
+    if 0 < segment < nodes:
+        _divided(nodes, segment)
         size = segment
-    groups = [""] * nodes
+    groups = [""] * len(names)
     for places in torus.places:
         if math.prod(places.dims) != size:
             continue
-        for number, there in enumerate(_places(torus, places)):
+        for there in _places(torus, places):
             if (there < 0).any():  # Slurm gives no place that lacks a node
                 continue
+            place = host_list(names[node] for node in there.tolist())
             for node in there.tolist():
                 if groups[node]:
                     raise LeftToSlurmError(f"the places of {size:,} nodes on its torus overlap")
-                groups[node] = f"{'x'.join(map(str, places.dims))} {number + 1}"
+                groups[node] = place
     if not any(groups):
         raise LeftToSlurmError(f"its torus has no place of {size:,} nodes")
     level = f"places of {size:,} nodes of {name}"
-    if size < asked:
+    if size < nodes:
         return GroupLimit(level, tuple(groups), segment=size)
     return GroupLimit(level, tuple(groups), most=1)
 

@@ -485,7 +485,7 @@ def _span(
             raise LeftToSlurmError(f"placement on {where} is not modelled")
         if not _has_fixed_nodes(job, shape):
             raise LeftToSlurmError("it asks a place on a torus and any number of nodes")
-        limit = torus_limit(topology, name, shape.chunks, job.segment, nodes=len(site.nodes))
+        limit = torus_limit(topology, name, shape.chunks, job.segment, names=site.nodes)
         return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
         if 0 < job.segment < job.least_nodes and not _has_fixed_nodes(job, shape):
