@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
 @formulations.register("node-placement")
 class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
-    """Equations (1) to (18) of the model's page.
+    """Equations (1) to (19) of the model's page.
 
     ``p[j]`` is 1 if job j is placed; ``x[j, n]`` is the number of its chunks on node n, for the
     pairs that its limits allow; ``y[j, n, g]`` is the number of these on device g, if they need a
