@@ -204,7 +204,7 @@ class NodePlacement(Problem[Placements]):
         default=(),
     )
     groups: tuple[tuple[str, ...], ...] = field(
-        GroupRows("levels", "free"), "group of each node, for each level", default=()
+        GroupRows("free", like="levels"), "group of each node, for each level", default=()
     )
     most_groups: Ints = field(
         Amounts("levels", like="chunks"),
