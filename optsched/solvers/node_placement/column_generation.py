@@ -18,6 +18,7 @@ from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
 from optsched.solvers.highs import Highs
+from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
 from optsched.solvers.node_placement._packing import Packing
@@ -60,7 +61,8 @@ class ColumnGeneration(Solver):
     chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
     anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
     blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
-    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`.
+    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit
+    the groups of jobs and no node holds two chunks, nodes that are alike are counted there too.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
@@ -104,13 +106,17 @@ class ColumnGeneration(Solver):
         assert isinstance(problem, NodePlacement)
         if _is_of_whole_nodes(problem):
             return self._switch_groups(problem, budget, hint, seed, on_incumbent)
+        counted = alike_nodes(problem) if _has_limits(problem) else None
         progress = Progress(budget, on_incumbent)
+        if counted is not None:
+            problem = counted.problem
+            hint = None if hint is None else counted.counted(hint)
         search = _Search(problem, Effort(budget, progress), progress)
         search.start(hint)
         limit = search.run(seed)
         return progress.result(
             self.name,
-            search.solution,
+            search.solution if counted is None else counted.spread(search.solution),
             search.value,
             search.bound,
             limit,
@@ -281,8 +287,11 @@ def _is_of_whole_nodes(problem: NodePlacement) -> bool:
 
 
 def _spans_nothing(problem: NodePlacement) -> bool:
-    limited = problem.most_groups.any() or (problem.segments > 1).any()
-    return {*problem.span} <= {"anywhere"} and not limited
+    return {*problem.span} <= {"anywhere"} and not _has_limits(problem)
+
+
+def _has_limits(problem: NodePlacement) -> bool:
+    return bool(problem.most_groups.any() or (problem.segments > 1).any())
 
 
 def _first(problem: NodePlacement, instance: Instance) -> Placements:

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from optsched import Budget
 from optsched.errors import InputError
 from optsched.models import NodePlacement, Placements
+from optsched.solvers.node_placement._alike_nodes import alike_nodes
+from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
+from optsched.testing import check_solver
 
 EXACT = ("column-generation", "cp-sat", "highs")
 RULES = ("first-fit", "best-fit", "device-packing", "tree-best-fit", "least-fragmentation")
@@ -69,8 +72,9 @@ def optimum_of(problem):
 
 @st.composite
 def in_racks(draw, jobs=3):
-    """Draw jobs with limits at both levels, on at most five nodes."""
-    free = draw(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=2), max_size=4))
+    """Draw jobs with limits at both levels, on at most six nodes of one chunk or of two."""
+    nodes = st.lists(st.integers(0, draw(st.integers(1, 2))), min_size=1, max_size=2)
+    free = draw(st.lists(nodes, max_size=3))
     sizes = draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=jobs))
     pairs = st.tuples(st.integers(0, 2), st.integers(0, 3))
     segments = [
@@ -78,7 +82,7 @@ def in_racks(draw, jobs=3):
         for size in sizes
     ]
     most = [draw(pairs) for _ in sizes]
-    return racks(free[:3], sizes, most=most, segments=segments)
+    return racks(free, sizes, most=most, segments=segments)
 
 
 @settings(max_examples=60)
@@ -101,6 +105,38 @@ def test_a_rule_places_a_job_alone_where_racks_are_parts_of_one_row(problem):
         result = solve(problem, name)
         assert problem.violations(result.solution) == []
         assert result.objective == best
+
+
+@settings(max_examples=15)
+@given(in_racks())
+def test_the_contract_of_a_solver_holds(problem):
+    check_solver(ColumnGeneration(), problem)
+
+
+def test_alike_nodes_are_counted_where_each_holds_one_chunk():
+    """Two devices of a node go to one chunk; the busy node is not for the exclusive job."""
+    problem = NodePlacement(
+        ["cores"],
+        [[8], [8], [8], [4]],
+        [2, 1],
+        [[5], [4]],
+        devices=[[1000, 1000], [1000, 1000], [0, 1000, 1000], [1000, 1000]],
+        share=[2000, 2000],
+        exclusive=[0],
+        busy=[2],
+        levels=["racks"],
+        groups=[["a", "a", "a", "b"]],
+        most_groups=[[1], [0]],
+    )
+    counted = alike_nodes(problem)
+    assert counted.nodes == ((0, 1), (2,), (3,))
+    assert counted.problem.free.tolist() == [[2], [1], [1]]
+    whole = counted.spread(Placements(((0, 0), (1,)), (((), ()), ((),))))
+    assert whole == Placements(((0, 1), (2,)), (((0, 1), (0, 1)), ((1, 2),)))
+    assert problem.violations(whole) == []
+    assert counted.counted(whole).nodes == ((0, 0), (1,))
+    two = NodePlacement(["cores"], [[8]], [1, 1], [[4], [4]], levels=["a"], groups=[["b"]])
+    assert alike_nodes(two) is None
 
 
 def test_violations_name_the_groups_and_segments():
