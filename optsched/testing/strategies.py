@@ -100,7 +100,7 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
     share = st.sampled_from([0, 300, 500, 1000, 2000])
     devices = st.lists(st.sampled_from([1000, 1000, 600, 0]), max_size=2)
     chunks = draw(_lists(st.sampled_from([1, 1, 2, 3]), jobs))
-    levels = draw(st.sampled_from([0, 0, 1, 2]))
+    levels = draw(st.sampled_from([0, 0, 0, 1, 2]))
     segments = [
         draw(_lists(st.sampled_from([0, *(n for n in (1, 2, 3) if count % n == 0)]), levels))
         for count in chunks
