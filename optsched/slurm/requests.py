@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.models.node_placement.limits import most_chunks
+from optsched.models.node_placement.group_limits import most_chunks
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.site import Partition
