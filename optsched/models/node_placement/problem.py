@@ -312,6 +312,7 @@ class NodePlacement(Problem[Placements]):
                 found.append(Violation("node", f"{name} is on node {outside[0]}, of {nodes}"))
                 continue
             found += self._violations_of(job, name, at)
+            found += self._violations_of_levels(job, name, at)
             for node, chosen in zip(at, devices):
                 used.setdefault(node, Counter())[job] += 1
                 found += self._take(job, name, node, chosen, taken)
@@ -360,6 +361,11 @@ class NodePlacement(Problem[Placements]):
         groups = {"switch": self.switches, "block": self.blocks}.get(self.span[job])
         if groups is not None and len(spanned := {groups[node] for node in at}) > 1:
             found.append(Violation("span", f"{name} is in {len(spanned)} of {self.span[job]}"))
+        return found
+
+    def _violations_of_levels(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
+        """Check the nodes of one job against the limits of its levels."""
+        found = []
         for level, group_of in enumerate(self.groups):
             in_groups = Counter(group_of[node] for node in at)
             most, segment = int(self.most_groups[job, level]), int(self.segments[job, level])
