@@ -9,7 +9,7 @@ from functools import cached_property
 
 from optsched.errors import InputError
 from optsched.models.hold.shortage import Shortage, shortage
-from optsched.slurm.hold_problem import Question, held_in, hold_problem, questions
+from optsched.slurm.hold_problem import Question, hold_problem, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -72,7 +72,7 @@ class Explanation:
         """Why the model cannot state the job; empty if it can."""
         try:
             for each in alternatives(self.job, self.supply):
-                held_in(each, self.supply)
+                each.held_in(self.supply)
         except LeftToSlurmError as error:
             return str(error)
         return ""

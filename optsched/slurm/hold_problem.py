@@ -11,7 +11,6 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.records import Ints
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import Held, end_of, held_by, supply_at
@@ -110,24 +109,6 @@ def questions(
     return tuple(found)
 
 
-def held_in(request: Request, supply: Supply) -> tuple[str, Sequence[str] | None]:
-    """Return what holds all chunks of a request, and the blocks of which one does so.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the job may have several blocks or switches.
-    """
-    if not request.limits:
-        return request.span, supply.blocks
-    limit = request.limits[0]
-    if len(request.limits) > 1 or limit.most != 1:
-        raise LeftToSlurmError(
-            f"it may be in several of the {limit.level}, and what it lacks there is not modelled"
-        )
-    return "block", limit.groups
-
-
 def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
     """Return what is free if the drained nodes were up."""
     free = supply.site.capacity.copy()
@@ -184,7 +165,6 @@ def hold_problem(
     """
     fields = placement_fields([Row(job.label, job, request)], supply)
     names, free = fields["resources"], fields["free"]
-    span, blocks = held_in(request, supply)
     demand = fields["demand"][0]
     columns = [supply.columns.index(name) for name in names]
     rows = [
@@ -210,6 +190,7 @@ def hold_problem(
         rows += [[[node, *(0 for _ in columns), request.chunks]] for node in resumed.tolist()]
     licences = sorted(request.licences)
     has = [each.licences for each in held] + [{} for _ in range(len(rows) - len(held))]
+    span, blocks = request.held_in(supply)
     return Hold(
         resources=names,
         free=free,

@@ -95,6 +95,23 @@ class Request:
         most = self.most(supply)
         return most_chunks([limit.numbered for limit in limits], np.flatnonzero(most), most)
 
+    def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
+        """Return what holds all chunks, and the blocks if it is one of them.
+
+        Raises
+        ------
+        LeftToSlurmError
+            If several groups may hold them.
+        """
+        if not self.limits:
+            return self.span, supply.blocks
+        limit = self.limits[0]
+        if len(self.limits) > 1 or limit.most != 1:
+            raise LeftToSlurmError(
+                f"it may be in several of the {limit.level}, and what it lacks there is not modelled"
+            )
+        return "block", limit.groups
+
     def fewest_nodes(self, supply: Supply) -> int:
         """Return the fewest nodes that can hold all chunks when they are idle."""
         if self.most_per_node == 1:
