@@ -21,6 +21,9 @@ from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
 
+WITH_UNSTATED_SEGMENTS = range(40, 43)
+"""Versions of the data parser that do not state segments, of releases that have them."""
+
 FIRST_WITH_SPREAD = 44
 """First version that says whether a job asks each of its segments of another block."""
 
@@ -137,8 +140,9 @@ class QueuedJob:
         Most leaf switches, 0 for no limit.
     switches_wait : float
         For how many seconds the job waits for nodes on so few switches.
-    segment : int
-        Number of nodes of each segment, which one block holds, 0 for no segments.
+    segment : int or None
+        Number of nodes of each segment, which one block holds, 0 for no segments; None where the
+        dump does not say it.
     segments_together : bool
         Whether one larger block holds all segments.
     other : tuple of str
@@ -198,7 +202,7 @@ class QueuedJob:
     reservation: str = ""
     switches: int = 0
     switches_wait: float = 0
-    segment: int = 0
+    segment: int | None = 0
     segments_together: bool = False
     other: tuple[str, ...] = ()
     priority: int = 0
@@ -378,7 +382,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         reservation=record.text("resv_name"),
         switches=switches,
         switches_wait=wait,
-        segment=record.count("segment_size", short=True),
+        segment=_segment(record),
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=_other(record),
         priority=priority,
@@ -468,6 +472,12 @@ def _ranges(tasks: tuple[int, ...]) -> str:
         else:
             runs.append([task, task])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _segment(record: RecordFields) -> int | None:
+    if "segment_size" not in record.fields and record.dump.version in WITH_UNSTATED_SEGMENTS:
+        return None
+    return record.count("segment_size", short=True)
 
 
 def _other(record: RecordFields) -> tuple[str, ...]:

@@ -108,7 +108,8 @@ class Request:
         limit = self.limits[0]
         if len(self.limits) > 1 or limit.most != 1:
             raise LeftToSlurmError(
-                f"it may be in several of the {limit.level}, and what it lacks there is not modelled"
+                f"it may be in several of the {limit.level}, "
+                "and what it lacks there is not modelled"
             )
         return "block", limit.groups
 
@@ -502,20 +503,22 @@ def _span(
             raise LeftToSlurmError(f"placement on {where} is not modelled")
         if not _has_fixed_nodes(job, shape):
             raise LeftToSlurmError("it asks a place on a torus and any number of nodes")
-        limit = torus_limit(topology, name, shape.chunks, job.segment, names=site.nodes)
+        limit = torus_limit(topology, name, shape.chunks, job.segment or 0, names=site.nodes)
         return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
-        if 0 < job.segment < job.least_nodes and not _has_fixed_nodes(job, shape):
+        segment = job.segment or 0
+        if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, shape):
             raise LeftToSlurmError("it asks segments and any number of nodes")
         # Slurm counts on the least number of nodes when it looks for a block
         limits = block_limits(
-            topology, name, job.least_nodes, job.segment, together=job.segments_together
+            topology, name, job.least_nodes, segment, together=job.segments_together
         )
+        notes = [] if job.segment is not None else ["whether it asks segments is not known"]
         nodes = nodes & (topology.group >= 0)
         of_one = len(limits) == 1 and limits[0].most == 1
         if of_one and name == supply.block_topology and limits[0].is_of(topology.names):
-            return "block", (), nodes, []
-        return "anywhere", limits, nodes, []
+            return "block", (), nodes, notes
+        return "anywhere", limits, nodes, notes
     if not isinstance(topology, Tree) or not topology.switches:
         return "anywhere", (), nodes, []
     nodes = nodes & (topology.group >= 0)

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.sites.site import Partition
+from optsched.sites.topology import Blocks
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.reservations import Reservation
@@ -186,11 +188,36 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone(job, supply):
         ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 900}, "anywhere"),
         ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 901}, "switch"),
         ({"partitions": ("block",), "tasks": 4}, "block"),
+        ({"partitions": ("block",), "tasks": 2, "least_nodes": 2, "segment": 4}, "block"),
         ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
     ],
 )
 def test_spans(job, supply, fields, span):
     assert request_of(job(**fields), supply()).span == span
+
+
+def test_limits_of_groups(job, supply):
+    pairs = Blocks(("b1", "b2", "b3"), [0, 0, 1, 1, -1, 2, 2], (2, 4))
+    there = supply(topologies={"blocks": pairs}, partitions=(Partition("all", np.arange(7)),))
+    request = request_of(job(tasks=3, least_nodes=3, most_nodes=3), there)
+    assert [limit.most for limit in request.limits] == [1]
+    assert names(request, there) == {"c1", "c2", "c3", "c4", "g1", "g2"}
+    assert request.room(there) == 4  # of b1 and b2, which are joined
+    assert request.held_in(there) == ("block", request.limits[0].groups)
+    request = request_of(job(switches=2, tasks=64, segment=2), supply())
+    (limit,) = request.limits
+    assert (limit.level, limit.most, {*limit.groups[:5]}) == (
+        "leaf switches of tree",
+        2,
+        {"leaf1", "leaf2"},
+    )
+    with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
+        request.held_in(supply())
+    (known, unknown) = (
+        request_of(job(partitions=("block",), tasks=2, segment=segment), supply()).notes
+        for segment in (0, None)
+    )
+    assert {*unknown} - {*known} == {"whether it asks segments is not known"}
 
 
 @pytest.mark.parametrize(

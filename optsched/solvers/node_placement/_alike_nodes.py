@@ -58,8 +58,11 @@ class AlikeNodes:
 
 
 def alike_nodes(problem: NodePlacement) -> AlikeNodes | None:
-    """Return the smaller problem, None if a node may hold two chunks or idle nodes count."""
-    if "nodes" in problem.then:
+    """Return the smaller problem; None if a node may hold two chunks.
+
+    None also if anything but switches is minimized, as only these stay the same.
+    """
+    if {*problem.then} - {"switches"}:
         return None
     fits = np.zeros((len(problem.chunks), len(problem.free)), dtype=bool)
     for jobs in alike_jobs(problem, range(len(problem.chunks))):
