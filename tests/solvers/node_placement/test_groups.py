@@ -13,6 +13,7 @@ from optsched import Budget
 from optsched.errors import InputError
 from optsched.models import NodePlacement, Placements
 from optsched.solvers.node_placement._alike_nodes import alike_nodes
+from optsched.solvers.node_placement._limited_jobs import packed_around
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
@@ -207,3 +208,30 @@ def test_a_queue_on_64_nodes_is_proven():
     result = solve(problem, "column-generation", budget=Budget(work=20))
     assert result.status is Status.OPTIMAL
     assert result.objective >= solve(problem, "tree-best-fit").objective
+
+
+def test_jobs_with_limits_are_placed_first_and_the_others_packed_around_them():
+    """Jobs of cores on shared nodes, every tenth in one rack, too many to place them all."""
+    rng = np.random.default_rng(3)
+    jobs, nodes = 40, 32
+    sizes, cores = rng.choice([1, 2, 4, 8], jobs), rng.choice([1, 2, 4, 8], (jobs, 1))
+    problem = NodePlacement(
+        ["cores"],
+        rng.integers(1, 17, (nodes, 1)),
+        sizes,
+        cores,
+        weights=rng.integers(1, 100, jobs) * sizes,
+        most_per_node=[1] * jobs,
+        exclusive=[5, 20],
+        levels=["racks"],
+        groups=[[f"rack {node // 8}" for node in range(nodes)]],
+        most_groups=[[int(job % 10 == 0)] for job in range(jobs)],
+    )
+
+    def solved(one):
+        return solve(one, "column-generation", budget=Budget(work=0.2)).solution
+
+    found = packed_around(problem, solved)
+    assert problem.violations(found) == []
+    assert problem.objective(found) > solve(problem, "first-fit").objective
+    assert packed_around(problem, lambda one: None) is None
