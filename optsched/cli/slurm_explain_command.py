@@ -254,6 +254,8 @@ def _asks(found: Explanation) -> list[str]:
         text += f", at most {request.most_per_node:,} on a node"
     if request.span != "anywhere":
         text += f", in one {request.span}"
+    for limit in request.limits:
+        text += f", in one of the {limit.level}"
     if request.exclusive:
         text += ", on nodes of its own"
     for name, count in request.licences.items():
@@ -274,7 +276,9 @@ def _chunks(count: int) -> str:
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
     """Return how many nodes meet each requirement, and what follows."""
     lines = [f"{count:,} {text}" for text, count in short_of.filters]
-    where = f" in {found.request.span} {short_of.group}, which has most" if short_of.group else ""
+    span = found.request.span
+    where = f" in {'' if span == 'anywhere' else f'{span} '}{short_of.group}, which has most"
+    where = where if short_of.group else ""
     lines.append(f"room for {_chunks(short_of.room)}{where}, and {short_of.chunks:,} needed")
     names = sorted(found.request.licences)
     lines += [
@@ -362,6 +366,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             "demand": {name: request.demand.get(name, 0) for name in found.supply.site.resources},
             "most_per_node": request.most_per_node,
             "span": request.span,
+            "one_of": [limit.level for limit in request.limits],
             "exclusive": request.exclusive,
             "licences": dict(request.licences),
             "notes": list(request.notes),

@@ -26,7 +26,7 @@ from optsched.sites.site import (
     typed,
 )
 from optsched.sites.slurm_amounts import megabytes, seconds, time_text
-from optsched.sites.topology import Blocks, Topology, Torus, Tree, blocks_of, tree_of
+from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, blocks_of, tree_of
 from optsched.text_files import read_toml
 from optsched.toml_table import TomlTable
 
@@ -39,7 +39,7 @@ PARTITION_KEYS = (
 KINDS = {
     "tree": ("switches",),
     "blocks": ("sizes", "blocks"),
-    "torus": ("dims", "nodes"),
+    "torus": ("dims", "places", "nodes"),
     "flat": (),
 }
 """Kinds of topologies, and the keys of each beside kind, name and unconnected."""
@@ -348,8 +348,15 @@ def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topolo
     if dims is _REQUIRED or names is _REQUIRED:
         return Torus((1,), np.array([-1]))
     strange += [name for name in names if name and name not in index]
-    places = [index.get(name, -1) for name in names]
-    return Torus(tuple(dims), np.array(places, dtype=np.int64))
+    at = [index.get(name, -1) for name in names]
+    found = []
+    for each in part.tables("places"):
+        size = each.read("dims", _list, "a list of whole numbers, such as [2, 1, 1]")
+        if size is not _REQUIRED:
+            seed = each.read("seed", _list, "a list of whole numbers", [0] * len(dims))
+            spacing = each.read("spacing", _list, "a list of whole numbers", size)
+            found.append(Places(tuple(size), tuple(seed), tuple(spacing)))
+    return Torus(tuple(dims), np.array(at, dtype=np.int64), tuple(found))
 
 
 def _flat(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
@@ -545,6 +552,10 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
         names = [site.nodes[place] if place >= 0 else "" for place in topology.nodes.tolist()]
         listed = f"[{', '.join(map(_quoted, names))}]"
         yield f"nodes = {_hosts_text(names) if all(names) else listed}"
+        for places in topology.places:
+            yield "[[topology.places]]"
+            for key, numbers in zip(places._fields, places):
+                yield f"{key} = [{', '.join(map(str, numbers))}]"
         return
     members: dict[int, list[str]] = {}
     for node, group in zip(site.nodes, topology.group.tolist()):

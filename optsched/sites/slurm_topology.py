@@ -19,7 +19,16 @@ from optsched.sites.notes import Notes
 from optsched.sites.site import some
 from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
 from optsched.sites.slurm_yaml import parse_yaml
-from optsched.sites.topology import MOST_NODES, Blocks, Topology, Torus, Tree, blocks_of, tree_of
+from optsched.sites.topology import (
+    MOST_NODES,
+    Blocks,
+    Places,
+    Topology,
+    Torus,
+    Tree,
+    blocks_of,
+    tree_of,
+)
 
 KINDS = ("tree", "block", "ring", "torus3d", "flat")
 
@@ -87,7 +96,7 @@ def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> d
                 raise InputError(f"{name}; expected {expected}", field=part.place)
             if part.value.get("cluster_default") is True and default is None:
                 default = name
-            found[name] = _MAKERS[given[0]](part.part(given[0]), index, strange, notes)
+            found[name] = _MAKERS[given[0]](part.part(given[0]), index, strange)
     except InputError as error:
         raise error.within(path) from None
     _note_strange(strange, path, notes)
@@ -238,7 +247,7 @@ class _Part:
         return values
 
 
-def _tree(part: _Part, index: Mapping[str, int], strange: list[str], notes: list[str]) -> Topology:
+def _tree(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     part.only(("switches",))
     switches = []
     for each in part.part("switches").parts():
@@ -247,7 +256,7 @@ def _tree(part: _Part, index: Mapping[str, int], strange: list[str], notes: list
     return tree_of(switches, index, strange)
 
 
-def _block(part: _Part, index: Mapping[str, int], strange: list[str], notes: list[str]) -> Topology:
+def _block(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     part.only(("blocks", "block_sizes"))
     blocks = []
     for each in part.part("blocks").parts():
@@ -260,7 +269,7 @@ def _block(part: _Part, index: Mapping[str, int], strange: list[str], notes: lis
     return blocks_of(blocks, given, index, strange)
 
 
-def _ring(part: _Part, index: Mapping[str, int], strange: list[str], notes: list[str]) -> Topology:
+def _ring(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     part.only(("rings",))
     ring = _only_one(part.part("rings"), "ring")
     ring.only(("ring", "nodes"))
@@ -268,17 +277,16 @@ def _ring(part: _Part, index: Mapping[str, int], strange: list[str], notes: list
     return Torus((len(names),), _places(names, index, strange))
 
 
-def _torus(part: _Part, index: Mapping[str, int], strange: list[str], notes: list[str]) -> Topology:
+def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     part.only(("toruses",))
     torus = _only_one(part.part("toruses"), "torus")
     torus.only(("name", "dims", "nodes", "regions", "placements"))
     dims = torus.numbers("dims", "xyz")
     if math.prod(dims) > MOST_NODES:
         raise torus.part("dims").wrong(f"at most {MOST_NODES:,} positions")
-    if torus.value.get("placements"):  # the boxes that jobs may have
-        notes.append(f"left out the placements of torus {torus.text('name')}")
+    places = _job_places(torus)
     if not torus.value.get("regions"):
-        return Torus(tuple(dims), _places(torus.hosts("nodes"), index, strange))
+        return Torus(tuple(dims), _places(torus.hosts("nodes"), index, strange), places)
     nodes = np.full(dims[::-1], -1)
     for region in torus.part("regions").parts():
         region.only(("anchor", "dims", "nodes"))
@@ -290,10 +298,25 @@ def _torus(part: _Part, index: Mapping[str, int], strange: list[str], notes: lis
         if not fits or len(names) != np.prod(extent) or (nodes[box] >= 0).any():
             raise region.wrong("a free box of the torus with one node at each position")
         nodes[box] = _places(names, index, strange).reshape(extent[::-1])
-    return Torus(tuple(dims), nodes.ravel())
+    return Torus(tuple(dims), nodes.ravel(), places)
 
 
-def _flat(part: _Part, index: Mapping[str, int], strange: list[str], notes: list[str]) -> Topology:
+def _job_places(torus: _Part) -> tuple[Places, ...]:
+    """Return the boxes that jobs may have, which are next to each other if nothing else is said."""
+    if not torus.value.get("placements"):
+        return ()
+    found = []
+    for part in torus.part("placements").parts():
+        part.only(("dims", "anchor_seed", "anchor_spacing"))
+        dims = part.numbers("dims", "xyz")
+        seed = part.numbers("anchor_seed", "xyz") if part.value.get("anchor_seed") else [0, 0, 0]
+        spacing = part.numbers("anchor_spacing", "xyz") if part.value.get("anchor_spacing") else []
+        spacing = spacing if any(spacing) else dims
+        found.append(Places(tuple(dims), tuple(seed), tuple(spacing)))
+    return tuple(found)
+
+
+def _flat(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
     return tree_of([], index, strange)
 
 
@@ -312,7 +335,7 @@ def _places(
     return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
 
-_Maker = Callable[[_Part, Mapping[str, int], list[str], list[str]], Topology]
+_Maker = Callable[[_Part, Mapping[str, int], list[str]], Topology]
 _MAKERS: Mapping[str, _Maker] = {
     "tree": _tree,
     "block": _block,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,6 +114,24 @@ class Blocks(Record):
         return f"{len(self.names)} blocks"
 
 
+class Places(NamedTuple):
+    """Boxes of one shape on a torus, of which a job may have one; each wraps around.
+
+    Parameters
+    ----------
+    dims : tuple of int
+        Number of positions along each dimension.
+    seed : tuple of int
+        Lowest position of the first one.
+    spacing : tuple of int
+        Steps along each dimension from one to the next, which wrap around, too.
+    """
+
+    dims: tuple[int, ...]
+    seed: tuple[int, ...]
+    spacing: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Torus(Record):
     """Torus of any number of dimensions with one node at a position; a ring has one dimension.
@@ -125,15 +143,19 @@ class Torus(Record):
     nodes : array of int, shape (positions,)
         Node at each position, -1 for none. The first coordinate varies fastest: position
         ``x + X * (y + Y * z)`` is at x, y, z of X x Y x Z.
+    places : tuple of Places
+        Places of jobs, those of Slurm's topology/torus3d. Empty if not stated.
 
     Raises
     ------
     InputError
-        If positions and dimensions do not match, or a node is at two positions.
+        If positions and dimensions do not match, a node is at two positions, or a place does not
+        fit.
     """
 
     dims: tuple[int, ...]
     nodes: Ints
+    places: tuple[Places, ...] = ()
 
     def __post_init__(self) -> None:
         dims = tuple(whole_numbers(self.dims, "dims", 1, MOST_NODES).tolist())
@@ -144,6 +166,21 @@ class Torus(Record):
         used = self.nodes[self.nodes >= 0]
         if len(np.unique(used)) < len(used):
             raise InputError("a node is at two positions; expected one", field="nodes")
+        _set(self, places=tuple(self._checked(each) for each in self.places))
+
+    def _checked(self, places: Places) -> Places:
+        """Return places whose numbers are within the dimensions."""
+        for name, low, above in (("dims", 1, 0), ("seed", 0, 1), ("spacing", 1, 0)):
+            numbers = getattr(places, name)
+            fits = len(numbers) == len(self.dims) and all(
+                type(number) is int and low <= number <= most - above
+                for number, most in zip(numbers, self.dims)
+            )
+            if not fits:
+                expected = f"expected {low} to {'the torus less 1' if above else 'the torus'}"
+                message = f"{name} {list(numbers)}; {expected}, along each dimension"
+                raise InputError(message, field="places")
+        return Places(*map(tuple, places))
 
     def __repr__(self) -> str:
         return f"torus {'x'.join(map(str, self.dims))}"

@@ -10,10 +10,10 @@ from functools import cached_property
 from optsched.errors import InputError
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.slurm.hold_problem import Question, hold_problem, questions
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
-    LeftToSlurmError,
     Request,
     alternatives,
     blocked_by_rule,
@@ -71,7 +71,8 @@ class Explanation:
     def left(self) -> str:
         """Why the model cannot state the job; empty if it can."""
         try:
-            alternatives(self.job, self.supply)
+            for each in alternatives(self.job, self.supply):
+                each.held_in(self.supply)
         except LeftToSlurmError as error:
             return str(error)
         return ""

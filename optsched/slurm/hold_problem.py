@@ -190,6 +190,7 @@ def hold_problem(
         rows += [[[node, *(0 for _ in columns), request.chunks]] for node in resumed.tolist()]
     licences = sorted(request.licences)
     has = [each.licences for each in held] + [{} for _ in range(len(rows) - len(held))]
+    span, blocks = request.held_in(supply)
     return Hold(
         resources=names,
         free=free,
@@ -201,8 +202,8 @@ def hold_problem(
         kinds=fields["kinds"],
         allowed=fields["allowed"][0],
         switches=fields["switches"],
-        blocks=fields["blocks"],
-        span=request.span,
+        blocks=blocks,
+        span=span,
         exclusive=request.exclusive,
         busy=tuple(busy.tolist()),
         licences=fields["licences"],

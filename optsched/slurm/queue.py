@@ -21,6 +21,12 @@ from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
 
+WITH_UNSTATED_SEGMENTS = range(40, 43)
+"""Versions of the data parser that do not state segments, of releases that have them."""
+
+FIRST_WITH_SPREAD = 44
+"""First version that says whether a job asks each of its segments of another block."""
+
 SAME_NODE = ("node", "none")
 """What Slurm writes for jobs that share their nodes with no other job."""
 
@@ -134,6 +140,11 @@ class QueuedJob:
         Most leaf switches, 0 for no limit.
     switches_wait : float
         For how many seconds the job waits for nodes on so few switches.
+    segment : int or None
+        Number of nodes of each segment, which one block holds, 0 for no segments; None where the
+        dump does not say it.
+    segments_together : bool
+        Whether one larger block holds all segments.
     other : tuple of str
         In words, what else the job asks, which is not among these fields.
     priority : int
@@ -191,6 +202,8 @@ class QueuedJob:
     reservation: str = ""
     switches: int = 0
     switches_wait: float = 0
+    segment: int | None = 0
+    segments_together: bool = False
     other: tuple[str, ...] = ()
     priority: int = 0
     nice: int = 0
@@ -369,6 +382,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         reservation=record.text("resv_name"),
         switches=switches,
         switches_wait=wait,
+        segment=_segment(record),
+        segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=_other(record),
         priority=priority,
         nice=record.integer("nice"),
@@ -459,6 +474,12 @@ def _ranges(tasks: tuple[int, ...]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
+def _segment(record: RecordFields) -> int | None:
+    if "segment_size" not in record.fields and record.dump.version in WITH_UNSTATED_SEGMENTS:
+        return None
+    return record.count("segment_size", short=True)
+
+
 def _other(record: RecordFields) -> tuple[str, ...]:
     """Return in words what a job asks beyond the fields of `QueuedJob`."""
     counted = {
@@ -470,7 +491,6 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         "tasks_per_core": "it limits the tasks on a core",
         "core_spec": "it asks specialized cores",
         "thread_spec": "it asks specialized threads",
-        "segment_size": "it asks segments of a block",
     }
     stated = {
         "tres_per_socket": "it asks resources of each socket",
@@ -480,10 +500,17 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         "network": "it asks resources of the network",
     }
     true = {"contiguous": "it asks adjacent nodes", "reboot": "it asks a reboot of its nodes"}
+    segments: tuple[str, ...] = ()
+    if record.count("segment_size", short=True):
+        if record.dump.version < FIRST_WITH_SPREAD:
+            segments = ("it asks segments, perhaps each of another block",)
+        elif "SPREAD_SEGMENTS" in record.words("flags"):
+            segments = ("it asks each segment of another block",)
     return (
         *(words for field, words in counted.items() if record.count(field, short=True)),
         *(words for field, words in stated.items() if record.text(field)),
         *(words for field, words in true.items() if record.flag(field)),
+        *segments,
     )
 
 

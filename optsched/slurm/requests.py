@@ -18,12 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.models.node_placement.group_limits import most_chunks
 from optsched.numbers import counted
 from optsched.sites.chunks import divided, spread
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.reservations import Reservation
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
@@ -43,10 +46,6 @@ HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 """States of jobs that wait for someone to release them."""
 
 
-class LeftToSlurmError(Exception):
-    """A job that the model cannot state; the text says why."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Request:
     """Equal chunks of which a job is made.
@@ -63,6 +62,9 @@ class Request:
         Nodes that the job may use.
     span : str
         What holds all chunks: ``switch``, ``block`` or ``anywhere``.
+    limits : tuple of GroupLimit
+        Limits on groups of nodes beyond that, the largest groups first; each chunk is on a node of
+        its own if they have segments.
     exclusive : bool
         Whether the job shares its nodes with no other job.
     licences : mapping of str to int
@@ -76,6 +78,7 @@ class Request:
     most_per_node: int
     nodes: Flags
     span: str = "anywhere"
+    limits: tuple[GroupLimit, ...] = ()
     exclusive: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
@@ -89,14 +92,28 @@ class Request:
 
     def room(self, supply: Supply) -> int:
         """Return how many chunks fit at most if no other job is placed."""
+        groups = {"switch": supply.switches, "block": supply.blocks}.get(self.span)
+        limits = self.limits if groups is None else (GroupLimit(self.span, groups, 1),)
         most = self.most(supply)
-        if self.span == "anywhere":
-            return int(most.sum())
-        sums: Counter[str] = Counter()
-        groups = supply.switches if self.span == "switch" else supply.blocks
-        for group, count in zip(groups or (), most.tolist()):
-            sums[group] += count
-        return max(sums.values(), default=0)
+        return most_chunks([limit.numbered for limit in limits], np.flatnonzero(most), most)
+
+    def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
+        """Return what holds all chunks, and the blocks if it is one of them.
+
+        Raises
+        ------
+        LeftToSlurmError
+            If several groups may hold them.
+        """
+        if not self.limits:
+            return self.span, supply.blocks
+        limit = self.limits[0]
+        if len(self.limits) > 1 or limit.most != 1:
+            raise LeftToSlurmError(
+                f"it may be in several of the {limit.level}, "
+                "and what it lacks there is not modelled"
+            )
+        return "block", limit.groups
 
     def fewest_nodes(self, supply: Supply) -> int:
         """Return the fewest nodes that can hold all chunks when they are idle."""
@@ -350,8 +367,9 @@ def _within(
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
     span = "anywhere"
+    limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
-        span, nodes, more = _span(job, supply, partition, nodes, shape)
+        span, limits, nodes, more = _span(job, supply, partition, nodes, shape)
         notes += more
     return Request(
         chunks=shape.chunks,
@@ -359,6 +377,7 @@ def _within(
         most_per_node=shape.most_per_node,
         nodes=_required(job, supply, nodes, shape),
         span=span,
+        limits=limits,
         exclusive=exclusive,
         licences=licences,
         notes=tuple(notes),
@@ -459,36 +478,48 @@ def _most(demand: Mapping[str, int], columns: tuple[str, ...], amounts: Ints) ->
 
 def _span(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: _Shape
-) -> tuple[str, Flags, list[str]]:
-    """Return what must hold all chunks, the nodes in the topology, and notes."""
+) -> tuple[str, tuple[GroupLimit, ...], Flags, list[str]]:
+    """Return what must hold all chunks, limits of groups, the nodes in the topology, and notes."""
     site = supply.site
     topology = site.topology(partition.topology)
-    name = partition.topology or next(iter(site.topologies), None)
+    name = partition.topology or next(iter(site.topologies), "")
     if isinstance(topology, Torus):
-        where = f"the torus of partition {partition.name}"
-        raise LeftToSlurmError(f"placement on {where} is not modelled")
+        if not topology.places:
+            where = f"the torus of partition {partition.name}"
+            raise LeftToSlurmError(f"placement on {where} is not modelled")
+        if not _has_fixed_nodes(job, shape):
+            raise LeftToSlurmError("it asks a place on a torus and any number of nodes")
+        limit = torus_limit(topology, name, shape.chunks, job.segment or 0, names=site.nodes)
+        return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
+        segment = job.segment or 0
+        if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, shape):
+            raise LeftToSlurmError("it asks segments and any number of nodes")
         # Slurm counts on the least number of nodes when it looks for a block
-        if topology.sizes and job.least_nodes > topology.sizes[0]:
-            raise LeftToSlurmError(
-                f"it needs {job.least_nodes:,} nodes, more than a base block holds, "
-                "and several blocks are not modelled"
-            )
-        if name != supply.block_topology:
-            raise LeftToSlurmError("it is in blocks of another topology than other jobs")
-        return "block", nodes & (topology.group >= 0), []
+        limits = block_limits(
+            topology, name, job.least_nodes, segment, together=job.segments_together
+        )
+        notes = [] if job.segment is not None else ["whether it asks segments is not known"]
+        nodes = nodes & (topology.group >= 0)
+        of_one = len(limits) == 1 and limits[0].most == 1
+        if of_one and name == supply.block_topology and limits[0].is_of(topology.names):
+            return "block", (), nodes, notes
+        return "anywhere", limits, nodes, notes
     if not isinstance(topology, Tree) or not topology.switches:
-        return "anywhere", nodes, []
+        return "anywhere", (), nodes, []
     nodes = nodes & (topology.group >= 0)
     if not job.switches or (shape.on_nodes and shape.chunks <= job.switches):
-        return "anywhere", nodes, []
+        return "anywhere", (), nodes, []
     if job.eligible is not None and job.eligible + job.switches_wait <= supply.time:
-        return "anywhere", nodes, ["it has waited for fewer switches as long as it wants"]
-    if job.switches > 1:
-        raise LeftToSlurmError(f"it asks at most {job.switches} leaf switches")
-    if name != supply.tree:
-        raise LeftToSlurmError("it asks one switch of another tree than other jobs")
-    return "switch", nodes, []
+        return "anywhere", (), nodes, ["it has waited for fewer switches as long as it wants"]
+    if job.switches == 1 and name == supply.tree:
+        return "switch", (), nodes, []
+    return "anywhere", (switch_limit(topology, name, job.switches),), nodes, []
+
+
+def _has_fixed_nodes(job: QueuedJob, shape: _Shape) -> bool:
+    """Return whether a job has as many nodes as chunks, and has resources on each of them alone."""
+    return shape.on_nodes and shape.chunks == job.least_nodes and not job.per_job
 
 
 def _required(job: QueuedJob, supply: Supply, nodes: Flags, shape: _Shape) -> Flags:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.sites.records import Ints
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import LeftToSlurmError, licences_of
+from optsched.slurm.requests import licences_of
 from optsched.slurm.supply import Supply
 
 

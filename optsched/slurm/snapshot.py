@@ -13,8 +13,10 @@ import numpy as np
 from optsched.errors import UnknownNameError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.slurm.group_limits import GroupLimit
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import LeftToSlurmError, Request, blocked_by_rule, request_of
+from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
 
 WEIGHTS = {
@@ -148,6 +150,8 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     places = [supply.columns.index(name) for name in columns]
     names, kinds, allowed = _kinds([request.nodes for request in requests], supply)
     licences = sorted({name for request in requests for name in request.licences})
+    levels = {limit.level: limit.groups for request in requests for limit in request.limits}
+    limits = [{limit.level: limit for limit in request.limits} for request in requests]
     return {
         "resources": columns,
         "free": supply.amounts[:, places],
@@ -163,9 +167,17 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "licences_of": table([request.licences for request in requests], licences),
         "switches": supply.switches and list(supply.switches),
         "blocks": supply.blocks and list(supply.blocks),
+        "levels": list(levels),
+        "groups": list(levels.values()),
+        "most_groups": table([_each(each, "most") for each in limits], list(levels)),
+        "segments": table([_each(each, "segment") for each in limits], list(levels)),
         "nodes": list(supply.site.nodes),
         "jobs": [row.label for row in rows],
     }
+
+
+def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:
+    return {level: getattr(limit, name) for level, limit in limits.items()}
 
 
 def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:

@@ -84,7 +84,8 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
 
     No jobs, no nodes or no resources, chunks that fit nowhere or need nothing, shares of devices
     and whole ones on nodes with and without, switches that belong to two blocks, exclusive jobs on
-    busy nodes, kinds that no node has, licences, weights of 0, with and without labels.
+    busy nodes, kinds that no node has, licences, weights of 0, levels of groups with limits and
+    segments, with and without labels.
     """
     jobs = draw(st.integers(1, max_jobs) | st.integers(0, max_jobs))
     nodes = draw(st.integers(1, max_nodes) | st.integers(0, max_nodes))
@@ -98,12 +99,18 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
     has_devices = draw(st.booleans())
     share = st.sampled_from([0, 300, 500, 1000, 2000])
     devices = st.lists(st.sampled_from([1000, 1000, 600, 0]), max_size=2)
+    chunks = draw(_lists(st.sampled_from([1, 1, 2, 3]), jobs))
+    levels = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    segments = [
+        draw(_lists(st.sampled_from([0, *(n for n in (1, 2, 3) if count % n == 0)]), levels))
+        for count in chunks
+    ]
     return NodePlacement(
         ["cores", "memory"][:resources],
         np.array(
             draw(_lists(_lists(st.integers(0, 9) | st.integers(4, 9), resources), nodes))
         ).reshape(nodes, resources),
-        draw(_lists(st.sampled_from([1, 1, 2, 3]), jobs)),
+        chunks,
         np.array(draw(_lists(_lists(st.integers(0, 2), resources), jobs))).reshape(jobs, resources),
         weights=draw(st.none() | _lists(st.integers(0, 9), jobs)),
         then=draw(st.lists(st.sampled_from(measures), unique=True)),
@@ -121,6 +128,12 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
         licences_of=np.array(draw(_lists(_lists(st.integers(0, 2), licences), jobs))).reshape(
             jobs, licences
         ),
+        levels=["racks", "rows"][:levels],
+        groups=draw(_lists(_lists(names, nodes), levels)),
+        most_groups=np.array(draw(_lists(_lists(st.integers(0, 2), levels), jobs))).reshape(
+            jobs, levels
+        ),
+        segments=np.array(segments, dtype=np.int64).reshape(jobs, levels),
         nodes=draw(st.none() | _lists(LABELS, nodes)),
         jobs=draw(st.none() | _lists(LABELS, jobs)),
     )

@@ -11,7 +11,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sites.site import Partition, Site
 from optsched.sites.site_file import read_site_file, write_site_file
-from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.sites.topology import Blocks, Places, Torus, Tree
 
 DEPARTMENT = """
 name = "department"
@@ -126,7 +126,11 @@ def sites(draw):
         draw(NAMES.filter(lambda name: name not in ("net", "ring", "flat network"))): Blocks(
             ("a", "b"), groups, (2, 4)
         ),
-        "ring": Torus((number,), np.where(groups < 0, -1, np.arange(number))),
+        "ring": Torus(
+            (number,),
+            np.where(groups < 0, -1, np.arange(number)),
+            draw(st.sampled_from([(), (Places((1,), (0,), (1,)), Places((number,), (0,), (1,)))])),
+        ),
         "flat network": Tree((), np.array([], dtype=int), np.full(number, -1)),
     }
     chosen = draw(st.permutations(list(topologies)))[: draw(st.integers(0, 4))]

@@ -17,6 +17,9 @@ from pathlib import Path
 from optsched.sites.host_lists import hosts_of
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "squeue", "sbatch")
+SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+"""Folders in which daemons and commands are looked for."""
+
 NODES, LEAVES, CORES = 64, 8, 8
 
 CONFIGURATION = """\
@@ -59,6 +62,14 @@ TopologyPlugin=topology/tree
 Licenses=matlab:2
 """
 
+EIGHTS = [f"n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]" for leaf in range(LEAVES)]
+
+TREE = "".join(f"SwitchName=leaf{n} Nodes={nodes}\n" for n, nodes in enumerate(EIGHTS, 1))
+TREE += f"SwitchName=core Switches=leaf[1-{LEAVES}]\n"
+
+BLOCKS = "".join(f"BlockName=b{n} Nodes={nodes}\n" for n, nodes in enumerate(EIGHTS, 1))
+BLOCKS += "BlockSizes=8,16,32\n"
+
 ALIKE = {"n[01-64]": "RealMemory=16000"}
 
 ASLEEP = "sched_interval=-1,bf_interval=-1"
@@ -70,7 +81,8 @@ AWAKE = "sched_interval=2,bf_interval=2"
 class RealSlurm:
     """Daemons of Slurm, started in a folder and ended by their handles.
 
-    `settings` are lines of slurm.conf, and `nodes` has what nodes have, by their names.
+    `settings` are lines of slurm.conf, `nodes` has what nodes have, by their names, and `topology`
+    is the text of topology.conf.
     """
 
     def __init__(
@@ -79,11 +91,13 @@ class RealSlurm:
         scheduler: str = AWAKE,
         settings: str = SETTINGS,
         nodes: Mapping[str, str] = ALIKE,
+        topology: str = TREE,
     ) -> None:
         self.folder = folder
         self.scheduler = scheduler
         self.settings = settings
         self.nodes = nodes
+        self.topology = topology
         self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -93,13 +107,7 @@ class RealSlurm:
         for name in ("state", "spool", "sbin"):
             (self.folder / name).mkdir(parents=True)
         self.folder.chmod(0o755)
-        leaves = [
-            f"SwitchName=leaf{leaf + 1} Nodes=n[{8 * leaf + 1:02}-{8 * leaf + 8:02}]\n"
-            for leaf in range(LEAVES)
-        ]
-        (self.folder / "topology.conf").write_text(
-            "".join(leaves) + f"SwitchName=core Switches=leaf[1-{LEAVES}]\n"
-        )
+        (self.folder / "topology.conf").write_text(self.topology)
         self._configure(self.scheduler)
         # version 22.05 cannot disable the plug-in, and does not need to
         old = " 22." in self.call("scontrol", "--version")
@@ -193,7 +201,7 @@ class RealSlurm:
 
     def _daemon(self, name: str) -> str:
         """Return a link to a daemon by its own name, as Slurm looks at the name of its program."""
-        found = shutil.which(f"{name}-wlm", path=_PATH) or shutil.which(name, path=_PATH)
+        found = shutil.which(f"{name}-wlm", path=SEARCHED) or shutil.which(name, path=SEARCHED)
         link = self.folder / "sbin" / name
         link.symlink_to(str(found))
         return str(link)
@@ -206,7 +214,7 @@ class RealSlurm:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=os.environ | self.variables | {"PATH": _PATH},
+                    env=os.environ | self.variables | {"PATH": SEARCHED},
                 )
             )
 
@@ -215,9 +223,6 @@ class RealSlurm:
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
             time.sleep(0.2)
-
-
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def _free_ports() -> int:
@@ -233,7 +238,7 @@ def _free_ports() -> int:
 
 def why_not() -> str:
     """Return why a real Slurm cannot be started; an empty text if it can."""
-    lacking = [name for name in DAEMONS if shutil.which(name, path=_PATH) is None]
+    lacking = [name for name in DAEMONS if shutil.which(name, path=SEARCHED) is None]
     if lacking:
         return f"not installed: {', '.join(lacking)}"
     return "" if os.geteuid() == 0 else "the daemons need root"

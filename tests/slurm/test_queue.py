@@ -198,6 +198,9 @@ def test_all_versions_of_the_parser_state_the_same_jobs(shared, version):
         if silent:
             assert own.pop("exclusive") is None
             other.pop("exclusive")
+        if version == 42:
+            assert own.pop("segment") is None
+            other.pop("segment")
         for name in ("start", "end", "planned_nodes"):  # planned again between the two captures
             if job.state == "PENDING":
                 own.pop(name), other.pop(name)
@@ -228,7 +231,24 @@ LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
         (42, {"tasks_per_core": a(0, infinite=True)}, {"other": ()}),
         (42, {"het_job_id": a(7)}, {"other": ("it is part of a heterogeneous job",)}),
         (42, {"contiguous": True}, {"other": ("it asks adjacent nodes",)}),
-        (43, {"segment_size": 4}, {"other": ("it asks segments of a block",)}),
+        (
+            43,
+            {"segment_size": 4},
+            {"segment": 4, "other": ("it asks segments, perhaps each of another block",)},
+        ),
+        (42, {}, {"segment": None}),
+        (38, {}, {"segment": 0}),
+        (44, {"segment_size": 4}, {"segment": 4, "segments_together": False, "other": ()}),
+        (
+            44,
+            {"segment_size": 4, "flags": ["SPREAD_SEGMENTS"]},
+            {"segment": 4, "other": ("it asks each segment of another block",)},
+        ),
+        (
+            44,
+            {"segment_size": 4, "flags": ["CONSOLIDATE_SEGMENTS"]},
+            {"segment": 4, "segments_together": True, "other": ()},
+        ),
         # the number of nodes of --nodes=1-2, and the estimate of --ntasks
         (42, {"node_count": a(2), "tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"least_nodes": 1}),
         (42, {"node_count": a(2)}, {"least_nodes": 2}),

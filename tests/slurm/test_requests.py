@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.slurm.requests import LeftToSlurmError, blocked_by_rule, request_of
+from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.sites.site import Partition
+from optsched.sites.topology import Blocks
+from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.reservations import Reservation
+from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column
 
 GPU = {"gpu": 1}
@@ -182,11 +188,36 @@ def test_nodes_of_a_reservation_are_for_its_jobs_alone(job, supply):
         ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 900}, "anywhere"),
         ({"switches": 1, "tasks": 4, "eligible": 100, "switches_wait": 901}, "switch"),
         ({"partitions": ("block",), "tasks": 4}, "block"),
+        ({"partitions": ("block",), "tasks": 2, "least_nodes": 2, "segment": 4}, "block"),
         ({"partitions": ("torus",), "tasks": 1}, "anywhere"),
     ],
 )
 def test_spans(job, supply, fields, span):
     assert request_of(job(**fields), supply()).span == span
+
+
+def test_limits_of_groups(job, supply):
+    pairs = Blocks(("b1", "b2", "b3"), [0, 0, 1, 1, -1, 2, 2], (2, 4))
+    there = supply(topologies={"blocks": pairs}, partitions=(Partition("all", np.arange(7)),))
+    request = request_of(job(tasks=3, least_nodes=3, most_nodes=3), there)
+    assert [limit.most for limit in request.limits] == [1]
+    assert names(request, there) == {"c1", "c2", "c3", "c4", "g1", "g2"}
+    assert request.room(there) == 4  # of b1 and b2, which are joined
+    assert request.held_in(there) == ("block", request.limits[0].groups)
+    request = request_of(job(switches=2, tasks=64, segment=2), supply())
+    (limit,) = request.limits
+    assert (limit.level, limit.most, {*limit.groups[:5]}) == (
+        "leaf switches of tree",
+        2,
+        {"leaf1", "leaf2"},
+    )
+    with pytest.raises(LeftToSlurmError, match="several of the leaf switches of tree"):
+        request.held_in(supply())
+    (known, unknown) = (
+        request_of(job(partitions=("block",), tasks=2, segment=segment), supply()).notes
+        for segment in (0, None)
+    )
+    assert {*unknown} - {*known} == {"whether it asks segments is not known"}
 
 
 @pytest.mark.parametrize(
@@ -217,6 +248,9 @@ def test_licences(job, supply):
     assert request_of(job(), supply()).licences == {}
 
 
+BLOCK = {"partitions": ("block",)}
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -231,10 +265,10 @@ def test_licences(job, supply):
         ({"partitions": ()}, "no open partition"),
         ({"partitions": ("torus",), "tasks": 2}, "torus of partition torus"),
         (
-            {"partitions": ("block",), "least_nodes": 3, "most_nodes": 3, "tasks": 3},
-            "it needs 3 nodes, more than a base block holds",
+            BLOCK | {"least_nodes": 3, "most_nodes": 3, "tasks": 3, "segment": 2},
+            "its 3 nodes are no multiple of its segments of 2",
         ),
-        ({"switches": 2, "tasks": 4}, "at most 2 leaf switches"),
+        (BLOCK | {"least_nodes": 2, "tasks": 4, "segment": 1}, "segments and any number of nodes"),
         (
             {"required": ("c1",), "least_nodes": 2, "most_nodes": 2, "tasks": 2},
             "leaves others open",
@@ -288,6 +322,30 @@ def test_a_full_array_waits(job, supply):
     array = job(array_id=1, array_tasks=(3, 4), array_limit=2)
     assert blocked_by_rule(array, supply(), 1) == ""
     assert "its limit of 2 running tasks" in blocked_by_rule(array, supply(), 2)
+
+
+def test_groups_of_nodes_that_slurm_gives_and_plans_are_admitted(captured):
+    """Jobs of several blocks or of one, of places on a torus, and of few switches."""
+    _, queue, supply = captured
+    compared = Counter()
+    for each in (*queue.running, *queue.pending):
+        nodes = each.planned_nodes or tuple(one.node for one in each.allocations)
+        try:
+            request = request_of(each, supply)
+        except LeftToSlurmError:
+            continue
+        if len(nodes) != request.chunks:
+            continue
+        problem = NodePlacement(**placement_fields([Row(each.label, each, request)], supply))
+        at = tuple(sorted(supply.site.index[name] for name in nodes))
+        found = problem.violations(Placements((at,), (((),) * len(at),)))
+        assert not {"groups", "segment", "span"} & {one.constraint for one in found}
+        compared[request.span] += 1
+        compared["limits"] += bool(request.limits)
+    assert compared["anywhere"] > 10
+    if queue.path.parent.name == "26.05.5":
+        assert compared["limits"] >= 3
+        assert compared["block"] >= 3
 
 
 def test_what_slurm_gave_running_jobs_holds_what_they_are_said_to_ask(captured):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,87 +76,96 @@ class Amounts(Kind):
         return {"type": "array", "items": {"type": "array", "items": number}}
 
 
-class Devices(Kind):
-    """For each value of `like`, the free thousandths of each device."""
+class _Rows(Kind):
+    """For each value of `like`, a list, or None where that may be."""
 
-    in_python = "sequence of sequences of int"
+    like: str
 
-    def __init__(self, like: str) -> None:
-        self.like = self.of = like
-        self.on_file = f"list of lists of integers, 0 to {WHOLE}"
+    @abstractmethod
+    def check(self, fields: Fields, unread: set[str]) -> Callable[[Any], str]:
+        """Return the function of a row that returns its mistake, an empty text for none."""
 
     def accept(self, value: Any, fields: Fields) -> Any:
         rows = plain_sequence(value)
-        if rows is None or len(rows) != len(fields[self.of]):
+        if rows is None or len(rows) != len(fields[self.like]):
             return DOUBTFUL
-        return DOUBTFUL if any(map(_devices_mistake, rows)) else tuple(map(tuple, rows))
+        return DOUBTFUL if any(map(self.check(fields, set()), rows)) else _stored(rows)
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         rows = plain_sequence(value)
         if rows is None:
             reading.wrong(name, f"expected a {self.on_file}")
             return self.blank
+        check = self.check(reading.fields, reading.unread)
         wrong = [
-            f"{name}[{place}]: {row!r}; expected a list of integers from 0 to {WHOLE}"
-            for place, row in enumerate(rows)
-            if _devices_mistake(row)
+            f"{name}[{place}]{mistake}" for place, row in enumerate(rows) if (mistake := check(row))
         ]
         if wrong:
             reading.note(name, wrong)
             reading.unread.add(name)
             return self.blank
-        return tuple(map(tuple, rows))
+        return _stored(rows)
 
     def write(self, value: Any) -> Any:
-        return [list(row) for row in value]
+        return [None if row is None else list(row) for row in value]
+
+
+def _stored(rows: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(None if row is None else tuple(row) for row in rows)
+
+
+class Devices(_Rows):
+    """For each value of `like`, the free thousandths of each device."""
+
+    in_python = "sequence of sequences of int"
+
+    def __init__(self, like: str) -> None:
+        self.like = like
+        self.on_file = f"list of lists of integers, 0 to {WHOLE}"
+
+    def check(self, fields: Fields, unread: set[str]) -> Callable[[Any], str]:
+        return _devices_mistake
 
     def json_schema(self) -> dict[str, Any]:
         share = {"type": "integer", "minimum": 0, "maximum": WHOLE}
         return {"type": "array", "items": {"type": "array", "items": share}}
 
 
-class LabelSets(Kind):
+class LabelSets(_Rows):
     """For each value of `like`, a list of labels in the field `of`, or None for all of them."""
 
     in_python = "sequence of sequence of str, or None"
 
     def __init__(self, of: str, like: str) -> None:
-        self.of, self.of_length = of, like
-        self.like = like
+        self.of, self.like = of, like
         self.on_file = f"list of lists of texts in `{of}`, or null"
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        rows = plain_sequence(value)
-        if rows is None or len(rows) != len(fields[self.of_length]):
-            return DOUBTFUL
+    def check(self, fields: Fields, unread: set[str]) -> Callable[[Any], str]:
+        if self.of in unread:
+            return lambda row: ""
         known = {*(fields[self.of] or ())}
-        if any(_labels_mistake(row, known, self.of) for row in rows):
-            return DOUBTFUL
-        return tuple(None if row is None else tuple(row) for row in rows)
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        rows = plain_sequence(value)
-        if rows is None:
-            reading.wrong(name, f"expected a {self.on_file}")
-            return self.blank
-        known = {*(reading.fields[self.of] or ())}
-        wrong = [
-            f"{name}[{place}]{mistake}"
-            for place, row in enumerate(rows)
-            if self.of not in reading.unread and (mistake := _labels_mistake(row, known, self.of))
-        ]
-        if wrong:
-            reading.note(name, wrong)
-            reading.unread.add(name)
-            return self.blank
-        return tuple(None if row is None else tuple(row) for row in rows)
-
-    def write(self, value: Any) -> Any:
-        return [None if row is None else list(row) for row in value]
+        return lambda row: _labels_mistake(row, known, self.of)
 
     def json_schema(self) -> dict[str, Any]:
         texts = {"type": "array", "items": {"type": "string"}}
         return {"type": "array", "items": {"anyOf": [texts, {"type": "null"}]}}
+
+
+class GroupRows(_Rows):
+    """For each value of `like`, a row with the group of each value of `of`, a text."""
+
+    in_python = "sequence of sequences of str"
+
+    def __init__(self, of: str, like: str) -> None:
+        self.of, self.like = of, like
+        self.on_file = f"list of lists of texts, one for each of `{like}`"
+
+    def check(self, fields: Fields, unread: set[str]) -> Callable[[Any], str]:
+        length = None if self.of in unread else len(fields[self.of])
+        return lambda row: _groups_mistake(row, length, self.of)
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
 
 
 class Choices(Kind):
@@ -251,10 +261,13 @@ def _row_mistakes(row: Any, columns: int | None, of: str) -> list[str]:
     ][:1]
 
 
-def _devices_mistake(row: Any) -> bool:
-    if not isinstance(row, list | tuple):
-        return True
-    return not all(type(share) is int and 0 <= share <= WHOLE for share in row)
+def _devices_mistake(row: Any) -> str:
+    """Return the mistake in the shares of devices of a node, an empty text if there is none."""
+    if isinstance(row, list | tuple) and all(
+        type(share) is int and 0 <= share <= WHOLE for share in row
+    ):
+        return ""
+    return f": {row!r}; expected a list of integers from 0 to {WHOLE}"
 
 
 def _labels_mistake(row: Any, known: set[Any], of: str) -> str:
@@ -266,4 +279,13 @@ def _labels_mistake(row: Any, known: set[Any], of: str) -> str:
     for text in row:
         if text not in known:
             return f": {text!r}; expected a text in {of}"
+    return ""
+
+
+def _groups_mistake(row: Any, length: int | None, like: str) -> str:
+    """Return the mistake in a row of groups, an empty text if there is none."""
+    if not isinstance(row, list | tuple) or not all(isinstance(text, str) for text in row):
+        return ": expected a list of texts"
+    if length is not None and len(row) != length:
+        return f": {len(row)} groups; expected {length}, one for each of {like}"
     return ""

@@ -19,6 +19,7 @@ from optsched.models.node_placement.fields import (
     Amounts,
     Choices,
     Devices,
+    GroupRows,
     LabelSets,
     Names,
     NodeNumbers,
@@ -69,8 +70,13 @@ def _no_devices(fields: Fields) -> Any:
     return ((),) * len(fields["free"])
 
 
-def _no_licences(fields: Fields) -> Any:
-    return read_only(np.zeros((len(fields["chunks"]), len(fields["licences"])), dtype=np.int64))
+def _none_of(name: str) -> Any:
+    """Return a function that fills a table with 0 for each job and each value of a field."""
+
+    def filled(fields: Fields) -> Any:
+        return read_only(np.zeros((len(fields["chunks"]), len(fields[name])), dtype=np.int64))
+
+    return filled
 
 
 @models.register("node-placement")
@@ -190,7 +196,30 @@ class NodePlacement(Problem[Placements]):
         "number of each licence that the job needs",
         symbol="l_jl",
         default=None,
-        filled=_no_licences,
+        filled=_none_of("licences"),
+    )
+    levels: tuple[str, ...] = field(
+        Names(),
+        "names of further levels at which nodes are grouped, `racks` for instance",
+        default=(),
+    )
+    groups: tuple[tuple[str, ...], ...] = field(
+        GroupRows("free", like="levels"), "group of each node, for each level", default=()
+    )
+    most_groups: Ints = field(
+        Amounts("levels", like="chunks"),
+        "most groups of each level that the job may span, 0 for any number",
+        symbol="q_jh",
+        default=None,
+        filled=_none_of("levels"),
+    )
+    segments: Ints = field(
+        Amounts("levels", like="chunks"),
+        "number of chunks in each segment of the job, all of them in one group of the level, 0 "
+        "for no segments; a divisor of the number of chunks",
+        symbol="f_jh",
+        default=None,
+        filled=_none_of("levels"),
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")
@@ -200,7 +229,7 @@ class NodePlacement(Problem[Placements]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the mistakes in shares, in spans without labels, and in too large weights."""
+        """Return the mistakes in shares, spans without labels, segments, and too large weights."""
         found = first_few(
             "share",
             [
@@ -213,6 +242,16 @@ class NodePlacement(Problem[Placements]):
             needed = {"switch": "switches", "block": "blocks"}.get(span)
             if needed and fields[needed] is None:
                 found.append(f"span[{place}]: {span}; expected {needed}, one for each node")
+        chunks, segments = fields["chunks"], fields["segments"]
+        uneven = np.argwhere(chunks[:, None] % np.maximum(segments, 1))
+        found += first_few(
+            "segments",
+            [
+                f"segments[{job}][{level}]: {segments[job, level]}; expected a divisor of "
+                f"{chunks[job]}, the number of chunks"
+                for job, level in uneven.tolist()
+            ],
+        )
         if "switches" in fields["then"] and fields["switches"] is None:
             found.append("then: switches; expected switches, one for each node")
         radices = _radices(fields["then"], fields["chunks"], fields["switches"], fields["free"])
@@ -253,7 +292,7 @@ class NodePlacement(Problem[Placements]):
         return value
 
     def violations(self, solution: Placements) -> list[Violation]:
-        """Check chunks, nodes, resources, devices, spans, exclusive nodes and licences."""
+        """Check chunks, nodes, resources, devices, groups, exclusive nodes and licences."""
         found = wrong_length(solution.nodes, len(self.chunks))
         found = found or wrong_length(solution.devices, len(self.chunks))
         if found:
@@ -273,6 +312,7 @@ class NodePlacement(Problem[Placements]):
                 found.append(Violation("node", f"{name} is on node {outside[0]}, of {nodes}"))
                 continue
             found += self._violations_of(job, name, at)
+            found += self._violations_of_levels(job, name, at)
             for node, chosen in zip(at, devices):
                 used.setdefault(node, Counter())[job] += 1
                 found += self._take(job, name, node, chosen, taken)
@@ -321,6 +361,21 @@ class NodePlacement(Problem[Placements]):
         groups = {"switch": self.switches, "block": self.blocks}.get(self.span[job])
         if groups is not None and len(spanned := {groups[node] for node in at}) > 1:
             found.append(Violation("span", f"{name} is in {len(spanned)} of {self.span[job]}"))
+        return found
+
+    def _violations_of_levels(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
+        """Check the nodes of one job against the limits of its levels."""
+        found = []
+        for level, group_of in enumerate(self.groups):
+            in_groups = Counter(group_of[node] for node in at)
+            most, segment = int(self.most_groups[job, level]), int(self.segments[job, level])
+            if most and len(in_groups) > most:
+                detail = f"{name} spans {len(in_groups)} of {self.levels[level]}, more than {most}"
+                found.append(Violation("groups", detail))
+            for group, count in in_groups.items():
+                if segment and count % segment:
+                    detail = f"{name} has {count} chunks in {group}, in segments of {segment}"
+                    found.append(Violation("segment", detail))
         return found
 
     def _take(

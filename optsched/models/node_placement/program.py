@@ -30,18 +30,19 @@ class Block(NamedTuple):
 
 @formulations.register("node-placement")
 class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
-    """Equations (1) to (16) of the model's page.
+    """Equations (1) to (19) of the model's page.
 
     ``p[j]`` is 1 if job j is placed; ``x[j, n]`` is the number of its chunks on node n, for the
     pairs that its limits allow; ``y[j, n, g]`` is the number of these on device g, if they need a
     share; ``v[n, g]`` is 1 if device g goes to a chunk that needs whole ones; ``z[j, s]`` is 1 if
     job j spans switch s, ``b[j, s]`` if it is in block s; ``e[j, n]`` is 1 if the job has node n to
-    itself; ``o[n]`` is 1 if node n, which was idle, is used.
+    itself; ``o[n]`` is 1 if node n, which was idle, is used; ``a[j, t]``
+    is 1 if job j is in group t of a level, and ``k[j, t]`` is the number of its segments there.
     """
 
     @cached_property
     def program(self) -> Program:
-        """The program, with the variables p, x, y, v, e, z, b and o."""
+        """The program, with the variables p, x, y, v, e, z, b, a, k and o."""
         return self._built[0]
 
     @cached_property
@@ -110,11 +111,17 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             spanning = in_switch | ("switches" in cost)
             price = cost.get("switches", 0)
             blocks["z"] = self._groups(
-                builder, x, p, problem.switches, "z", spanning, in_switch, price
+                builder, x, p, problem.switches, "z", spanning, in_switch.astype(int), price
             )
         if problem.blocks is not None:
             held = spans == "block"
-            blocks["b"] = self._groups(builder, x, p, problem.blocks, "b", held, held, 0)
+            blocks["b"] = self._groups(
+                builder, x, p, problem.blocks, "b", held, held.astype(int), 0
+            )
+        for level, groups in enumerate(problem.groups):
+            letter, most = f"a{level + 1}", problem.most_groups[:, level]
+            blocks[letter] = self._groups(builder, x, p, groups, letter, most > 0, most, 0)
+            blocks[f"k{level + 1}"] = self._segments(builder, x, level)
         if "nodes" in cost:
             blocks["o"] = self._used_nodes(builder, x, cost["nodes"])
         for licence, free in enumerate(problem.licences.tolist()):
@@ -199,19 +206,12 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         labels: Sequence[str],
         letter: str,
         spanning: NDArray[np.bool_],
-        single: NDArray[np.bool_],
+        most_groups: Ints,
         price: int,
     ) -> Block:
-        """Add the switches or blocks of the jobs `spanning`; those of `single` have one at most."""
-        jobs, nodes, _ = self._pairs
-        _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
-        mine = np.flatnonzero(spanning[jobs])
-        keys, at = np.unique(
-            np.stack([jobs[mine], group_of[nodes[mine]]]), axis=1, return_inverse=True
-        )
-        job, group = keys
-        at = at.ravel()
-        names = [f"job{j + 1}_group{g + 1}" for j, g in keys.T.tolist()]
+        """Add the groups of the jobs `spanning`, at most so many of each job, 0 for any number."""
+        mine, at, (job, group), group_of = self._pairs_in_groups(labels, spanning)
+        names = [f"job{j + 1}_group{g + 1}" for j, g in zip(job.tolist(), group.tolist())]
         z = builder.variables(f"{letter}_{{}}", names, objective=-price)
         if len(names):
             every = np.arange(len(names))
@@ -221,11 +221,49 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
                 f"{letter}_span_{{}}", (names,), there, (-most, z, every), at_most=0
             )
             builder.ragged_rows(f"{letter}_used_{{}}", (names,), there, (-1, z, every), at_least=0)
-            one, held = np.flatnonzero(single[job]), np.flatnonzero(single)
-            if len(one):
-                ones = (1, z[one], job[one]), (-1, p[held], held)
-                builder.ragged_rows(f"{letter}_one_job{{}}", (len(p),), *ones, at_most=0)
+            limited, held = np.flatnonzero(most_groups[job]), np.flatnonzero(most_groups)
+            if len(limited):
+                few = (1, z[limited], job[limited]), (-most_groups[held], p[held], held)
+                builder.ragged_rows(f"{letter}_few_job{{}}", (len(p),), *few, at_most=0)
         return Block(z, (job, group_of, group))
+
+    def _segments(self, builder: ProgramBuilder, x: Ints, level: int) -> Block:
+        """Add the number of segments of each job in each group of a level."""
+        problem = self.problem
+        size = problem.segments[:, level]
+        mine, at, (job, group), group_of = self._pairs_in_groups(problem.groups[level], size > 0)
+        names = [f"job{j + 1}_group{g + 1}" for j, g in zip(job.tolist(), group.tolist())]
+        letter = f"k{level + 1}"
+        k = builder.variables(f"{letter}_{{}}", names, upper=problem.chunks[job] // size[job])
+        if len(names):
+            segments = (-size[job], k, np.arange(len(names)))
+            builder.ragged_rows(
+                f"{letter}_segments_{{}}", (names,), (1, x[mine], at), segments, equal=0
+            )
+        return Block(k, (job, group_of, group))
+
+    def _pairs_in_groups(
+        self, labels: Sequence[str], chosen: NDArray[np.bool_]
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the pairs (j, n) of the jobs chosen, and the pairs (j, t) in which they are.
+
+        Returns
+        -------
+        mine, at : array of int, shape (chosen pairs,)
+            Numbers of the pairs (j, n), and of the pairs (j, t) of the job and the group of its
+            node.
+        keys : array of int, shape (2, pairs of jobs and groups)
+            The jobs and groups.
+        group_of : array of int, shape (nodes,)
+            Group of each node.
+        """
+        jobs, nodes, _ = self._pairs
+        _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
+        mine = np.flatnonzero(chosen[jobs])
+        keys, at = np.unique(
+            np.stack([jobs[mine], group_of[nodes[mine]]]), axis=1, return_inverse=True
+        )
+        return mine, at.ravel(), keys, group_of
 
     def _used_nodes(self, builder: ProgramBuilder, x: Ints, price: int) -> Block:
         """Add the variables and rows of idle nodes that are used."""
@@ -313,11 +351,18 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         own = set(zip(jobs[there].tolist(), nodes[there].tolist()))
         e, of = blocks["e"]
         found[e] = [key in own for key in zip(*(index.tolist() for index in of))]
-        for letter in ("z", "b"):
+        levels = range(1, len(problem.levels) + 1)
+        for letter in ("z", "b", *(f"a{level}" for level in levels)):
             if letter in blocks:
                 variables, (of_job, group_of, group) = blocks[letter]
                 used = set(zip(jobs[there].tolist(), group_of[nodes[there]].tolist()))
                 found[variables] = [key in used for key in zip(of_job.tolist(), group.tolist())]
+        for level in levels:
+            variables, (of_job, group_of, group) = blocks[f"k{level}"]
+            held = np.zeros((len(problem.chunks), len(problem.free)), dtype=np.int64)
+            np.add.at(held, (jobs, group_of[nodes]), found[pairs.variables])
+            size = problem.segments[of_job, level - 1]
+            found[variables] = held[of_job, group] // np.maximum(size, 1)
         if "o" in blocks:
             found[blocks["o"].variables] = np.isin(blocks["o"].of[0], nodes[there])
         return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.node_placement._allotment import Allotment, allotment, limits_of
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -85,14 +86,18 @@ class NodeState:
         for span, labels in ("switch", problem.switches), ("block", problem.blocks):
             if labels is not None:
                 self._group_of[span] = numbered(labels)
+        for name, groups in zip(problem.levels, problem.groups):
+            self._group_of[f"level {name}"] = numbered(groups)
+        self._allotted: Allotment | None = None  # of the job that is placed
         self._at: list[list[int]] = [[] for _ in problem.chunks]
         self._devices_of: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
 
     def room(self, job: int) -> Ints | None:
         """Return the most chunks of a job on each node, or None if the job cannot be placed.
 
-        If one switch or block must hold the job, only nodes of those that can have room. As chunks
-        are equal, each takes exactly 1 of the room of its node, whichever device it gets.
+        If one switch or block must hold the job, only nodes of those that can have room. If levels
+        limit its groups, only nodes of its allotment have. As chunks are equal, each takes exactly
+        1 of the room of its node, whichever device it gets.
         """
         problem, chunks = self._problem, int(self._problem.chunks[job])
         if (problem.licences_of[job] > self._licences).any():
@@ -101,6 +106,13 @@ class NodeState:
         room = np.empty(len(problem.free), dtype=np.int64)
         if write_room(self.nodes, self.needs, job, most, room) < chunks:
             return None
+        self._allotted = None
+        if limits := limits_of(problem, job, self._group_of):
+            self._allotted = allotment(limits, chunks, room)
+            if self._allotted is None:
+                return None
+            self._allotted.restrict(room)
+            return room
         group_of = self._group_of.get(problem.span[job])
         if group_of is not None:
             in_group = np.zeros(group_of.max(initial=0) + 1, dtype=np.int64)
@@ -129,6 +141,8 @@ class NodeState:
         left, used = int(self._problem.chunks[job]), []
         for node in order:
             count = min(left, int(room[node]))
+            if count == 0:  # its group has all that it is to get
+                continue
             self.take(job, node, room, count)
             used.append(node)
             left -= count
@@ -148,6 +162,9 @@ class NodeState:
             if group_of is not None:
                 room[group_of != group_of[node]] = 0
         room[node] -= count
+        if self._allotted is not None:
+            self._allotted.chunks[self._allotted.part_of[node]] -= count
+            self._allotted.restrict(room)
         share = int(self._problem.share[job])
         free, devices, taken, owned = self.nodes
         free[node] -= count * self._problem.demand[job]

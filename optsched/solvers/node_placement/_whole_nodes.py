@@ -67,16 +67,19 @@ def pools(problem: NodePlacement) -> list[Pool]:
     Raises
     ------
     InputError
-        If `then` is not ``switches`` alone, if a job needs licences, if two chunks can be on a
-        node, or if jobs share some of their nodes and differ in the others, or in their span.
+        If `then` is not ``switches`` alone, if a job needs licences, if levels limit its groups,
+        if two chunks can be on a node, or if jobs share some of their nodes and differ in the
+        others, or in their span.
     """
     if problem.then != ("switches",):
         raise _refusal(f"then is {list(problem.then)}; expected switches alone")
     if problem.licences_of.any():
         raise _refusal("jobs need licences")
+    if problem.most_groups.any() or (problem.segments > 1).any():
+        raise _refusal("levels limit the groups of jobs")
     by_nodes: dict[bytes, list[int]] = {}
-    for alike in _alike(problem):
-        fitting = _fitting(problem, alike[0])
+    for alike in alike_jobs(problem, np.flatnonzero(problem.weights).tolist()):
+        fitting = most_on_nodes(problem, alike[0])
         wide = [job for job in alike if problem.chunks[job] > 1]
         if wide and problem.most_per_node[wide[0]] != 1 and fitting.max(initial=0) > 1:
             node = int(fitting.argmax())
@@ -105,7 +108,7 @@ def placements(problem: NodePlacement, cells: Iterable[tuple[Pool, Cells]]) -> P
         for (job, leaf), number in sorted(its_cells.items()):
             nodes[pool.jobs[job]] += [next(unused[leaf]) for _ in range(number)]
     devices = [
-        tuple(_devices(problem.devices[node], int(problem.share[job])) for node in sorted(at))
+        tuple(devices_for(problem.devices[node], int(problem.share[job])) for node in sorted(at))
         for job, at in enumerate(nodes)
     ]
     return Placements(tuple(tuple(sorted(at)) for at in nodes), tuple(devices))
@@ -126,18 +129,18 @@ def _refusal(reason: str) -> InputError:
     return InputError(f"{reason}: for whole nodes only, then switches")
 
 
-def _alike(problem: NodePlacement) -> list[list[int]]:
-    """Return the jobs of some weight, in lists of those alike but for chunks and weight."""
+def alike_jobs(problem: NodePlacement, jobs: Iterable[int]) -> list[list[int]]:
+    """Return jobs in lists of those alike but for chunks and weight."""
     alone = {*problem.exclusive}
     lists: dict[tuple[object, ...], list[int]] = {}
-    for job in np.flatnonzero(problem.weights).tolist():
+    for job in jobs:
         needs = problem.demand[job].tobytes(), int(problem.share[job])
         limits = int(problem.most_per_node[job]), problem.allowed[job], problem.span[job]
         lists.setdefault((needs, limits, job in alone), []).append(job)
     return [*lists.values()]
 
 
-def _fitting(problem: NodePlacement, job: int) -> Ints:
+def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
     """Return how many chunks of a job fit on each node: 0, 1, or 2 for several."""
     fitting = np.full(len(problem.free), 2)
     for resource in np.flatnonzero(problem.demand[job]):
@@ -146,7 +149,7 @@ def _fitting(problem: NodePlacement, job: int) -> Ints:
     share = int(problem.share[job])
     if share:
         there = [
-            1 + _fit_together(row, share, share) if _devices(row, share) else 0
+            1 + _fit_together(row, share, share) if devices_for(row, share) else 0
             for row in problem.devices
         ]
         fitting = np.minimum(fitting, np.array(there, dtype=np.int64))
@@ -158,7 +161,7 @@ def _fitting(problem: NodePlacement, job: int) -> Ints:
     return fitting
 
 
-def _devices(free: tuple[int, ...], share: int) -> tuple[int, ...]:
+def devices_for(free: tuple[int, ...], share: int) -> tuple[int, ...]:
     """Return devices for a share: the tightest for a part of one; () if there are none."""
     if share >= WHOLE:
         whole = [device for device, left in enumerate(free) if left == WHOLE]
@@ -170,14 +173,14 @@ def _devices(free: tuple[int, ...], share: int) -> tuple[int, ...]:
 def _fit_together(free: tuple[int, ...], one: int, other: int) -> bool:
     """Return whether the shares of two chunks fit on the devices of a node."""
     larger, smaller = max(one, other), min(one, other)
-    chosen = _devices(free, larger)
+    chosen = devices_for(free, larger)
     if not chosen:
         return False
     # the tightest device for the larger share leaves most to the smaller one, unless they share it
     rest = list(free)
     for device in chosen:
         rest[device] -= min(larger, WHOLE)
-    if smaller == 0 or _devices(tuple(rest), smaller):
+    if smaller == 0 or devices_for(tuple(rest), smaller):
         return True
     return larger < WHOLE and max(free) >= larger + smaller
 
@@ -197,7 +200,7 @@ def _pool(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Pool:
             raise _refusal(f"jobs {jobs[0] + 1} and {job + 1} share nodes and differ in their span")
     alone = {*problem.exclusive}
     sharing = [job for job in jobs if job not in alone]
-    if len(sharing) > 1 and (fit := _shareable(problem, sharing, nodes)).size:
+    if len(sharing) > 1 and (fit := shareable(problem, sharing, nodes)).size:
         raise _refusal(f"chunks of two jobs may fit on node {fit[0]}")
     span = problem.span[jobs[0]]
     switches = problem.switches
@@ -219,7 +222,7 @@ def _pool(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Pool:
     )
 
 
-def _shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
+def shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
     """Return the nodes without a resource, or devices, of which no two jobs' chunks fit."""
     least = np.sort(problem.demand[jobs], axis=0)[:2].sum(axis=0)
     full = (least > problem.free[nodes]).any(axis=1)

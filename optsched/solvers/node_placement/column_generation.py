@@ -18,8 +18,10 @@ from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
 from optsched.solvers.highs import Highs
+from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
+from optsched.solvers.node_placement._limited_jobs import packed_around
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -43,6 +45,12 @@ MOST_VARIABLES, MOST_NODES = 5_000, 10
 CUTTING = 0.5
 """Most of the budget left that HiGHS may take."""
 
+FEW_PAIRS = 2_000
+"""Number of jobs times nodes up to which jobs with limits are not placed first."""
+
+AROUND = 0.25
+"""Share of the budget left for each of the problems without these limits."""
+
 SECONDS_PER_ENTRY = 2e-4
 """Nominal seconds of HiGHS for each coefficient in a row."""
 
@@ -60,7 +68,9 @@ class ColumnGeneration(Solver):
     chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
     anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
     blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
-    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`.
+    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit
+    the groups of jobs and no node holds two chunks, nodes that are alike are counted there too; if
+    only some jobs are held by groups, those are placed first and the others packed around them.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
@@ -104,13 +114,17 @@ class ColumnGeneration(Solver):
         assert isinstance(problem, NodePlacement)
         if _is_of_whole_nodes(problem):
             return self._switch_groups(problem, budget, hint, seed, on_incumbent)
+        counted = alike_nodes(problem) if _has_limits(problem) else None
         progress = Progress(budget, on_incumbent)
+        if counted is not None:
+            problem = counted.problem
+            hint = None if hint is None else counted.counted(hint)
         search = _Search(problem, Effort(budget, progress), progress)
         search.start(hint)
         limit = search.run(seed)
         return progress.result(
             self.name,
-            search.solution,
+            search.solution if counted is None else counted.spread(search.solution),
             search.value,
             search.bound,
             limit,
@@ -173,6 +187,9 @@ class _Search:
         """Search until the placement is proven, or a limit is reached, which is returned."""
         if not self._is_over() and self._instance.jobs_of:
             self._pack(seed)
+        pairs = len(self._problem.chunks) * len(self._problem.free)
+        if not self._is_over() and pairs > FEW_PAIRS and not _spans_nothing(self._problem):
+            self._pack_around(seed)
         if not self._is_over():
             return self._search_program(seed)
         return self.effort.limit()
@@ -199,6 +216,28 @@ class _Search:
                 self._offer(packing.placements())
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
+
+    def _pack_around(self, seed: int) -> None:
+        """Place jobs with limits first, and pack the others around them."""
+        effort = self.effort
+
+        def solved(problem: NodePlacement) -> Placements | None:
+            seconds, work = AROUND * effort.seconds_left(), AROUND * effort.work_left()
+            result = ColumnGeneration().solve(
+                problem,
+                budget=Budget(
+                    None if math.isinf(seconds) else max(LEAST_LIMIT, seconds),
+                    None if math.isinf(work) else max(LEAST_LIMIT, work),
+                ),
+                seed=seed,
+            )
+            effort.work += result.work or 0
+            solution: Placements | None = result.solution
+            return solution
+
+        found = packed_around(self._problem, solved)
+        if found is not None:
+            self._offer(found)
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
@@ -281,7 +320,11 @@ def _is_of_whole_nodes(problem: NodePlacement) -> bool:
 
 
 def _spans_nothing(problem: NodePlacement) -> bool:
-    return {*problem.span} <= {"anywhere"}
+    return {*problem.span} <= {"anywhere"} and not _has_limits(problem)
+
+
+def _has_limits(problem: NodePlacement) -> bool:
+    return bool(problem.most_groups.any() or (problem.segments > 1).any())
 
 
 def _first(problem: NodePlacement, instance: Instance) -> Placements:

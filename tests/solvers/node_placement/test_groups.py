@@ -1,0 +1,237 @@
+"""Limits of groups and segments at further levels, against all ways to place the chunks."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget
+from optsched.errors import InputError
+from optsched.models import NodePlacement, Placements
+from optsched.solvers.node_placement._alike_nodes import alike_nodes
+from optsched.solvers.node_placement._limited_jobs import packed_around
+from optsched.solvers.node_placement.column_generation import ColumnGeneration
+from optsched.solvers.result import Status
+from optsched.solvers.solving import solve
+from optsched.testing import check_solver
+
+EXACT = ("column-generation", "cp-sat", "highs")
+RULES = ("first-fit", "best-fit", "device-packing", "tree-best-fit", "least-fragmentation")
+
+
+def racks(free, jobs, *, rows=2, most=None, segments=None, weights=None, **more):
+    """Return jobs of chunks of a core on nodes, by racks, which are in rows of some racks."""
+    nodes = [cores for rack in free for cores in rack]
+    rack_of = [rack for rack, there in enumerate(free) for _ in there]
+    none = [[0, 0]] * len(jobs)
+    return NodePlacement(
+        ["cores"],
+        np.array(nodes, dtype=np.int64).reshape(-1, 1),
+        jobs,
+        [[1]] * len(jobs),
+        weights=weights or jobs,
+        levels=["rows", "racks"],
+        groups=[[f"row {rack // rows}" for rack in rack_of], [f"rack {rack}" for rack in rack_of]],
+        most_groups=np.array(most or none),
+        segments=np.array(segments or none),
+        **more,
+    )
+
+
+def keeps(problem, job, counts):
+    """Return whether numbers of chunks on nodes keep the limits of the levels of a job."""
+    for level, groups in enumerate(problem.groups):
+        sums = {}
+        for group, count in zip(groups, counts):
+            sums[group] = sums.get(group, 0) + count
+        most, segment = problem.most_groups[job, level], problem.segments[job, level]
+        if most and sum(map(bool, sums.values())) > most:
+            return False
+        if segment and any(count % segment for count in sums.values()):
+            return False
+    return True
+
+
+def optimum_of(problem):
+    """Try all numbers of chunks of every job on every node."""
+    best = {tuple(problem.free[:, 0].tolist()): 0}
+    for job, chunks in enumerate(problem.chunks.tolist()):
+        after = dict(best)
+        for free, value in best.items():
+            for counts in product(*(range(min(chunks, one) + 1) for one in free)):
+                if sum(counts) == chunks and keeps(problem, job, counts):
+                    rest = tuple(one - count for one, count in zip(free, counts))
+                    gain = value + int(problem.weights[job])
+                    after[rest] = max(after.get(rest, 0), gain)
+        best = after
+    return max(best.values())
+
+
+@st.composite
+def in_racks(draw, jobs=3):
+    """Draw jobs with limits at both levels, on at most six nodes of one chunk or of two."""
+    nodes = st.lists(st.integers(0, draw(st.integers(1, 2))), min_size=1, max_size=2)
+    free = draw(st.lists(nodes, max_size=3))
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=jobs))
+    pairs = st.tuples(st.integers(0, 2), st.integers(0, 3))
+    segments = [
+        [draw(st.sampled_from([0, *(n for n in range(1, 5) if size % n == 0)])) for _ in range(2)]
+        for size in sizes
+    ]
+    most = [draw(pairs) for _ in sizes]
+    return racks(free, sizes, most=most, segments=segments)
+
+
+@settings(max_examples=60)
+@given(in_racks())
+def test_exact_solvers_find_the_best_of_all_placements(problem):
+    best = optimum_of(problem)
+    for name in EXACT:
+        result = solve(problem, name)
+        assert (result.status, result.objective) == (Status.OPTIMAL, best)
+
+
+@settings(max_examples=100)
+@given(in_racks(jobs=1))
+def test_a_rule_places_a_job_alone_where_racks_are_parts_of_one_row(problem):
+    """For one row, or where the racks are not limited, the rules miss no placement."""
+    if problem.most_groups[0, 0] != 1 and problem.most_groups[0, 1]:
+        return
+    best = optimum_of(problem)
+    for name in RULES:
+        result = solve(problem, name)
+        assert problem.violations(result.solution) == []
+        assert result.objective == best
+
+
+@settings(max_examples=15)
+@given(in_racks())
+def test_the_contract_of_a_solver_holds(problem):
+    check_solver(ColumnGeneration(), problem)
+
+
+def test_alike_nodes_are_counted_where_each_holds_one_chunk():
+    """Two devices of a node go to one chunk; the busy node is not for the exclusive job."""
+    problem = NodePlacement(
+        ["cores"],
+        [[8], [8], [8], [4]],
+        [2, 1],
+        [[5], [4]],
+        devices=[[1000, 1000], [1000, 1000], [0, 1000, 1000], [1000, 1000]],
+        share=[2000, 2000],
+        exclusive=[0],
+        busy=[2],
+        levels=["racks"],
+        groups=[["a", "a", "a", "b"]],
+        most_groups=[[1], [0]],
+    )
+    counted = alike_nodes(problem)
+    assert counted.nodes == ((0, 1), (2,), (3,))
+    assert counted.problem.free.tolist() == [[2], [1], [1]]
+    whole = counted.spread(Placements(((0, 0), (1,)), (((), ()), ((),))))
+    assert whole == Placements(((0, 1), (2,)), (((0, 1), (0, 1)), ((1, 2),)))
+    assert problem.violations(whole) == []
+    assert counted.counted(whole).nodes == ((0, 0), (1,))
+    two = NodePlacement(["cores"], [[8]], [1, 1], [[4], [4]], levels=["a"], groups=[["b"]])
+    assert alike_nodes(two) is None
+
+
+def test_violations_name_the_groups_and_segments():
+    free = [[1, 1, 1], [1, 1, 1], [1, 1, 1]]
+    problem = racks(free, [4, 4], most=[[1, 0], [0, 2]], segments=[[0, 2], [0, 0]])
+
+    def found(first, second):
+        return [
+            (each.constraint, each.detail)
+            for each in problem.violations(
+                Placements((first, second), (((),) * len(first), ((),) * len(second)))
+            )
+        ]
+
+    assert found((0, 1, 3, 4), ()) == []
+    assert found((), (0, 3, 4, 5)) == []
+    assert found((0, 1, 6, 7), ()) == [("groups", "job 1 spans 2 of rows, more than 1")]
+    assert found((0, 1, 2, 3), ()) == [
+        ("segment", "job 1 has 3 chunks in rack 0, in segments of 2"),
+        ("segment", "job 1 has 1 chunks in rack 1, in segments of 2"),
+    ]
+    assert found((), (0, 1, 3, 6)) == [("groups", "job 2 spans 3 of racks, more than 2")]
+
+
+def test_segments_of_several_sizes_are_placed_together():
+    """Racks with 5 and 4 free nodes: a job in segments of 2 keeps one of 4 and one of 3 out."""
+    free = [[1] * 5, [1] * 4]
+    problem = racks(free, [4, 3, 2], segments=[[0, 2], [0, 3], [0, 0]], weights=[4, 3, 2])
+    for name in EXACT:
+        result = solve(problem, name)
+        assert (result.status, result.objective) == (Status.OPTIMAL, 9)
+    assert solve(problem, "first-fit").objective == 9
+
+
+@pytest.mark.parametrize("name", ["switch-groups", "leaf-best-fit"])
+def test_solvers_of_whole_nodes_refuse_limits_of_levels(name):
+    problem = racks([[1, 1]], [2], segments=[[0, 2]], then=("switches",), switches=["a", "b"])
+    assert "levels limit the groups of jobs" in solve(problem, name).message
+    assert solve(problem, "column-generation").status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"segments": [[0, 3]]}, r"segments\[0\]\[1\]: 3; expected a divisor of 4"),
+        ({"groups": [["a", "a"]]}, "groups"),
+        ({"groups": [["a", "a"], ["b"]]}, r"groups\[1\]: 1 groups; expected 2"),
+        ({"groups": [["a", "a"], ["b", 1]]}, r"groups\[1\]: expected a list of texts"),
+        ({"most_groups": [[1]]}, r"most_groups\[0\]: 1 values; expected 2, one for each of levels"),
+    ],
+)
+def test_mistakes_are_named(changed, said):
+    problem = racks([[1], [1]], [4])
+    fields = {name: getattr(problem, name) for name in ("resources", "free", "chunks", "demand")}
+    levels = {name: getattr(problem, name) for name in ("levels", "groups")}
+    with pytest.raises(InputError, match=said):
+        NodePlacement(**fields | levels | changed)
+
+
+def test_a_queue_on_64_nodes_is_proven():
+    """8 racks of 8 nodes, three quarters of them free, and jobs with segments or within a row."""
+    rng = np.random.default_rng(7)
+    free = [[int(rng.random() < 0.75) for _ in range(8)] for _ in range(8)]
+    sizes = [int(size) for size in rng.choice([4, 8, 12, 16, 24], 20)]
+    segments = [[0, (2, 0, 4, 4)[place % 4]] for place in range(20)]
+    most = [[int(size <= 16), 0] for size in sizes]
+    problem = racks(free, sizes, most=most, segments=segments)
+    result = solve(problem, "column-generation", budget=Budget(work=20))
+    assert result.status is Status.OPTIMAL
+    assert result.objective >= solve(problem, "tree-best-fit").objective
+
+
+def test_jobs_with_limits_are_placed_first_and_the_others_packed_around_them():
+    """Jobs of cores on shared nodes, every tenth in one rack, too many to place them all."""
+    rng = np.random.default_rng(3)
+    jobs, nodes = 40, 32
+    sizes, cores = rng.choice([1, 2, 4, 8], jobs), rng.choice([1, 2, 4, 8], (jobs, 1))
+    problem = NodePlacement(
+        ["cores"],
+        rng.integers(1, 17, (nodes, 1)),
+        sizes,
+        cores,
+        weights=rng.integers(1, 100, jobs) * sizes,
+        most_per_node=[1] * jobs,
+        exclusive=[5, 20],
+        levels=["racks"],
+        groups=[[f"rack {node // 8}" for node in range(nodes)]],
+        most_groups=[[int(job % 10 == 0)] for job in range(jobs)],
+    )
+
+    def solved(one):
+        return solve(one, "column-generation", budget=Budget(work=0.2)).solution
+
+    found = packed_around(problem, solved)
+    assert problem.violations(found) == []
+    assert problem.objective(found) > solve(problem, "first-fit").objective
+    assert packed_around(problem, lambda one: None) is None
