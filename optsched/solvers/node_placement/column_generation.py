@@ -20,6 +20,7 @@ from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
 from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
+from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -42,6 +43,9 @@ MOST_VARIABLES, MOST_NODES = 5_000, 10
 
 CUTTING = 0.5
 """Most of the budget left that HiGHS may take."""
+
+WEIGHING = 0.6
+"""Most of the budget that goes to the weight where the fragmentation matters next."""
 
 SECONDS_PER_ENTRY = 2e-4
 """Nominal seconds of HiGHS for each coefficient in a row."""
@@ -90,6 +94,8 @@ class ColumnGeneration(Solver):
         _compile()
         if isinstance(problem, NodePlacement) and _is_of_whole_nodes(problem):
             SwitchGroups().prepare(problem)
+        if not isinstance(problem, NodePlacement) or _reduces_fragmentation(problem):
+            _compile_fragmentation()
 
     def solve(
         self,
@@ -158,6 +164,7 @@ class _Search:
         self._radix = math.prod(problem.radices)
         self.bound = self._most_weight * self._radix
         self._only_weight = not problem.then and _spans_nothing(problem)
+        self._reduces_fragmentation = _reduces_fragmentation(problem)
 
     def start(self, hint: Placements | None) -> None:
         """Take the hint, or the first placement if it is better."""
@@ -173,6 +180,8 @@ class _Search:
         """Search until the placement is proven, or a limit is reached, which is returned."""
         if not self._is_over() and self._instance.jobs_of:
             self._pack(seed)
+            if self._reduces_fragmentation and not self._is_over():
+                self._reduce_fragmentation(seed)
         if not self._is_over():
             return self._search_program(seed)
         return self.effort.limit()
@@ -183,9 +192,10 @@ class _Search:
     def _pack(self, seed: int) -> None:
         """Search for the greatest weight."""
         start = Plan(self._instance)
-        if self._only_weight:
+        if self._only_weight or self._reduces_fragmentation:
             start.take(self.solution)
-        packing = Packing(self._instance, self.effort, start)
+        effort = self.effort.until(WEIGHING) if self._reduces_fragmentation else self.effort
+        packing = Packing(self._instance, effort, start)
         packing.relax()
         self._most_weight = min(self._most_weight, packing.bound)
         self._lower(self._most_weight * self._radix)
@@ -193,12 +203,27 @@ class _Search:
             return
         steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
         for _ in chain.from_iterable(steps):
+            self.effort.work = effort.work
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
+        self.effort.work = effort.work
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
+
+    def _reduce_fragmentation(self, seed: int) -> None:
+        """Search for less fragmentation at the weight found; its bound counts if that is proven."""
+        instance = self._instance
+        search = FragmentationSearch(instance, self.effort, self.solution)
+        most, *later = self._problem.radices
+        for _ in search.run(seed):
+            self._offer(search.plan.placements())
+            if search.weight == self._most_weight and not instance.weightless:
+                self._lower((search.weight * most - search.bound) * math.prod(later))
+        if instance.weightless:
+            search.plan.fill(instance.weightless)
+            self._offer(search.plan.placements())
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
@@ -284,6 +309,12 @@ def _spans_nothing(problem: NodePlacement) -> bool:
     return {*problem.span} <= {"anywhere"}
 
 
+def _reduces_fragmentation(problem: NodePlacement) -> bool:
+    """Return whether the fragmentation comes right after the weight, and contents decide it."""
+    first = problem.then[:1] == ("fragmentation",)
+    return first and _spans_nothing(problem) and not problem.exclusive
+
+
 def _first(problem: NodePlacement, instance: Instance) -> Placements:
     """Return a first placement."""
     if not _spans_nothing(problem):
@@ -312,3 +343,15 @@ def _compile() -> None:
         search = _Search(problem, Effort(Budget(), progress), progress)
         search.start(None)
         search._pack(0)
+
+
+@cache
+def _compile_fragmentation() -> None:
+    problem = NodePlacement(
+        ["cores"], [[2]], [1, 1], [[1], [1]], devices=[[1000]], share=[500, 500],
+        then=("fragmentation",),
+    )  # fmt: skip
+    progress = Progress(Budget(), None)
+    search = _Search(problem, Effort(Budget(), progress), progress)
+    search.start(None)
+    search._reduce_fragmentation(0)

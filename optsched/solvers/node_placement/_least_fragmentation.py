@@ -1,0 +1,193 @@
+"""Search for the placement of least fragmentation among those of some weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from optsched.models.node_placement import Placements
+from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._fragmentation_relaxation import Relaxation
+from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._spots import Column, Nodes, Pricing
+from optsched.solvers.node_placement._types import Instance, Ints
+
+RELAXING = 0.4
+"""Most of the budget left that the relaxation may take."""
+
+FEW_SPOTS = 200
+"""Most spots for which the integer program over all contents is searched."""
+
+INTEGER = 0.5
+"""Most of the budget left that this program may take."""
+
+EMPTIED = 60
+"""Nodes that are emptied and packed anew together."""
+
+ROUNDS = 3
+"""Rounds of pricing for them."""
+
+KNOWN = 20
+"""Contents of a spot known before that are considered again, the best by the duals."""
+
+SHARE = 0.1
+"""Most of the budget left that the integer program of some nodes may take."""
+
+PATIENCE = 10
+"""Attempts in vain after which twice as many nodes are emptied."""
+
+LEAST_LOSS = 0.1
+"""Chance that a node without loss is emptied, relative to one of the mean loss."""
+
+
+class FragmentationSearch:
+    """Search for less fragmentation at no less weight.
+
+    Jobs have no nodes to themselves and span what they like.
+
+    Parameters
+    ----------
+    instance : Instance
+        Types, classes and kinds.
+    effort : Effort
+        Limits of the search.
+    start : Placements
+        First placement.
+
+    Attributes
+    ----------
+    plan : Plan
+        Best placement so far.
+    weight : int
+        Weight that jobs have at least: that of the first placement.
+    bound : int
+        Lower bound of the fragmentation of placements of that weight, without jobs of weight 0.
+    """
+
+    def __init__(self, instance: Instance, effort: Effort, start: Placements) -> None:
+        self._instance, self._effort = instance, effort
+        self._nodes = nodes = Nodes(instance)
+        self._pricing = Pricing(nodes, effort)
+        self.bound = 0
+        taken = Plan(instance)
+        taken.take(start)
+        held = taken.contents()
+        self._held = {
+            node: nodes.column(spot, held[node]) if node in held else nodes.empty(spot)
+            for node, spot in nodes.spot_of.items()
+        }
+        self.weight = taken.value
+        self.plan = self._plan(self._held)
+        self._all = self._relaxation(nodes.number, np.zeros_like(instance.types.most))
+        # what nodes leave unusable on which no chunk fits
+        self._rest = self._measure(self.plan) - round(nodes.scale * _cost(self._held))
+
+    def run(self, seed: int) -> Iterator[None]:
+        """Search until the fragmentation is proven, or to the end of the budget; pause at times."""
+        if self.plan.value < self.weight:
+            return  # its jobs and chunks of one type cannot be told apart
+        self._relax()
+        yield
+        if len(self._nodes.number) <= FEW_SPOTS and not self._is_over():
+            self._offer(self._all, self._held, self._until(INTEGER))
+            yield
+            self._all.solve()
+        yield from self._improve(seed)
+
+    @property
+    def proven(self) -> bool:
+        """Whether no placement leaves less."""
+        return self._rest + round(self._nodes.scale * _cost(self._held)) <= self.bound
+
+    def _is_over(self) -> bool:
+        return self.proven or self._effort.spent() >= 1
+
+    def _until(self, share: float) -> float:
+        """Return the share of the budget that is spent after a share of what is left."""
+        spent = self._effort.spent()
+        return spent + share * (1 - spent)
+
+    def _relaxation(self, number: Ints, supply: Ints) -> Relaxation:
+        """Return the relaxation for so many nodes of each spot."""
+        return Relaxation(self._nodes, self._pricing, self._effort, number, supply, self.weight)
+
+    def _relax(self) -> None:
+        """Raise the bound to that of the relaxation, as far as the budget goes."""
+        self._all.add(self._held.values())
+        self._all.add(map(self._nodes.empty, range(len(self._nodes.number))))
+        self._all.tighten(self._until(RELAXING))
+        if math.isfinite(self._all.bound):
+            bound = self._nodes.scale * self._all.bound
+            least = math.ceil(bound - max(1e-6, 1e-9 * self._all.magnitude * self._nodes.scale))
+            self.bound = max(self.bound, self._rest + least)
+
+    def _improve(self, seed: int) -> Iterator[None]:
+        """Empty some nodes and pack them anew, time and again; pause after each.
+
+        The more a content costs by the duals of the relaxation, the likelier it is taken off its
+        node.
+        """
+        rng = np.random.default_rng(seed)
+        nodes = np.array(list(self._held))
+        known: dict[int, list[Column]] = {}
+        for column in sorted(self._all.columns, key=self._all.loss):
+            known.setdefault(column.spot, []).append(column)
+        number, vain = EMPTIED, 0
+        while number < len(nodes) and not self._is_over():
+            loss = np.maximum(0.0, [self._all.loss(self._held[node]) for node in nodes.tolist()])
+            loss += LEAST_LOSS * loss.mean() + 1e-9
+            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum()).tolist()
+            held = dict(self._held)
+            old = [held.pop(node) for node in emptied]
+            supply = sum(
+                (column.content.counts for column in held.values()),
+                np.zeros_like(self._instance.types.most),
+            )
+            spots = [column.spot for column in old]
+            some = self._relaxation(np.bincount(spots, minlength=len(self._nodes.number)), supply)
+            some.add(old)
+            for spot in sorted({*spots}):
+                some.add(known[spot][:KNOWN])
+                some.add([self._nodes.empty(spot)])
+            some.start_at(self._all.prices)
+            some.tighten(1.0, ROUNDS)
+            if self._offer(some, {node: self._held[node] for node in emptied}, self._until(SHARE)):
+                vain = 0
+                for column in some.columns:
+                    known[column.spot].append(column)
+            else:
+                vain += 1
+            if vain == PATIENCE:
+                number, vain = 2 * number, 0
+            yield
+
+    def _offer(self, relaxation: Relaxation, emptied: dict[int, Column], until: float) -> bool:
+        """Replace contents by those of an integer solution, if that leaves less unusable."""
+        found = relaxation.solve_integer(until)
+        if found is None or found[0] >= _cost(emptied) - 1e-9:
+            return False
+        of_spot: dict[int, list[int]] = {}
+        for node, column in emptied.items():
+            of_spot.setdefault(column.spot, []).append(node)
+        chosen = [column for column, times in found[1] for _ in range(times)]
+        held = self._held | {of_spot[column.spot].pop(): column for column in chosen}
+        plan = self._plan(held)
+        if plan.value < self.weight:
+            return False
+        self._held, self.plan = held, plan
+        return True
+
+    def _plan(self, held: dict[int, Column]) -> Plan:
+        """Return the placement of the contents of nodes."""
+        plan = Plan(self._instance)
+        plan.place_contents({node: column.content for node, column in held.items()})
+        return plan
+
+    def _measure(self, plan: Plan) -> int:
+        return self._instance.problem.measures(plan.placements())["fragmentation"]
+
+
+def _cost(held: dict[int, Column]) -> float:
+    return sum(column.cost for column in held.values())
