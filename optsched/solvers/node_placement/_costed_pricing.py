@@ -97,7 +97,8 @@ class Costed(NamedTuple):
     value: Floats  # price less fragmentation, shape (spots,)
     bound: Floats
     found: Ints
-    length: Ints  # shape (spots, contents)
+    cost: Floats  # fragmentation, shape (spots, contents)
+    length: Ints
     type_of: Ints  # of each chunk, shape (spots, contents, entries)
     device_of: Ints
     multipliers: Floats  # shape (spots, resources)
@@ -326,7 +327,7 @@ def sort_items(types: Types, number: int, s: Scratch) -> None:
 
 
 @kernel(allocates=False)
-def keep(types: Types, spots: Spots, spot: int, top: int, s: Scratch, found: Costed) -> None:
+def keep(types: Types, spot: int, top: int, cost: float, s: Scratch, found: Costed) -> None:
     """Keep the content at the end of the way."""
     place = found.found[spot] % found.length.shape[1]
     found.found[spot] += 1
@@ -344,7 +345,7 @@ def keep(types: Types, spots: Spots, spot: int, top: int, s: Scratch, found: Cos
         found.type_of[spot, place, length] = one
         found.device_of[spot, place, length] = device
         length += 1
-    found.length[spot, place] = length
+    found.length[spot, place], found.cost[spot, place] = length, cost
 
 
 @kernel(allocates=False)
@@ -448,10 +449,10 @@ def search(
         steps += 1
         if s.stage[top] == devices:
             steps += len(mix.part) // 8
-            value = s.value[top] - unusable(mix, spots, spot, s.free[top], s.left)
-            if value > best:
-                best = value
-                keep(types, spots, spot, top, s, found)
+            cost = unusable(mix, spots, spot, s.free[top], s.left)
+            if s.value[top] - cost > best:
+                best = s.value[top] - cost
+                keep(types, spot, top, cost, s, found)
         if steps > limit or top >= deepest:
             return best, steps, True
     return best, steps, False

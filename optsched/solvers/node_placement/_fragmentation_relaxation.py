@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import run
 from optsched.solvers.node_placement._master import (
@@ -116,7 +117,7 @@ class Relaxation:
         self._number, self._weight = number, weight
         self._todo = np.flatnonzero(number)
         self.bound, self.columns = -math.inf, list[Column]()
-        self._known: set[tuple[int, bytes]] = set()
+        self._known: dict[tuple[int, bytes], int] = {}
         classes, licences = nodes.instance.classes, nodes.instance.problem.licences
         self._heaviest = float(classes.weights.max(initial=1))
         self._types, self._spots = len(supply), len(number)
@@ -154,11 +155,10 @@ class Relaxation:
 
     def add(self, columns: Iterable[Column]) -> int:
         """Add columns that are new, and return their number."""
-        new = []
+        new: list[Column] = []
         for column in columns:
-            key = column.spot, column.content.counts.tobytes()
-            if key not in self._known:
-                self._known.add(key)
+            number = len(self.columns) + len(new)
+            if self._known.setdefault(_key(column), number) == number:
                 new.append(column)
         rows, values = [], []
         for spot, content, _ in new:
@@ -197,37 +197,47 @@ class Relaxation:
 
     def price(self, prices: Prices, limit: int) -> None:
         """Price all spots, and raise the bound if it is a better one."""
-        bounds = self._pricing.price(prices.chunks, self._todo, TOLERANCE, limit)
-        classes = self._nodes.instance.classes
+        problem, classes = self._nodes.instance.problem, self._nodes.instance.classes
+        worth = self._pricing.price(prices.chunks, self._todo, TOLERANCE, limit)
         cost = classes.chunks * prices.chunks[classes.type_of] - prices.weight * classes.weights
         cost = cost - classes.licences @ prices.licences
         parts = (
             float(np.minimum(0.0, cost) @ classes.jobs),
-            -float(self._number[self._todo] @ bounds),
+            -float(self._number[self._todo] @ worth),
             prices.weight * self._weight,
             -float(prices.chunks @ self._supply),
-            float(prices.licences @ self._nodes.instance.problem.licences),
+            float(prices.licences @ problem.licences),
         )
-        bound, size = sum(parts), sum(map(abs, parts))
-        if bound > self.bound:
-            self.bound, self.prices = bound, prices
-            self.magnitude = size
+        if sum(parts) > self.bound:
+            self.bound, self.prices = sum(parts), prices
+            self.magnitude = sum(map(abs, parts))
+
+    def start_even(self, cost: float) -> None:
+        """Start from equal prices of all devices that chunks take, at a known cost."""
+        instance = self._nodes.instance
+        free = float(self._number @ self._nodes.spots.device.sum(axis=1)) / WHOLE
+        taken = instance.types.devices * instance.types.share / instance.units
+        nothing = np.zeros(len(instance.problem.licences))
+        self.start_at(Prices(-cost / max(free, 1.0) * taken, 0.0, nothing))
 
     def start_at(self, prices: Prices) -> None:
-        """Start from prices that are near the best ones."""
+        """Start from some prices, and the contents that are worth most at them."""
         self.price(prices, SEARCH)
+        self.add(next(self._pricing.columns(spot)) for spot in self._todo.tolist())
 
     def tighten(self, until: float, rounds: float = math.inf) -> None:
-        """Generate columns until the bound is near the optimum, or at a share of the budget."""
+        """Generate columns until the bound is near the optimum, or at a share of the budget.
+
+        The relaxation has been started.
+        """
         limit, smoothing = SEARCH, 0.5
         while rounds > 0 and self.solve():
             rounds -= 1
             if self.value - self.bound <= GAP * abs(self.value) or self._effort.spent() >= until:
                 break
-            step = smoothing if math.isfinite(self.bound) else 0.0
+            step = smoothing
             while True:
-                prices = self.prices.towards(self.duals, 1 - step) if step else self.duals
-                self.price(prices, limit)
+                self.price(self.prices.towards(self.duals, 1 - step), limit)
                 found = (c for spot in self._todo.tolist() for c in self._pricing.columns(spot))
                 new = self.add(column for column in found if self.loss(column) < -TOLERANCE)
                 if new or not step or self._effort.spent() >= until:
@@ -243,30 +253,51 @@ class Relaxation:
         earned = float(column.content.counts @ self.duals.chunks)
         return column.cost - earned - float(self._of_spot[column.spot])
 
-    def solve_integer(self, until: float) -> tuple[float, list[tuple[Column, int]]] | None:
-        """Return the cost and the columns of the best integer solution found, with their numbers.
+    def solve_integer(
+        self, jobs: Ints, held: Iterable[Column], until: float
+    ) -> tuple[list[Column], bool]:
+        """Return a column for each node in the best integer solution found, and if it is the best.
 
         The search ends at a number of nodes, or at a share of the budget.
+
+        Parameters
+        ----------
+        jobs : int64 array, shape (classes,)
+            Jobs of each class in a solution to start from.
+        held : iterable of Column
+            Its columns.
+        until : float
+            Share of the budget.
         """
         import highspy
 
         highs, effort = self._highs, self._effort
         every = np.arange(highs.getNumCol(), dtype=np.int32)
+        start = np.zeros(len(every))
+        start[: len(jobs)] = jobs
+        for column in held:
+            start[len(jobs) + self._known[_key(column)]] += 1
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
         highs.setOptionValue("time_limit", max(1e-3, effort.seconds_left(until)))
         price = SECONDS_PER_NODE * (highs.getNumRow() + highs.getNumCol())
         most = int(min(MOST_NODES, max(0.0, effort.work_left(until)) / price))
         highs.setOptionValue("mip_max_nodes", most)
+        solution = highspy.HighsSolution()
+        solution.col_value = start.tolist()
+        highs.setSolution(solution)
         run(highs)
         info = highs.getInfo()
         effort.work += price * (1 + max(0, info.mip_node_count))
-        found = None
+        values, optimal = start, highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            values = np.rint(highs.getSolution().col_value).astype(np.int64)
-            values = values[len(every) - len(self.columns) :]
-            chosen = [(self.columns[c], int(values[c])) for c in np.flatnonzero(values).tolist()]
-            found = sum(times * column.cost for column, times in chosen), chosen
+            values = np.rint(highs.getSolution().col_value)
+        times = values[len(jobs) :].astype(np.int64)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
-        return found
+        chosen = np.repeat(np.arange(len(times)), times)
+        return [self.columns[column] for column in chosen.tolist()], optimal
+
+
+def _key(column: Column) -> tuple[int, bytes]:
+    return column.spot, column.content.counts.tobytes()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -23,8 +24,11 @@ FEW_SPOTS = 200
 INTEGER = 0.5
 """Most of the budget left that this program may take."""
 
-EMPTIED = 60
-"""Nodes that are emptied and packed anew together."""
+EMPTIED, FEWEST_EMPTIED = 60, 10
+"""Nodes that are emptied and packed anew together, at first and at least."""
+
+GROWTH = 1.2
+"""Growth of that number where packing is in vain; it shrinks where that takes too long."""
 
 ROUNDS = 3
 """Rounds of pricing for them."""
@@ -34,9 +38,6 @@ KNOWN = 20
 
 SHARE = 0.1
 """Most of the budget left that the integer program of some nodes may take."""
-
-PATIENCE = 10
-"""Attempts in vain after which twice as many nodes are emptied."""
 
 LEAST_LOSS = 0.1
 """Chance that a node without loss is emptied, relative to one of the mean loss."""
@@ -80,6 +81,7 @@ class FragmentationSearch:
         }
         self.weight = taken.value
         self.plan = self._plan(self._held)
+        self._known: dict[int, list[Column]] = defaultdict(list)  # of each spot, the best first
         self._all = self._relaxation(nodes.number, np.zeros_like(instance.types.most))
         # what nodes leave unusable on which no chunk fits
         self._rest = self._measure(self.plan) - round(nodes.scale * _cost(self._held))
@@ -90,11 +92,27 @@ class FragmentationSearch:
             return  # its jobs and chunks of one type cannot be told apart
         self._relax()
         yield
+        nodes = np.array(list(self._held))
         if len(self._nodes.number) <= FEW_SPOTS and not self._is_over():
-            self._offer(self._all, self._held, self._until(INTEGER))
+            self._pack_anew(nodes.tolist(), self._until(INTEGER))
             yield
-            self._all.solve()
-        yield from self._improve(seed)
+        rng = np.random.default_rng(seed)
+        number: float = EMPTIED
+        while number < len(nodes) and not self._is_over():
+            loss = np.maximum(0.0, [self._all.loss(self._held[node]) for node in nodes.tolist()])
+            loss += LEAST_LOSS * loss.mean() + 1e-9
+            emptied = rng.choice(nodes, int(number), replace=False, p=loss / loss.sum())
+            helps, optimal = self._pack_anew(sorted(emptied.tolist()), self._until(SHARE))
+            if not helps:
+                number = max(FEWEST_EMPTIED, number * (GROWTH if optimal else 1 / GROWTH))
+            yield
+
+    @property
+    def _jobs(self) -> Ints:
+        """Jobs of each class in the best placement."""
+        nodes = self.plan.placements().nodes
+        placed = [sum(1 for job in jobs if nodes[job]) for jobs in self._instance.jobs_of]
+        return np.array(placed, dtype=np.int64)
 
     @property
     def proven(self) -> bool:
@@ -117,61 +135,48 @@ class FragmentationSearch:
         """Raise the bound to that of the relaxation, as far as the budget goes."""
         self._all.add(self._held.values())
         self._all.add(map(self._nodes.empty, range(len(self._nodes.number))))
-        self._all.tighten(self._until(RELAXING))
+        until = self._until(RELAXING)
+        self._all.start_even(_cost(self._held))
+        self._all.tighten(until)
+        for column in sorted(self._all.columns, key=self._all.loss):
+            self._known[column.spot].append(column)
         if math.isfinite(self._all.bound):
             bound = self._nodes.scale * self._all.bound
             least = math.ceil(bound - max(1e-6, 1e-9 * self._all.magnitude * self._nodes.scale))
             self.bound = max(self.bound, self._rest + least)
 
-    def _improve(self, seed: int) -> Iterator[None]:
-        """Empty some nodes and pack them anew, time and again; pause after each.
+    def _pack_anew(self, emptied: Sequence[int], until: float) -> tuple[bool, bool]:
+        """Pack some nodes while the others keep what they hold.
 
-        The more a content costs by the duals of the relaxation, the likelier it is taken off its
-        node.
+        Return whether that helps, and whether the integer program was solved.
         """
-        rng = np.random.default_rng(seed)
-        nodes = np.array(list(self._held))
-        known: dict[int, list[Column]] = {}
-        for column in sorted(self._all.columns, key=self._all.loss):
-            known.setdefault(column.spot, []).append(column)
-        number, vain = EMPTIED, 0
-        while number < len(nodes) and not self._is_over():
-            loss = np.maximum(0.0, [self._all.loss(self._held[node]) for node in nodes.tolist()])
-            loss += LEAST_LOSS * loss.mean() + 1e-9
-            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum()).tolist()
-            held = dict(self._held)
-            old = [held.pop(node) for node in emptied]
-            supply = sum(
-                (column.content.counts for column in held.values()),
-                np.zeros_like(self._instance.types.most),
-            )
-            spots = [column.spot for column in old]
-            some = self._relaxation(np.bincount(spots, minlength=len(self._nodes.number)), supply)
-            some.add(old)
-            for spot in sorted({*spots}):
-                some.add(known[spot][:KNOWN])
-                some.add([self._nodes.empty(spot)])
-            some.start_at(self._all.prices)
-            some.tighten(1.0, ROUNDS)
-            if self._offer(some, {node: self._held[node] for node in emptied}, self._until(SHARE)):
-                vain = 0
-                for column in some.columns:
-                    known[column.spot].append(column)
-            else:
-                vain += 1
-            if vain == PATIENCE:
-                number, vain = 2 * number, 0
-            yield
+        held = dict(self._held)
+        old = {node: held.pop(node) for node in emptied}
+        supply = np.zeros_like(self._instance.types.most)
+        for column in held.values():
+            supply += column.content.counts
+        spots = [column.spot for column in old.values()]
+        some = self._relaxation(np.bincount(spots, minlength=len(self._nodes.number)), supply)
+        some.add(old.values())
+        for spot in sorted({*spots}):
+            some.add(self._known[spot][:KNOWN])
+            some.add([self._nodes.empty(spot)])
+        some.start_at(self._all.prices)
+        some.tighten(1.0, ROUNDS)
+        chosen, optimal = some.solve_integer(self._jobs, old.values(), until)
+        helps = self._offer(chosen, old)
+        if helps:
+            for column in some.columns:
+                self._known[column.spot].append(column)
+        return helps, optimal
 
-    def _offer(self, relaxation: Relaxation, emptied: dict[int, Column], until: float) -> bool:
-        """Replace contents by those of an integer solution, if that leaves less unusable."""
-        found = relaxation.solve_integer(until)
-        if found is None or found[0] >= _cost(emptied) - 1e-9:
+    def _offer(self, chosen: Sequence[Column], emptied: dict[int, Column]) -> bool:
+        """Replace the contents of nodes by others, if that leaves less unusable."""
+        if sum(column.cost for column in chosen) >= _cost(emptied) - 1e-9:
             return False
         of_spot: dict[int, list[int]] = {}
         for node, column in emptied.items():
             of_spot.setdefault(column.spot, []).append(node)
-        chosen = [column for column, times in found[1] for _ in range(times)]
         held = self._held | {of_spot[column.spot].pop(): column for column in chosen}
         plan = self._plan(held)
         if plan.value < self.weight:

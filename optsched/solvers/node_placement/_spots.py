@@ -57,8 +57,8 @@ class Nodes:
         Nodes of each spot.
     spot_of : dict
         Spot of each node.
-    number : int64 array, shape (spots,)
-        Number of nodes of each spot.
+    number, kind : int64 arrays, shape (spots,)
+        Number of nodes of each spot, and their kind.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -90,7 +90,7 @@ class Nodes:
         self.spot_of = {node: s for s, nodes in enumerate(self.of_spot) for node in nodes}
         self.number = np.array([len(nodes) for nodes in self.of_spot], dtype=np.int64)
         first = [nodes[0] for nodes in self.of_spot]
-        self._kind = instance.kind_of[first]
+        self.kind = instance.kind_of[first]
         self.spots = self._spots(first, devices_of, jobs)
 
     def _spots(self, first: list[int], devices_of: list[list[int]], jobs: Ints) -> Spots:
@@ -98,12 +98,12 @@ class Nodes:
         problem, kinds = instance.problem, instance.kinds
         spots, most = len(first), max(map(len, devices_of), default=0)
         device, room = np.zeros((2, spots, most), dtype=np.int64)
-        whole = kinds.whole[self._kind]
-        useful = whole + kinds.num_parts[self._kind]
+        whole = kinds.whole[self.kind]
+        useful = whole + kinds.num_parts[self.kind]
         for spot, devices in enumerate(devices_of):
             device[spot, : len(devices)] = devices
             room[spot, : whole[spot]] = instance.units
-            room[spot, whole[spot] : useful[spot]] = kinds.parts[self._kind[spot]][
+            room[spot, whole[spot] : useful[spot]] = kinds.parts[self.kind[spot]][
                 : useful[spot] - whole[spot]
             ]
         free = np.ascontiguousarray(problem.free[first])
@@ -123,8 +123,8 @@ class Nodes:
             useful=useful,
             devices=np.array(list(map(len, devices_of)), dtype=np.int64),
             room=room,
-            copies=np.ascontiguousarray(kinds.fits[self._kind]),
-            enough=np.ascontiguousarray(kinds.room[self._kind] <= instance.types.most),
+            copies=np.ascontiguousarray(kinds.fits[self.kind]),
+            enough=np.ascontiguousarray(kinds.room[self.kind] <= instance.types.most),
             fits=fits,
             size=size,
             lost=np.ascontiguousarray(never + usable @ too_large.T),
@@ -134,7 +134,7 @@ class Nodes:
     def empty(self, spot: int) -> Column:
         """Return the column of no chunks."""
         nothing = np.zeros(len(self.instance.types.most), dtype=np.int64)
-        return self.column(spot, Content(int(self._kind[spot]), nothing, ()))
+        return self.column(spot, Content(int(self.kind[spot]), nothing, ()))
 
     def column(self, spot: int, content: Content) -> Column:
         """Return the column of a content."""
@@ -192,6 +192,7 @@ class Pricing:
             value=np.zeros(spots),
             bound=np.zeros(spots),
             found=ints(spots),
+            cost=np.zeros((spots, CONTENTS)),
             length=ints(spots, CONTENTS),
             type_of=ints(spots, CONTENTS, entries),
             device_of=ints(spots, CONTENTS, entries),
@@ -221,6 +222,5 @@ class Pricing:
             counts = np.bincount(of_type, minlength=len(instance.types.most))
             devices = found.device_of[spot, place, :length]
             chunks = instance.with_devices(of_type.tolist(), devices.tolist())
-            yield nodes.column(
-                spot, Content(int(instance.kind_of[nodes.of_spot[spot][0]]), counts, chunks)
-            )
+            content = Content(int(nodes.kind[spot]), counts, chunks)
+            yield Column(spot, content, float(found.cost[spot, place]))
