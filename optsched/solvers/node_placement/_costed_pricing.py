@@ -368,7 +368,7 @@ def search(
     Contents that are better by at most `tolerance` are not looked for.
     """
     resources, whole, devices = types.need.shape[1], spots.whole[spot], spots.useful[spot]
-    deepest, empty = len(s.stage) - 2, WHOLE * spots.lost_whole[spot, whole]
+    deepest, empty = len(s.stage) - 1, WHOLE * spots.lost_whole[spot, whole]
     best, steps, top = -np.inf, 0, 0
     for i in range(number):
         s.copies[i] = 0
