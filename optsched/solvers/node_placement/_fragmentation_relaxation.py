@@ -255,8 +255,10 @@ class Relaxation:
 
     def solve_integer(
         self, jobs: Ints, held: Iterable[Column], until: float
-    ) -> tuple[list[Column], bool]:
-        """Return a column for each node in the best integer solution found, and if it is the best.
+    ) -> tuple[Ints, list[Column], bool]:
+        """Return the best integer solution found, and whether it is the best of all.
+
+        Returned are the jobs of each class, and a column for each node.
 
         The search ends at a number of nodes, or at a share of the budget.
 
@@ -292,11 +294,11 @@ class Relaxation:
         values, optimal = start, highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             values = np.rint(highs.getSolution().col_value)
-        times = values[len(jobs) :].astype(np.int64)
+        placed, times = np.split(values.astype(np.int64), [len(jobs)])
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
         chosen = np.repeat(np.arange(len(times)), times)
-        return [self.columns[column] for column in chosen.tolist()], optimal
+        return placed, [self.columns[column] for column in chosen.tolist()], optimal
 
 
 def _key(column: Column) -> tuple[int, bytes]:

@@ -80,7 +80,9 @@ class FragmentationSearch:
             for node, spot in nodes.spot_of.items()
         }
         self.weight = taken.value
-        self.plan = self._plan(self._held)
+        placed = [[job for job in jobs if start.nodes[job]] for jobs in instance.jobs_of]
+        self._jobs = np.array(list(map(len, placed)), dtype=np.int64)
+        self.plan = self._plan(self._held, self._jobs)
         self._known: dict[int, list[Column]] = defaultdict(list)  # of each spot, the best first
         self._all = self._relaxation(nodes.number, np.zeros_like(instance.types.most))
         # what nodes leave unusable on which no chunk fits
@@ -89,7 +91,7 @@ class FragmentationSearch:
     def run(self, seed: int) -> Iterator[None]:
         """Search until the fragmentation is proven, or to the end of the budget; pause at times."""
         if self.plan.value < self.weight:
-            return  # its jobs and chunks of one type cannot be told apart
+            return  # contents do not tell which chunks of one job may share no node
         self._relax()
         yield
         nodes = np.array(list(self._held))
@@ -106,13 +108,6 @@ class FragmentationSearch:
             if not helps:
                 number = max(FEWEST_EMPTIED, number * (GROWTH if optimal else 1 / GROWTH))
             yield
-
-    @property
-    def _jobs(self) -> Ints:
-        """Jobs of each class in the best placement."""
-        nodes = self.plan.placements().nodes
-        placed = [sum(1 for job in jobs if nodes[job]) for jobs in self._instance.jobs_of]
-        return np.array(placed, dtype=np.int64)
 
     @property
     def proven(self) -> bool:
@@ -163,14 +158,14 @@ class FragmentationSearch:
             some.add([self._nodes.empty(spot)])
         some.start_at(self._all.prices)
         some.tighten(1.0, ROUNDS)
-        chosen, optimal = some.solve_integer(self._jobs, old.values(), until)
-        helps = self._offer(chosen, old)
+        jobs, chosen, optimal = some.solve_integer(self._jobs, old.values(), until)
+        helps = self._offer(jobs, chosen, old)
         if helps:
             for column in some.columns:
                 self._known[column.spot].append(column)
         return helps, optimal
 
-    def _offer(self, chosen: Sequence[Column], emptied: dict[int, Column]) -> bool:
+    def _offer(self, jobs: Ints, chosen: Sequence[Column], emptied: dict[int, Column]) -> bool:
         """Replace the contents of nodes by others, if that leaves less unusable."""
         if sum(column.cost for column in chosen) >= _cost(emptied) - 1e-9:
             return False
@@ -178,16 +173,16 @@ class FragmentationSearch:
         for node, column in emptied.items():
             of_spot.setdefault(column.spot, []).append(node)
         held = self._held | {of_spot[column.spot].pop(): column for column in chosen}
-        plan = self._plan(held)
+        plan = self._plan(held, jobs)
         if plan.value < self.weight:
-            return False
-        self._held, self.plan = held, plan
+            return False  # chunks of one job that may not share a node
+        self._jobs, self._held, self.plan = jobs, held, plan
         return True
 
-    def _plan(self, held: dict[int, Column]) -> Plan:
-        """Return the placement of the contents of nodes."""
+    def _plan(self, held: dict[int, Column], jobs: Ints) -> Plan:
+        """Return the placement of so many jobs of each class in contents of nodes."""
         plan = Plan(self._instance)
-        plan.place_contents({node: column.content for node, column in held.items()})
+        plan.place_contents({node: column.content for node, column in held.items()}, jobs)
         return plan
 
     def _measure(self, plan: Plan) -> int:

@@ -25,8 +25,10 @@ from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 Floats = NDArray[np.float64]
 
-CONTENTS = 4
-"""Contents of a spot that one pricing may add."""
+CONTENTS, CONTENTS_IF_FEW = 4, 16
+"""Contents of a spot that one pricing may add, and those for few spots."""
+
+FEW = 100
 
 
 class Column(NamedTuple):
@@ -156,6 +158,7 @@ class Pricing:
         number, resources = instance.types.need.shape
         spots, devices = nodes.spots.device.shape
         entries = entries_of(instance)
+        self._contents = contents = CONTENTS_IF_FEW if spots < FEW else CONTENTS
 
         def ints(*shape: int) -> Ints:
             return np.zeros(shape, dtype=np.int64)
@@ -192,10 +195,10 @@ class Pricing:
             value=np.zeros(spots),
             bound=np.zeros(spots),
             found=ints(spots),
-            cost=np.zeros((spots, CONTENTS)),
-            length=ints(spots, CONTENTS),
-            type_of=ints(spots, CONTENTS, entries),
-            device_of=ints(spots, CONTENTS, entries),
+            cost=np.zeros((spots, contents)),
+            length=ints(spots, contents),
+            type_of=ints(spots, contents, entries),
+            device_of=ints(spots, contents, entries),
             multipliers=np.zeros((spots, resources)),
         )
 
@@ -215,8 +218,8 @@ class Pricing:
         nodes, found = self._nodes, self._found
         instance = nodes.instance
         last = int(found.found[spot])
-        for number in range(last - 1, max(-1, last - 1 - CONTENTS), -1):
-            place = number % CONTENTS
+        for number in range(last - 1, max(-1, last - 1 - self._contents), -1):
+            place = number % self._contents
             length = int(found.length[spot, place])
             of_type = found.type_of[spot, place, :length]
             counts = np.bincount(of_type, minlength=len(instance.types.most))

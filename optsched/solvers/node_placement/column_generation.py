@@ -44,7 +44,7 @@ MOST_VARIABLES, MOST_NODES = 5_000, 10
 CUTTING = 0.5
 """Most of the budget left that HiGHS may take."""
 
-WEIGHING = 0.6
+WEIGHING = 0.8
 """Most of the budget that goes to the weight where the fragmentation matters next."""
 
 SECONDS_PER_ENTRY = 2e-4
@@ -65,6 +65,11 @@ class ColumnGeneration(Solver):
     anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
     blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
     placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`.
+
+    If `then` begins with the fragmentation, and no job has spans or nodes to itself, contents of
+    nodes get the fragmentation that they leave as costs: at the weight found, their linear
+    relaxation bounds it, and integer programs over them reduce it, of all nodes or of some. The
+    bound counts if the weight is proven and no job has weight 0.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
