@@ -96,10 +96,14 @@ class Relaxation:
         Sum of the absolute parts of the bound, of which its rounding error is a tiny share.
     columns : list of Column
         All columns so far.
+    solved : bool
+        Whether the program has been solved; the following are those of the last solution.
     value : float
-        Optimum of the last solution.
+        Optimum.
     duals : Prices
-        Its dual prices.
+        Dual prices.
+    taken : float array, shape (columns,)
+        Nodes with each column.
     """
 
     def __init__(
@@ -117,6 +121,7 @@ class Relaxation:
         self._number, self._weight = number, weight
         self._todo = np.flatnonzero(number)
         self.bound, self.columns = -math.inf, list[Column]()
+        self.solved = False
         self._known: dict[tuple[int, bytes], int] = {}
         classes, licences = nodes.instance.classes, nodes.instance.problem.licences
         self._heaviest = float(classes.weights.max(initial=1))
@@ -184,8 +189,10 @@ class Relaxation:
         self._effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False
-        self.value = highs.getObjectiveValue()
-        duals = np.array(highs.getSolution().row_dual)
+        self.solved, self.value = True, highs.getObjectiveValue()
+        solution = highs.getSolution()
+        duals = np.array(solution.row_dual)
+        self.taken = np.array(solution.col_value)[len(self._nodes.instance.jobs_of) :]
         first = self._types + self._spots
         self.duals = Prices(
             duals[: self._types],
@@ -254,51 +261,52 @@ class Relaxation:
         return column.cost - earned - float(self._of_spot[column.spot])
 
     def solve_integer(
-        self, jobs: Ints, held: Iterable[Column], until: float
-    ) -> tuple[Ints, list[Column], bool]:
-        """Return the best integer solution found, and whether it is the best of all.
+        self, until: float, start: tuple[Ints, Iterable[Column]] | None = None
+    ) -> tuple[Ints, list[Column], bool] | None:
+        """Return the best integer solution found, and whether it is the best of all; or None.
 
-        Returned are the jobs of each class, and a column for each node.
-
-        The search ends at a number of nodes, or at a share of the budget.
+        A solution is the jobs of each class, and a column for each node. The search ends at a
+        number of nodes, or at a share of the budget.
 
         Parameters
         ----------
-        jobs : int64 array, shape (classes,)
-            Jobs of each class in a solution to start from.
-        held : iterable of Column
-            Its columns.
         until : float
             Share of the budget.
+        start : (jobs, columns), optional
+            A solution to start from.
         """
         import highspy
 
         highs, effort = self._highs, self._effort
         every = np.arange(highs.getNumCol(), dtype=np.int32)
-        start = np.zeros(len(every))
-        start[: len(jobs)] = jobs
-        for column in held:
-            start[len(jobs) + self._known[_key(column)]] += 1
+        first = len(every) - len(self.columns)
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
         highs.setOptionValue("time_limit", max(1e-3, effort.seconds_left(until)))
         price = SECONDS_PER_NODE * (highs.getNumRow() + highs.getNumCol())
         most = int(min(MOST_NODES, max(0.0, effort.work_left(until)) / price))
         highs.setOptionValue("mip_max_nodes", most)
-        solution = highspy.HighsSolution()
-        solution.col_value = start.tolist()
-        highs.setSolution(solution)
+        if start is not None:
+            values = np.zeros(len(every))
+            values[:first] = start[0]
+            for column in start[1]:
+                values[first + self._known[_key(column)]] += 1
+            solution = highspy.HighsSolution()
+            solution.col_value = values.tolist()
+            highs.setSolution(solution)
         run(highs)
         info = highs.getInfo()
         effort.work += price * (1 + max(0, info.mip_node_count))
-        values, optimal = start, highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             values = np.rint(highs.getSolution().col_value)
-        placed, times = np.split(values.astype(np.int64), [len(jobs)])
+            jobs, times = np.split(values.astype(np.int64), [first])
+            chosen = np.repeat(np.arange(len(times)), times).tolist()
+            optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+            found = jobs, [self.columns[column] for column in chosen], optimal
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
-        chosen = np.repeat(np.arange(len(times)), times)
-        return placed, [self.columns[column] for column in chosen.tolist()], optimal
+        return found
 
 
 def _key(column: Column) -> tuple[int, bytes]:

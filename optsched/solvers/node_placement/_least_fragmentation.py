@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from optsched.solvers.node_placement._types import Instance, Ints
 
 RELAXING = 0.4
 """Most of the budget left that the relaxation may take."""
+
+ROUNDING = 0.25
+"""Most of the budget left that the nodes may take for which it does not decide."""
+
+WHOLE = 1e-6
+"""Distance from an integer that counts as one."""
 
 FEW_SPOTS = 200
 """Most spots for which the integer program over all contents is searched."""
@@ -34,7 +40,7 @@ ROUNDS = 3
 """Rounds of pricing for them."""
 
 KNOWN = 20
-"""Contents of a spot known before that are considered again, the best by the duals."""
+"""Contents known before that are considered again for each node, the best by the duals."""
 
 SHARE = 0.1
 """Most of the budget left that the integer program of some nodes may take."""
@@ -94,6 +100,11 @@ class FragmentationSearch:
             return  # contents do not tell which chunks of one job may share no node
         self._relax()
         yield
+        if not self._all.solved:
+            return
+        if not self._is_over():
+            self._round(self._until(ROUNDING))
+            yield
         nodes = np.array(list(self._held))
         if len(self._nodes.number) <= FEW_SPOTS and not self._is_over():
             self._pack_anew(nodes.tolist(), self._until(INTEGER))
@@ -133,6 +144,8 @@ class FragmentationSearch:
         until = self._until(RELAXING)
         self._all.start_even(_cost(self._held))
         self._all.tighten(until)
+        if not self._all.solved:
+            return
         for column in sorted(self._all.columns, key=self._all.loss):
             self._known[column.spot].append(column)
         if math.isfinite(self._all.bound):
@@ -140,25 +153,51 @@ class FragmentationSearch:
             least = math.ceil(bound - max(1e-6, 1e-9 * self._all.magnitude * self._nodes.scale))
             self.bound = max(self.bound, self._rest + least)
 
+    def _round(self, until: float) -> None:
+        """Take the integer part of the relaxation, and search for contents of the other nodes."""
+        every, nodes = self._all, self._nodes
+        if not every.solve():
+            return
+        number, supply = nodes.number.copy(), np.zeros_like(self._instance.types.most)
+        fixed = []
+        for place in np.flatnonzero(every.taken >= 1 - WHOLE).tolist():
+            column, times = every.columns[place], int(every.taken[place] + WHOLE)
+            fixed += [column] * times
+            number[column.spot] -= times
+            supply += times * column.content.counts
+        taken = (every.columns[place] for place in np.flatnonzero(every.taken > WHOLE).tolist())
+        some = self._with_known(number, supply, (one for one in taken if number[one.spot]))
+        found = some.solve_integer(until)
+        if found is not None:
+            self._offer(found[0], [*fixed, *found[1]], self._held)
+
+    def _with_known(self, number: Ints, supply: Ints, columns: Iterable[Column]) -> Relaxation:
+        """Return the relaxation for some nodes, with some columns, known ones and better ones."""
+        some = self._relaxation(number, supply)
+        some.add(columns)
+        for spot in np.flatnonzero(number).tolist():
+            some.add(self._known[spot][: KNOWN * int(number[spot])])
+            some.add([self._nodes.empty(spot)])
+        some.start_at(self._all.prices)
+        some.tighten(1.0, ROUNDS)
+        return some
+
     def _pack_anew(self, emptied: Sequence[int], until: float) -> tuple[bool, bool]:
         """Pack some nodes while the others keep what they hold.
 
         Return whether that helps, and whether the integer program was solved.
         """
-        held = dict(self._held)
-        old = {node: held.pop(node) for node in emptied}
+        old = {node: self._held[node] for node in emptied}
         supply = np.zeros_like(self._instance.types.most)
-        for column in held.values():
-            supply += column.content.counts
+        for node in self._held.keys() - old:
+            supply += self._held[node].content.counts
         spots = [column.spot for column in old.values()]
-        some = self._relaxation(np.bincount(spots, minlength=len(self._nodes.number)), supply)
-        some.add(old.values())
-        for spot in sorted({*spots}):
-            some.add(self._known[spot][:KNOWN])
-            some.add([self._nodes.empty(spot)])
-        some.start_at(self._all.prices)
-        some.tighten(1.0, ROUNDS)
-        jobs, chosen, optimal = some.solve_integer(self._jobs, old.values(), until)
+        number = np.bincount(spots, minlength=len(self._nodes.number))
+        some = self._with_known(number, supply, old.values())
+        found = some.solve_integer(until, (self._jobs, old.values()))
+        if found is None:
+            return False, False
+        jobs, chosen, optimal = found
         helps = self._offer(jobs, chosen, old)
         if helps:
             for column in some.columns:

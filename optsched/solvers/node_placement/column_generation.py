@@ -26,6 +26,7 @@ from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import pools
 from optsched.solvers.node_placement.fit_rules import FirstFit
+from optsched.solvers.node_placement.fragmentation import LeastFragmentation
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
 from optsched.solvers.node_placement.tree_fit import TreeBestFit
 from optsched.solvers.progress import Progress
@@ -329,6 +330,9 @@ def _first(problem: NodePlacement, instance: Instance) -> Placements:
     if not problem.then:
         plan.fill(instance.weightless)
         return plan.placements()
+    if _reduces_fragmentation(problem):
+        by_rule = LeastFragmentation(order="largest").place(problem)
+        return max(plan.placements(), by_rule, key=problem.objective)
     if "switches" not in problem.then:
         return plan.placements()
     by_tree = TreeBestFit(order="largest").place(problem)
