@@ -14,12 +14,16 @@ free cores. A rule takes the
 jobs in the order of the list; "largest" is the best of the four rules when the heaviest jobs come
 first. Values and bounds are weights in thousands: GPUs, for pods. "gap" is that of the bound, in
 per cent. Seconds are those of one solve, after compiling. With `--cp-sat SECONDS`, CP-SAT answers
-the model's program, too.
+the model's program, too. With `--fragmentation`, the family `busy` alone, the fragmentation is told
+in devices: "FGD leaves" after `least-fragmentation`, "leaves" after the exact answer, "leaves
+least" after one that is asked for the least fragmentation at the greatest weight; "weight" is the
+weight of that, and "least" the lower bound, where the greatest weight is proven.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import random
 from collections.abc import Iterator
 from itertools import islice
@@ -32,6 +36,7 @@ from results import Times, circumstances, keep, shown
 
 import optsched
 from optsched.models.node_placement import NodePlacement
+from optsched.models.node_placement.fragmentation import fragmentation
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
@@ -75,6 +80,22 @@ def emptied(nodes: pd.DataFrame) -> list[Record]:
     for node in records:
         node["devices"] = [WHOLE] * node["gpu"]
     return records
+
+
+def asking_least_fragmentation(problem: NodePlacement) -> NodePlacement:
+    """Return the same problem, in which the fragmentation matters after the weight."""
+    fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    return NodePlacement(**fields | {"then": ["fragmentation"]})
+
+
+def least_of(problem: NodePlacement, result: Result) -> float | None:
+    """Return the lower bound of the fragmentation, in devices; None if the weight is open."""
+    assert result.bound is not None
+    most = problem.radices[0]
+    weight = -(-result.bound // most)
+    if weight > problem.measures(result.solution)["weight"]:
+        return None
+    return (weight * most - result.bound) / (WHOLE * int(problem.chunks[problem.share > 0].sum()))
 
 
 def problem_of(nodes: list[Record], pods: list[Record]) -> NodePlacement:
@@ -217,14 +238,21 @@ def cases(traces: Path, families: list[str], nodes: list[int], seeds: int) -> It
             yield Case("gangs", str(seed), gangs(seed))
 
 
-def measured(case: Case, seconds: float, generic: float | None, times: Times) -> dict[str, Any]:
+def answer_to(problem: NodePlacement, solver: str, seconds: float, **options: Any) -> Result:
+    """Return the answer of a solver within a time limit."""
+    chosen, _ = find_solver(solver, problem.name, options)
+    return optsched.solve(problem, chosen, budget=Budget(seconds=seconds))
+
+
+def measured(
+    case: Case, seconds: float, generic: float | None, leaves: bool, times: Times
+) -> dict[str, Any]:
     """Return the row of a case, and add the times of the rules and of a proof."""
     problem = case.problem
     cell = f"{case.family}, {len(problem.free)} nodes, {case.parameters}"
 
     def answer(solver: str, limit: float = seconds, **options: Any) -> Result:
-        chosen, _ = find_solver(solver, problem.name, options)
-        return optsched.solve(problem, chosen, budget=Budget(seconds=limit))
+        return answer_to(problem, solver, limit, **options)
 
     def thousands(weight: float | None) -> str:
         return "-" if weight is None else f"{weight / 1000:.2f}"
@@ -251,6 +279,17 @@ def measured(case: Case, seconds: float, generic: float | None, times: Times) ->
             f"{name}bound": thousands(result.bound),
             f"{name}gap": "-" if result.gap is None else f"{100 * result.gap:.4f}",
         }
+    if leaves:
+        asked = asking_least_fragmentation(problem)
+        least = answer_to(asked, EXACT, seconds)
+        answers = {"FGD leaves": by_rule["least-fragmentation"], "leaves": exact}
+        for name, result in (answers | {"leaves least": least}).items():
+            row[name] = f"{fragmentation(problem, result.solution):.2f}"
+        bound = least_of(asked, least)
+        row |= {
+            "least": "-" if bound is None else f"{bound:.2f}",
+            "weight": thousands(asked.measures(least.solution)["weight"]),
+        }
     return row | {"status": exact.status.value, "seconds": round(exact.seconds, 2)}
 
 
@@ -271,15 +310,18 @@ def main() -> None:
     parser.add_argument("--nodes", default="40,150,600,1213", help="of the family busy")
     parser.add_argument("--seconds", type=float, default=5.0, help="time limit of a solve")
     parser.add_argument("--cp-sat", type=float, metavar="SECONDS", help="time limit of CP-SAT")
+    parser.add_argument("--fragmentation", action="store_true", help="measure it; busy alone")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
     measured_on = circumstances()
     families, nodes = options.families.split(","), [int(n) for n in options.nodes.split(",")]
+    if options.fragmentation:
+        families = ["busy"]
     problems = list(cases(options.traces, families, nodes, options.seeds))
     ColumnGeneration().prepare()
     times = Times()
     rows = [
-        measured(case, options.seconds, options.cp_sat, times)
+        measured(case, options.seconds, options.cp_sat, options.fragmentation, times)
         for case in shown(problems, len(problems))
     ]
     keep(options.output, "node-placement", measured_on, table(rows), rows, times)

@@ -93,10 +93,10 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
     names = st.sampled_from(["a", "b"])
     kinds = draw(st.none() | _lists(names, nodes))
     switches, blocks = (draw(st.none() | _lists(names, nodes)) for _ in range(2))
-    measures = ["nodes"] if switches is None else ["nodes", "switches"]
     spans = ["anywhere", *["switch"] * (switches is not None), *["block"] * (blocks is not None)]
     limit = st.lists(st.sampled_from(kinds or [""]), unique=True, max_size=len(kinds or ()))
     has_devices = draw(st.booleans())
+    measures = ["nodes", *["switches"] * (switches is not None), *["fragmentation"] * has_devices]
     share = st.sampled_from([0, 300, 500, 1000, 2000])
     devices = st.lists(st.sampled_from([1000, 1000, 600, 0]), max_size=2)
     chunks = draw(_lists(st.sampled_from([1, 1, 2, 3]), jobs))

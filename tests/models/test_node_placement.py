@@ -1,11 +1,106 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from itertools import combinations, combinations_with_replacement, product
+from math import prod
 
+import pytest
+from hypothesis import assume, given, settings
+
+from optsched import InputError, solve
+from optsched.models import NodePlacement, Placements
+from optsched.models.node_placement.fragmentation import fragmentation
+from optsched.solvers.result import Status
 from optsched.testing import check_problem, node_placements
 
+MOST = 300
+"""Most placements that are tried."""
 
-@settings(max_examples=300, deadline=None)
+
+@settings(max_examples=200, deadline=None)
 @given(node_placements())
 def test_it_keeps_the_contract_of_a_problem(problem):
     check_problem(problem)
+
+
+def placements_of(problem):
+    """Return all ways to put chunks on nodes and devices, whatever else limits them."""
+    ways = []
+    for job, chunks in enumerate(problem.chunks.tolist()):
+        share = int(problem.share[job])
+        several = max(1, share // 1000) if share else 0
+        places = [
+            (node, devices)
+            for node, free in enumerate(problem.devices)
+            for devices in combinations(range(len(free)), several)
+        ]
+        ways.append([(), *combinations_with_replacement(places, chunks)])
+    if prod(map(len, ways)) > MOST:
+        return None
+    return [
+        Placements(
+            tuple(tuple(node for node, _ in chunks) for chunks in chosen),
+            tuple(tuple(devices for _, devices in chunks) for chunks in chosen),
+        )
+        for chosen in product(*ways)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(node_placements())
+def test_the_program_leaves_the_least_fragmentation_of_all_placements(problem):
+    assume(problem.share.any() and "fragmentation" in problem.then)
+    tried = placements_of(problem)
+    assume(tried is not None)
+    best = max(problem.objective(one) for one in tried if not problem.violations(one))
+    result = solve(problem, "cp-sat")
+    assert result.status is Status.OPTIMAL
+    assert result.objective == best
+
+
+def test_fragmentation_comes_after_the_weight():
+    # of two devices, half of one is wanted: the other one stays whole
+    problem = NodePlacement(
+        ["cores"],
+        free=[[4], [4]],
+        devices=[[1000], [500]],
+        chunks=[1, 1],
+        demand=[[1], [5]],
+        weights=[3, 1],
+        share=[500, 1000],
+        then=["fragmentation"],
+    )
+    on_whole = Placements(((0,), ()), (((0,),), ()))
+    on_half = Placements(((1,), ()), (((0,),), ()))
+    # two chunks in the mix, of which the second fits on no node
+    assert [problem.measures(one)["fragmentation"] for one in (on_whole, on_half)] == [1000, 1000]
+    small = NodePlacement(
+        ["cores"],
+        free=[[4], [4]],
+        devices=[[1000], [500]],
+        chunks=[1, 1],
+        demand=[[1], [1]],
+        weights=[3, 0],
+        share=[500, 1000],
+        then=["fragmentation"],
+    )
+    measures = [small.measures(one)["fragmentation"] for one in (on_whole, on_half)]
+    assert measures == [1000, 0]
+    assert [fragmentation(small, one) for one in (on_whole, on_half)] == [0.5, 0.0]
+    # at most two chunks cannot use 1500 thousandths
+    assert small.radices == (3001,)
+    assert [small.objective(one) for one in (on_whole, on_half)] == [3 * 3001 - 1000, 3 * 3001]
+
+
+def test_an_objective_that_fragmentation_makes_too_large_is_refused():
+    common = {
+        "resources": ["cores"],
+        "free": [[1]],
+        "chunks": [1000],
+        "demand": [[1]],
+        "weights": [10**11],
+        "devices": [[1000]],
+        "share": [1000],
+    }
+    NodePlacement(**common)
+    with pytest.raises(InputError, match="weights: the objective may reach"):
+        NodePlacement(**common, then=["fragmentation"])

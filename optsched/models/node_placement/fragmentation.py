@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.node_placement.fields import WHOLE
-from optsched.models.node_placement.problem import NodePlacement, Placements
+
+if TYPE_CHECKING:
+    from optsched.models.node_placement.problem import NodePlacement, Placements
 
 
 class TaskType(NamedTuple):
@@ -96,6 +99,7 @@ def fragmentation(
     Half a device is free on node 0, two on node 1. The first job can use the two only, the second
     one all:
 
+    >>> from optsched.models import NodePlacement
     >>> problem = NodePlacement(
     ...     resources=["cores"], free=np.array([[8], [8]]), devices=[[500], [1000, 1000]],
     ...     chunks=[1, 1], demand=np.array([[1], [1]]), share=[1000, 300])
@@ -103,6 +107,11 @@ def fragmentation(
     0.25
     """
     mix = task_types(problem, types)
+    return unusable(problem, solution, mix) / (WHOLE * max(1, sum(task.chunks for task in mix)))
+
+
+def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[TaskType]) -> int:
+    """Return the free thousandths of devices that tasks cannot use, over all chunks of a mix."""
     free, devices, others, owned = _left(problem, solution)
     whole = (devices == WHOLE).sum(axis=1)
     total = 0
@@ -112,12 +121,11 @@ def fragmentation(
         fits = (free >= problem.demand[job]).all(axis=1) & ~owned
         fits &= whole >= share // WHOLE if share >= WHOLE else ~small.all(axis=1)
         if (allowed := problem.allowed[job]) is not None and problem.kinds is not None:
-            fits &= [kind in allowed for kind in problem.kinds]
+            fits &= np.array([kind in allowed for kind in problem.kinds], dtype=np.bool_)
         if job in problem.exclusive:
             fits &= ~others
-        unusable = np.where(small | ~fits[:, None], devices, 0)
-        total += chunks * int(unusable.sum())
-    return total / (WHOLE * max(1, sum(task.chunks for task in mix)))
+        total += chunks * int(devices[small | ~fits[:, None]].sum())
+    return total
 
 
 def _left(

@@ -24,6 +24,7 @@ from optsched.models.node_placement.fields import (
     Names,
     NodeNumbers,
 )
+from optsched.models.node_placement.fragmentation import task_types, unusable
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.read_only import read_only
 from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
@@ -126,9 +127,11 @@ class NodePlacement(Problem[Placements]):
         filled=_constant(1),
     )
     then: tuple[str, ...] = field(
-        Choices("switches", "nodes"),
+        Choices("switches", "nodes", "fragmentation"),
         "what is minimized among the placements of greatest weight, in this order: `switches`, "
-        "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk",
+        "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk; "
+        "`fragmentation`, the free shares of devices that a chunk of the jobs cannot use, over all "
+        "of their chunks",
         default=(),
         always=True,
     )
@@ -254,7 +257,7 @@ class NodePlacement(Problem[Placements]):
         )
         if "switches" in fields["then"] and fields["switches"] is None:
             found.append("then: switches; expected switches, one for each node")
-        radices = _radices(fields["then"], fields["chunks"], fields["switches"], fields["free"])
+        radices = _radices(fields)
         most = sum(fields["weights"].tolist()) * math.prod(radices)
         if most > COUNTABLE:
             found.append(f"weights: the objective may reach {most}; expected at most 2^53")
@@ -268,20 +271,26 @@ class NodePlacement(Problem[Placements]):
     @property
     def radices(self) -> tuple[int, ...]:
         """For each entry of `then`, one more than its measure can reach."""
-        return _radices(self.then, self.chunks, self.switches, self.free)
+        return _radices(vars(self))
 
     def measures(self, solution: Placements) -> dict[str, int]:
-        """Return the weight placed, and the measures that `then` may name, by name."""
+        """Return the weight placed, and the measures that `then` may name, by name.
+
+        Fragmentation, which takes longer, is left out if `then` does not name it.
+        """
         placed = [job for job, nodes in enumerate(solution.nodes) if nodes]
         spans = 0
         if self.switches is not None:
             spans = sum(len({self.switches[n] for n in solution.nodes[job]}) for job in placed)
         used = {node for job in placed for node in solution.nodes[job]}
-        return {
+        found = {
             "weight": sum(int(self.weights[job]) for job in placed),
             "switches": spans,
             "nodes": len(used - {*self.busy}),
         }
+        if "fragmentation" in self.then:
+            found["fragmentation"] = unusable(self, solution, task_types(self))
+        return found
 
     def objective(self, solution: Placements) -> int:
         """Return the weight placed, then minus each measure of `then`, in lexicographic order."""
@@ -471,12 +480,13 @@ class NodePlacement(Problem[Placements]):
         return [*lines, ("not placed", f"{' '.join(left[:SHOWN])}{more}" or "-")]
 
 
-def _radices(
-    then: Sequence[str], chunks: Ints, switches: Sequence[str] | None, free: Ints
-) -> tuple[int, ...]:
-    there = len({*(switches or ())})
-    most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(free)}
-    return tuple(most[name] + 1 for name in then)
+def _radices(fields: Fields) -> tuple[int, ...]:
+    """Return for each entry of `then` one more than its measure can reach."""
+    chunks, there = fields["chunks"], len({*(fields["switches"] or ())})
+    most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(fields["free"])}
+    with_devices = int(chunks[fields["share"] > 0].sum())
+    most["fragmentation"] = with_devices * sum(map(sum, fields["devices"]))
+    return tuple(most[name] + 1 for name in fields["then"])
 
 
 def _lists(values: Any, *, null: bool = True) -> list[list[int]] | None:

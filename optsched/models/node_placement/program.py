@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.node_placement.fields import WHOLE
+from optsched.models.node_placement.fragmentation_rows import (
+    FragmentationRows,
+    Terms,
+    devices_of,
+    joined,
+)
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
@@ -30,7 +36,7 @@ class Block(NamedTuple):
 
 @formulations.register("node-placement")
 class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
-    """Equations (1) to (19) of the model's page.
+    """Equations (1) to (27) of the model's page.
 
     ``p[j]`` is 1 if job j is placed; ``x[j, n]`` is the number of its chunks on node n, for the
     pairs that its limits allow; ``y[j, n, g]`` is the number of these on device g, if they need a
@@ -38,6 +44,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     job j spans switch s, ``b[j, s]`` if it is in block s; ``e[j, n]`` is 1 if the job has node n to
     itself; ``o[n]`` is 1 if node n, which was idle, is used; ``a[j, t]``
     is 1 if job j is in group t of a level, and ``k[j, t]`` is the number of its segments there.
+    Further variables, which measure fragmentation, are those of `FragmentationRows`.
     """
 
     @cached_property
@@ -76,17 +83,30 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         return most
 
     @cached_property
+    def _scales(self) -> tuple[int, dict[str, int]]:
+        """What a unit of weight and of each measure of `then` counts in the objective."""
+        problem = self.problem
+        scale = [math.prod(problem.radices[place:]) for place in range(len(problem.then) + 1)]
+        return scale[0], dict(zip(problem.then, scale[1:]))
+
+    @cached_property
+    def _fragmentation(self) -> FragmentationRows | None:
+        price = self._scales[1].get("fragmentation")
+        return None if price is None else FragmentationRows(self.problem, price)
+
+    @cached_property
     def _built(self) -> tuple[Program, dict[str, Block]]:
         """The program, and its blocks of variables by letter."""
         problem = self.problem
         jobs, nodes, most = self._pairs
         entries = (4 + len(problem.resources)) * len(jobs)
+        if self._fragmentation is not None:
+            entries += self._fragmentation.entries
         check_entries(entries, MOST_ENTRIES, "use a solver of this model")
-        scale = [math.prod(problem.radices[place:]) for place in range(len(problem.then) + 1)]
-        cost = dict(zip(problem.then, scale[1:]))
+        weight, cost = self._scales
         every_job, every_node = np.arange(len(problem.chunks)), np.arange(len(problem.free))
         builder = ProgramBuilder("max")
-        p = builder.variables("p_job{}", len(every_job), objective=scale[0] * problem.weights)
+        p = builder.variables("p_job{}", len(every_job), objective=weight * problem.weights)
         self._names = _pair_names(jobs, nodes)
         x = builder.variables("x_{}", self._names, upper=most)
         builder.ragged_rows(
@@ -124,6 +144,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             blocks[f"k{level + 1}"] = self._segments(builder, x, level)
         if "nodes" in cost:
             blocks["o"] = self._used_nodes(builder, x, cost["nodes"])
+        if self._fragmentation is not None:
+            self._add_fragmentation(self._fragmentation, builder, blocks)
         for licence, free in enumerate(problem.licences.tolist()):
             builder.row(f"licence{licence + 1}", (problem.licences_of[:, licence], p), at_most=free)
         return builder.build(), blocks
@@ -133,14 +155,11 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
         problem = self.problem
         jobs, nodes, _ = self._pairs
         share = problem.share[jobs]
-        first = np.cumsum([0, *map(len, problem.devices)])
-        free = np.array([g for row in problem.devices for g in row], dtype=np.int64)
-        node_of = np.repeat(np.arange(len(problem.free)), np.diff(first))
-        device_of = np.arange(len(free)) - first[node_of]
+        free, node_of, device_of, first = devices_of(problem)
         names = [f"node{n}_device{g}" for n, g in zip(node_of.tolist(), device_of.tolist())]
 
         sharing = np.flatnonzero((share > 0) & (share < WHOLE))
-        pair, device = _joined(sharing, first[nodes[sharing]], first[nodes[sharing] + 1])
+        pair, device = joined(sharing, first[nodes[sharing]], first[nodes[sharing] + 1])
         fits = free[device] >= share[pair]
         pair, device = pair[fits], device[fits]
         y = builder.variables(
@@ -284,6 +303,23 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             )
         return Block(o, (idle,))
 
+    def _add_fragmentation(
+        self, rows: FragmentationRows, builder: ProgramBuilder, blocks: dict[str, Block]
+    ) -> None:
+        """Add the variables and rows of fragmentation."""
+        first = devices_of(self.problem).first
+        x, (jobs, nodes) = blocks["x"]
+        y, (of_job, node, device) = blocks["y"]
+        v, (whole_node, whole_device) = blocks["v"]
+        on_devices = Terms(
+            np.concatenate((self.problem.share[of_job], np.full(len(v), WHOLE))),
+            np.concatenate((y, v)),
+            np.concatenate((first[node] + device, first[whole_node] + whole_device)),
+        )
+        e, (_, owned) = blocks["e"]
+        own = Terms(np.ones_like(e), e, owned)
+        rows.add(builder, Terms(np.ones_like(x), x, nodes), jobs, on_devices, own)
+
     def decode(self, x: NDArray[np.int64]) -> Placements:
         """Return the placements; chunks on whole devices get those of their node in order."""
         values = np.asarray(x)
@@ -365,18 +401,13 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
             found[variables] = held[of_job, group] // np.maximum(size, 1)
         if "o" in blocks:
             found[blocks["o"].variables] = np.isin(blocks["o"].of[0], nodes[there])
+        if self._fragmentation is not None:
+            self._fragmentation.complete(found)
         return found
 
 
 def _pair_names(jobs: Ints, nodes: Ints) -> list[str]:
     return [f"job{job + 1}_node{node}" for job, node in zip(jobs.tolist(), nodes.tolist())]
-
-
-def _joined(keys: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Return each key as often as its interval is long, and the numbers of the intervals."""
-    lengths = last - first
-    starts = np.repeat(first - np.cumsum(lengths) + lengths, lengths)
-    return np.repeat(keys, lengths), starts + np.arange(lengths.sum())
 
 
 def _at_most_if(x: Ints, most: Ints, switch: Ints) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:

@@ -54,8 +54,11 @@ class Plan:
             if nodes:
                 self._place(job, zip(nodes, devices))
 
-    def place_contents(self, held: Mapping[int, Content]) -> None:
-        """Place jobs where the contents of nodes have room for their chunks, the dearest first."""
+    def place_contents(self, held: Mapping[int, Content], most: Ints | None = None) -> None:
+        """Place jobs where the contents of nodes have room for their chunks, the dearest first.
+
+        By default, all jobs of a class may be placed, otherwise at most so many of each.
+        """
         instance = self._instance
         room: dict[int, list[Chunk]] = {}  # by type
         for node, content in held.items():
@@ -65,7 +68,7 @@ class Plan:
                 room.setdefault(number, []).append(chunk)
         for number in self._dearest_first():
             of_type = int(instance.classes.type_of[number])
-            for job in instance.jobs_of[number]:
+            for job in instance.jobs_of[number][: None if most is None else most[number]]:
                 chosen = self._chosen(job, of_type, room.get(of_type, []))
                 if chosen is None:
                     break

@@ -21,12 +21,14 @@ from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
+from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
 from optsched.solvers.node_placement._limited_jobs import packed_around
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import pools
 from optsched.solvers.node_placement.fit_rules import FirstFit
+from optsched.solvers.node_placement.fragmentation import LeastFragmentation
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
 from optsched.solvers.node_placement.tree_fit import TreeBestFit
 from optsched.solvers.progress import Progress
@@ -51,6 +53,9 @@ FEW_PAIRS = 2_000
 AROUND = 0.25
 """Share of the budget left for each of the problems without these limits."""
 
+WEIGHING = 0.8
+"""Most of the budget that goes to the weight where the fragmentation matters next."""
+
 SECONDS_PER_ENTRY = 2e-4
 """Nominal seconds of HiGHS for each coefficient in a row."""
 
@@ -71,6 +76,11 @@ class ColumnGeneration(Solver):
     placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit
     the groups of jobs and no node holds two chunks, nodes that are alike are counted there too; if
     only some jobs are held by groups, those are placed first and the others packed around them.
+
+    If `then` begins with the fragmentation, and no job has spans or nodes to itself, contents of
+    nodes get the fragmentation that they leave as costs: at the weight found, their linear
+    relaxation bounds it, and integer programs over them reduce it, of all nodes or of some. The
+    bound counts if the weight is proven and no job has weight 0.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
@@ -100,6 +110,8 @@ class ColumnGeneration(Solver):
         _compile()
         if isinstance(problem, NodePlacement) and _is_of_whole_nodes(problem):
             SwitchGroups().prepare(problem)
+        if not isinstance(problem, NodePlacement) or _reduces_fragmentation(problem):
+            _compile_fragmentation()
 
     def solve(
         self,
@@ -172,6 +184,7 @@ class _Search:
         self._radix = math.prod(problem.radices)
         self.bound = self._most_weight * self._radix
         self._only_weight = not problem.then and _spans_nothing(problem)
+        self._reduces_fragmentation = _reduces_fragmentation(problem)
 
     def start(self, hint: Placements | None) -> None:
         """Take the hint, or the first placement if it is better."""
@@ -187,6 +200,8 @@ class _Search:
         """Search until the placement is proven, or a limit is reached, which is returned."""
         if not self._is_over() and self._instance.jobs_of:
             self._pack(seed)
+            if self._reduces_fragmentation and not self._is_over():
+                self._reduce_fragmentation(seed)
         pairs = len(self._problem.chunks) * len(self._problem.free)
         if not self._is_over() and pairs > FEW_PAIRS and not _spans_nothing(self._problem):
             self._pack_around(seed)
@@ -200,9 +215,10 @@ class _Search:
     def _pack(self, seed: int) -> None:
         """Search for the greatest weight."""
         start = Plan(self._instance)
-        if self._only_weight:
+        if self._only_weight or self._reduces_fragmentation:
             start.take(self.solution)
-        packing = Packing(self._instance, self.effort, start)
+        effort = self.effort.until(WEIGHING) if self._reduces_fragmentation else self.effort
+        packing = Packing(self._instance, effort, start)
         packing.relax()
         self._most_weight = min(self._most_weight, packing.bound)
         self._lower(self._most_weight * self._radix)
@@ -210,10 +226,12 @@ class _Search:
             return
         steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
         for _ in chain.from_iterable(steps):
+            self.effort.work = effort.work
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
+        self.effort.work = effort.work
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
 
@@ -238,6 +256,19 @@ class _Search:
         found = packed_around(self._problem, solved)
         if found is not None:
             self._offer(found)
+
+    def _reduce_fragmentation(self, seed: int) -> None:
+        """Search for less fragmentation at the weight found; its bound counts if that is proven."""
+        instance = self._instance
+        search = FragmentationSearch(instance, self.effort, self.solution)
+        most, *later = self._problem.radices
+        for _ in search.run(seed):
+            self._offer(search.plan.placements())
+            if search.weight == self._most_weight and not instance.weightless:
+                self._lower((search.weight * most - search.bound) * math.prod(later))
+        if instance.weightless:
+            search.plan.fill(instance.weightless)
+            self._offer(search.plan.placements())
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
@@ -327,6 +358,12 @@ def _has_limits(problem: NodePlacement) -> bool:
     return bool(problem.most_groups.any() or (problem.segments > 1).any())
 
 
+def _reduces_fragmentation(problem: NodePlacement) -> bool:
+    """Return whether the fragmentation comes right after the weight, and contents decide it."""
+    first = problem.then[:1] == ("fragmentation",)
+    return first and _spans_nothing(problem) and not problem.exclusive
+
+
 def _first(problem: NodePlacement, instance: Instance) -> Placements:
     """Return a first placement."""
     if not _spans_nothing(problem):
@@ -336,6 +373,9 @@ def _first(problem: NodePlacement, instance: Instance) -> Placements:
     if not problem.then:
         plan.fill(instance.weightless)
         return plan.placements()
+    if _reduces_fragmentation(problem):
+        by_rule = LeastFragmentation(order="largest").place(problem)
+        return max(plan.placements(), by_rule, key=problem.objective)
     if "switches" not in problem.then:
         return plan.placements()
     by_tree = TreeBestFit(order="largest").place(problem)
@@ -355,3 +395,15 @@ def _compile() -> None:
         search = _Search(problem, Effort(Budget(), progress), progress)
         search.start(None)
         search._pack(0)
+
+
+@cache
+def _compile_fragmentation() -> None:
+    problem = NodePlacement(
+        ["cores"], [[2]], [1, 1], [[1], [1]], devices=[[1000]], share=[500, 500],
+        then=("fragmentation",),
+    )  # fmt: skip
+    progress = Progress(Budget(), None)
+    search = _Search(problem, Effort(Budget(), progress), progress)
+    search.start(None)
+    search._reduce_fragmentation(0)

@@ -45,11 +45,6 @@ class LeastFragmentation(Rule):
     InputError
         If `types` is less than 1.
 
-    References
-    ----------
-    Q. Weng, L. Yang, Y. Yu, W. Wang, X. Tang, G. Yang, L. Zhang, "Beware of fragmentation:
-    scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX ATC 2023.
-
     Examples
     --------
     The first job leaves the whole device to the second one:
