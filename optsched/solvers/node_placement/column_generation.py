@@ -20,6 +20,8 @@ from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
 from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
+from optsched.solvers.node_placement._leaf_bound import LeafBound
+from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -45,6 +47,19 @@ CUTTING = 0.5
 
 SECONDS_PER_ENTRY = 2e-4
 """Nominal seconds of HiGHS for each coefficient in a row."""
+
+PACKING = 0.5
+"""Share of the budget for the weight where switches or idle nodes are minimized, too."""
+
+SPANNING = ((0.65, 0.8), (1.0, 1.0))
+"""Shares of the budget after which the search for few switches and then their bound end, twice."""
+
+SMALL = 5_000
+"""Most jobs times nodes for which a program is searched after few attempts at few switches."""
+
+PATIENCE = {True: 500, False: 100_000}
+"""Attempts in vain at few switches after which a bound, and then a program, is searched, if jobs
+times nodes are small or not."""
 
 SECONDS_PER_PAIR = 1e-8
 """Nominal seconds of the first placement, for each job and node."""
@@ -192,13 +207,38 @@ class _Search:
         if not _spans_nothing(self._problem):
             return
         steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
+        until = PACKING if self._problem.then else 1.0
         for _ in chain.from_iterable(steps):
+            if self.effort.spent() >= until:
+                break
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
+        if self._problem.then and can_search(self._problem):
+            self._offer(packing.placements())
+            self._span_few(packing, seed)
+
+    def _span_few(self, packing: Packing, seed: int) -> None:
+        """Search for few switches and idle nodes at the weight found, and bound the switches."""
+        problem = self._problem
+        search = LeafSearch(problem, self.solution, self.effort, seed)
+        patience = PATIENCE[len(problem.chunks) * len(problem.free) <= SMALL]
+        limits: LeafBound | None = None
+        for searching, bounding in SPANNING:
+            search.run(searching, patience, self.bound)
+            self._offer(search.placements())
+            if "switches" not in problem.then or self._is_over():
+                continue
+            if limits is None:
+                limits = LeafBound(self._instance, packing, self.effort, bounding)
+            switches = problem.measures(self.solution)["switches"]
+            limits.raise_to(switches, bounding)
+            place = problem.then.index("switches")
+            scale = math.prod(problem.radices[place + 1 :])
+            self._lower(self._most_weight * self._radix - scale * limits.bound)
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
