@@ -2,10 +2,12 @@
 
     python benchmarks/shared_leaves.py --traces ../shared/traces -o benchmarks/results
 
-Protocol: three families of random cases, three of each kind. `queue`: 100 jobs of 1 to 64 chunks of
+Protocol: four families of random cases, three of each kind. `queue`: 100 jobs of 1 to 64 chunks of
 cores, memory and GPUs on 1,500 nodes of a few kinds that are partly busy, more than fit, with many
 different weights; `fits`: the first jobs of such a queue, as many as ask for 60 or 85 % of the free
-cores. Both in leaves of 16 or 32 nodes. `clos`: the Lingjun cluster, whose 119 leaf switches are in
+cores. `cores`: 100 jobs of 1 to 64 chunks of cores and memory alone, and nodes of two kinds that are
+partly busy, as many as the jobs need to use 60 or 85 % of the free cores. All these are in leaves of
+16 or 32 nodes. `clos`: the Lingjun cluster, whose 119 leaf switches are in
 the traces, with nodes of 8 GPUs of which some are taken; chunks of 1, 2, 4 or 8 GPUs ask for 60, 85
 or 120 % of the free ones, and the weight of a job is its number of GPUs. "rule" is `tree-best-fit`,
 the heaviest job first. "switches" are those of an answer; "least" is the least number of switches
@@ -54,6 +56,28 @@ def fitting(problem: NodePlacement, load: float) -> int:
     return int((asked <= load * problem.free[:, 0].sum()).sum())
 
 
+def of_cores(seed: int, load: float, leaf: int) -> NodePlacement:
+    """Return the problem of jobs of cores and memory, which all fit."""
+    rng = random.Random(seed)
+    chunks = [rng.choice((1, 1, 2, 4, 8, 8, 16, 32, 64)) for _ in range(100)]
+    cores = [rng.choice((2, 4, 8, 16, 32)) for _ in chunks]
+    demand = [[number, rng.choice((1, 2, 4)) * number] for number in cores]
+    asked = sum(size * number for size, number in zip(chunks, cores))
+    free: list[list[int]] = []
+    while load * sum(node[0] for node in free) < asked:
+        left = rng.choice((0.25, 0.5, 0.75, 1, 1))
+        free.append([int(64 * left), int(rng.choice((256, 512)) * left)])
+    return NodePlacement(
+        ["cores", "memory"],
+        free,
+        chunks,
+        demand,
+        weights=[size * number for size, number in zip(chunks, cores)],
+        then=("switches",),
+        switches=[str(node // leaf) for node in range(len(free))],
+    )
+
+
 def on_clos(traces: Path, seed: int, load: float) -> NodePlacement:
     """Return the problem of jobs of GPUs on the Lingjun cluster, whose nodes are partly busy."""
     rng = random.Random(seed)
@@ -86,15 +110,20 @@ def cases(traces: Path, families: list[str], seeds: int) -> Iterator[Case]:
     """Yield the cases of some families."""
     every = range(1, seeds + 1)
     for leaf in (16, 32):
-        for seed in every:
-            problem = queued(seed)
-            if "queue" in families:
-                yield Case("queue", f"leaves of {leaf}, {seed}", on_leaves(problem, leaf))
+        if "queue" in families:
+            for seed in every:
+                yield Case("queue", f"leaves of {leaf}, {seed}", on_leaves(queued(seed), leaf))
+        for load in (0.6, 0.85) if "fits" in families else ():
+            for seed in every:
+                problem = queued(seed, 400)
+                fits = on_leaves(problem, leaf, fitting(problem, load))
+                yield Case("fits", f"leaves of {leaf}, {load:.0%}, {seed}", fits)
+    if "cores" in families:
+        for leaf in (16, 32):
             for load in (0.6, 0.85):
-                if "fits" in families:
-                    jobs = fitting(queued(seed, 400), load)
-                    fits = on_leaves(queued(seed, 400), leaf, jobs)
-                    yield Case("fits", f"leaves of {leaf}, {load:.0%}, {seed}", fits)
+                for seed in every:
+                    problem = of_cores(seed, load, leaf)
+                    yield Case("cores", f"leaves of {leaf}, {load:.0%}, {seed}", problem)
     if "clos" in families:
         for load in (0.6, 0.85, 1.2):
             for seed in every:
@@ -137,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces"), metavar="DIR")
     parser.add_argument("--seeds", type=int, default=3, help="of each kind of case")
-    parser.add_argument("--families", default="queue,fits,clos", help="families of cases")
+    parser.add_argument("--families", default="queue,fits,cores,clos", help="families of cases")
     parser.add_argument("--seconds", type=float, default=5.0, help="time limit of a solve")
     parser.add_argument("--cp-sat", type=float, metavar="SECONDS", help="time limit of CP-SAT")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")

@@ -37,6 +37,9 @@ MOST_LEAVES = 3
 MOST_JOBS = 6
 """Most jobs of a leaf that are taken off all leaves, and jobs that wait and are tried beside."""
 
+UNLIMITED = 1 << 40
+"""More chunks than jobs have."""
+
 NOWHERE = -1
 
 
@@ -55,6 +58,7 @@ class Site(NamedTuple):
     weights: Ints
     licences_of: Ints
     job_of: Ints  # of each chunk
+    type_of: Ints  # of each job: jobs of a type have as much room on every node
     scale: Ints  # of weight, switches and idle nodes in the objective
 
 
@@ -69,6 +73,7 @@ class Placed(NamedTuple):
     missing: Ints  # chunks of each job that are not placed
     licences: Ints  # free ones
     measures: Ints  # weight, switches, idle nodes used
+    version: Ints  # of each node: more with every chunk put there or taken off
 
 
 @by_reference
@@ -77,6 +82,8 @@ class Scratch(NamedTuple):
 
     of_node: Ints  # room for chunks of a job
     of_leaf: Ints
+    known: Ints  # room for chunks of each type on each node, shape (types, nodes)
+    seen: Ints  # version of the node for which it is known
     touched: Ints  # jobs that an attempt changes
     marked: Flags  # whether a job is one of these
     keys: Floats  # which order them
@@ -131,6 +138,7 @@ def take(site: Site, nodes: Nodes, needs: Needs, placed: Placed, chunk: int, sig
     uses = placed.on_node[node] > 0
     if used != uses and not site.busy[node]:
         measures[2] += sign
+    placed.version[node] += 1
     nodes.taken[node] = uses or site.busy[node]
     nodes.owned[node] = uses and needs.alone[job]
 
@@ -210,9 +218,12 @@ def write_rooms(
     """Write the room of nodes and leaves for the missing chunks of a job; return the sum."""
     limit, first, left = site.limit[job], site.start[job], placed.missing[job]
     most = min(left, limit) if limit > 0 else left
-    room, total = scratch.of_node, 0
+    room, total, of = scratch.of_node, 0, site.type_of[job]
     for node in range(len(room)):
-        room[node] = room_on(nodes, needs, job, node, most)
+        if scratch.seen[of, node] != placed.version[node]:
+            scratch.seen[of, node] = placed.version[node]
+            scratch.known[of, node] = room_on(nodes, needs, job, node, UNLIMITED)
+        room[node] = min(most, scratch.known[of, node])
     if limit > 0 and left < site.chunks[job]:
         for chunk in range(first, first + site.chunks[job]):
             there, node = 0, placed.node[chunk]
@@ -307,9 +318,9 @@ def place_rest(
 def another_leaf(placed: Placed, scratch: Scratch, job: int, leaf: int) -> int:
     """Return a random leaf where a job is beside one, or that one."""
     leaves = placed.on_leaf.shape[1]
-    first: int = drawn(scratch, leaves)
+    first = drawn(scratch, leaves)
     for step in range(leaves):
-        other = (first + step) % leaves
+        other: int = (first + step) % leaves
         if other != leaf and placed.on_leaf[job, other] > 0:
             return other
     return leaf

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.node_placement.fragmentation import first_alike
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._leaf_moves import (
     NOWHERE,
@@ -22,13 +23,13 @@ from optsched.solvers.node_placement._node_state import free_nodes, needs_of, nu
 MOST_DEVICES = 62
 """Most devices of a node, which are bits of an integer."""
 
-MOST_CELLS = 20_000_000
-"""Most pairs of a job and a leaf, of which a table is kept."""
+MOST_CELLS = 5_000_000
+"""Most pairs of a job and a leaf, and of a type of chunks and a node, of which tables are kept."""
 
 ATTEMPTS = 20
 """Attempts between looks at the clock."""
 
-SECONDS_PER_STEP = 2e-8
+SECONDS_PER_STEP = 8e-9
 SECONDS_PER_ATTEMPT = 5e-6
 """Nominal seconds for each node that is looked at, and of an attempt."""
 
@@ -36,10 +37,11 @@ SECONDS_PER_ATTEMPT = 5e-6
 def can_search(problem: NodePlacement) -> bool:
     """Return whether a problem is small enough, and no job has to be on one switch or block."""
     jobs, leaves = len(problem.chunks), len({*(problem.switches or ("",))})
+    types = len({*first_alike(problem)})
     return (
         {*problem.span} <= {"anywhere"}
         and max(map(len, problem.devices), default=0) <= MOST_DEVICES
-        and jobs * leaves <= MOST_CELLS
+        and max(jobs * leaves, types * len(problem.free)) <= MOST_CELLS
     )
 
 
@@ -70,6 +72,8 @@ class LeafSearch:
         nodes, jobs, chunks = len(problem.free), len(problem.chunks), int(problem.chunks.sum())
         leaf_of = numbered(problem.switches or ("",) * nodes)
         in_leaf = np.bincount(leaf_of)
+        type_of = numbered(first_alike(problem))
+        on_nodes = int(type_of.max(initial=-1)) + 1, nodes
         self._nodes, self._needs = free_nodes(problem), needs_of(problem)
         free = [*self._nodes.free.sum(axis=0), self._nodes.devices.sum(), 1]
         scale = {"switches": 0, "nodes": 0}
@@ -88,6 +92,7 @@ class LeafSearch:
             problem.weights,
             problem.licences_of,
             np.repeat(np.arange(jobs), problem.chunks),
+            type_of,
             np.array([math.prod(problem.radices), *scale.values()]),
         )
         self._placed = Placed(
@@ -98,6 +103,7 @@ class LeafSearch:
             problem.chunks.copy(),
             problem.licences.copy(),
             np.zeros(3, dtype=np.int64),
+            np.zeros(nodes, dtype=np.int64),
         )
         state = self._site, self._nodes, self._needs, self._placed
         for job in np.flatnonzero(problem.weights).tolist():
@@ -107,6 +113,8 @@ class LeafSearch:
         self._scratch = Scratch(
             np.zeros(nodes, dtype=np.int64),
             np.zeros(len(in_leaf), dtype=np.int64),
+            np.zeros(on_nodes, dtype=np.int64),
+            np.full(on_nodes, -1),
             np.zeros(jobs, dtype=np.int64),
             np.zeros(jobs, dtype=np.bool_),
             np.zeros(jobs),

@@ -54,12 +54,9 @@ PACKING = 0.5
 SPANNING = ((0.65, 0.8), (1.0, 1.0))
 """Shares of the budget after which the search for few switches and then their bound end, twice."""
 
-SMALL = 5_000
-"""Most jobs times nodes for which a program is searched after few attempts at few switches."""
-
-PATIENCE = {True: 500, False: 100_000}
-"""Attempts in vain at few switches after which a bound, and then a program, is searched, if jobs
-times nodes are small or not."""
+PATIENCE, PATIENCE_PER_PAIR = 100, 2
+"""Attempts in vain at few switches after which a bound, and then a program, is searched, and more
+for each job and node."""
 
 SECONDS_PER_PAIR = 1e-8
 """Nominal seconds of the first placement, for each job and node."""
@@ -73,9 +70,11 @@ class ColumnGeneration(Solver):
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
     the weight; dives and integer programs over the contents found round it; if jobs have several
     chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
-    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
-    blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
-    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`.
+    anew, time and again. If switches or idle nodes are minimized then, a large neighbourhood search
+    lowers them at the weight found, and a Lagrangian relaxation over leaves bounds the switches.
+    Where all that proves nothing, for few nodes in the main, or where a switch or block must hold a
+    job, HiGHS, if it is a small program, and CP-SAT search from the best placement. Jobs of whole
+    nodes on the fewest switches go to `SwitchGroups`.
 
     With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
     is then that of memory.
@@ -225,10 +224,10 @@ class _Search:
         """Search for few switches and idle nodes at the weight found, and bound the switches."""
         problem = self._problem
         search = LeafSearch(problem, self.solution, self.effort, seed)
-        patience = PATIENCE[len(problem.chunks) * len(problem.free) <= SMALL]
+        pairs = len(problem.chunks) * len(problem.free)
         limits: LeafBound | None = None
         for searching, bounding in SPANNING:
-            search.run(searching, patience, self.bound)
+            search.run(searching, PATIENCE + PATIENCE_PER_PAIR * pairs, self.bound)
             self._offer(search.placements())
             if "switches" not in problem.then or self._is_over():
                 continue
