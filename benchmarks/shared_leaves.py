@@ -5,13 +5,13 @@
 Protocol: four families of random cases, three of each kind. `queue`: 100 jobs of 1 to 64 chunks of
 cores, memory and GPUs on 1,500 nodes of a few kinds that are partly busy, more than fit, with many
 different weights; `fits`: the first jobs of such a queue, as many as ask for 60 or 85 % of the free
-cores. `cores`: 100 jobs of 1 to 64 chunks of cores and memory alone, and nodes of two kinds that are
-partly busy, as many as the jobs need to use 60 or 85 % of the free cores. All these are in leaves of
-16 or 32 nodes. `clos`: the Lingjun cluster, whose 119 leaf switches are in
-the traces, with nodes of 8 GPUs of which some are taken; chunks of 1, 2, 4 or 8 GPUs ask for 60, 85
-or 120 % of the free ones, and the weight of a job is its number of GPUs. "rule" is `tree-best-fit`,
-the heaviest job first. "switches" are those of an answer; "least" is the least number of switches
-at the proven weight, so it can be compared where the weight is the most. Seconds are those of one
+cores. `cores`: 100 jobs of 1 to 64 chunks of cores and memory alone, and nodes of two kinds that
+are partly busy, as many as the jobs need to use 85 or 95 % of the free cores. All these are in
+leaves of 16 or 32 nodes. `clos`: the Lingjun cluster, whose 119 leaf switches are in the traces,
+with nodes of 8 GPUs of which some are taken; chunks of 1, 2, 4 or 8 GPUs ask for 60, 85 or 120 % of
+the free ones, and the weight of a job is its number of GPUs. "rule" is `tree-best-fit`, the
+heaviest job first. "switches" are those of an answer; "least" is the least number of switches at
+the proven weight, so it can be compared where the weight is the most. Seconds are those of one
 solve, after compiling. With `--cp-sat SECONDS`, CP-SAT answers the model's program, too.
 """
 
@@ -120,7 +120,7 @@ def cases(traces: Path, families: list[str], seeds: int) -> Iterator[Case]:
                 yield Case("fits", f"leaves of {leaf}, {load:.0%}, {seed}", fits)
     if "cores" in families:
         for leaf in (16, 32):
-            for load in (0.6, 0.85):
+            for load in (0.85, 0.95):
                 for seed in every:
                     problem = of_cores(seed, load, leaf)
                     yield Case("cores", f"leaves of {leaf}, {load:.0%}, {seed}", problem)

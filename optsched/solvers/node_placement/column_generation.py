@@ -51,8 +51,11 @@ SECONDS_PER_ENTRY = 2e-4
 PACKING = 0.5
 """Share of the budget for the weight where switches or idle nodes are minimized, too."""
 
-SPANNING = ((0.65, 0.8), (1.0, 1.0))
-"""Shares of the budget after which the search for few switches and then their bound end, twice."""
+SPANNING = (0.05, 0.3, 1.0)
+"""Shares of the budget left that the search for few switches takes, after each bound of them."""
+
+BOUNDING = 0.3
+"""Most of the budget left that a bound of switches takes."""
 
 PATIENCE, PATIENCE_PER_PAIR = 100, 2
 """Attempts in vain at few switches after which a bound, and then a program, is searched, and more
@@ -226,18 +229,23 @@ class _Search:
         search = LeafSearch(problem, self.solution, self.effort, seed)
         pairs = len(problem.chunks) * len(problem.free)
         limits: LeafBound | None = None
-        for searching, bounding in SPANNING:
-            search.run(searching, PATIENCE + PATIENCE_PER_PAIR * pairs, self.bound)
+        for share in SPANNING:
+            if "switches" in problem.then:
+                until = self._share(BOUNDING)
+                limits = limits or LeafBound(self._instance, packing, self.effort, until)
+                limits.raise_to(problem.measures(self.solution)["switches"], until)
+                scale = math.prod(problem.radices[problem.then.index("switches") + 1 :])
+                self._lower(self._most_weight * self._radix - scale * limits.bound)
+            if self._is_over():
+                return
+            patience = PATIENCE + PATIENCE_PER_PAIR * pairs
+            search.run(self._share(share), patience, self.bound)
             self._offer(search.placements())
-            if "switches" not in problem.then or self._is_over():
-                continue
-            if limits is None:
-                limits = LeafBound(self._instance, packing, self.effort, bounding)
-            switches = problem.measures(self.solution)["switches"]
-            limits.raise_to(switches, bounding)
-            place = problem.then.index("switches")
-            scale = math.prod(problem.radices[place + 1 :])
-            self._lower(self._most_weight * self._radix - scale * limits.bound)
+
+    def _share(self, share: float) -> float:
+        """Return the share of the budget at which so much of what is left now is spent."""
+        spent = self.effort.spent()
+        return spent + share * (1 - spent)
 
     def _search_program(self, seed: int) -> Limit | None:
         """Search the program with CP-SAT, and return the limit that ends the search."""
