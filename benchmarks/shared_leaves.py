@@ -60,7 +60,7 @@ def of_cores(seed: int, load: float, leaf: int) -> NodePlacement:
     """Return the problem of jobs of cores and memory, which all fit."""
     rng = random.Random(seed)
     chunks = [rng.choice((1, 1, 2, 4, 8, 8, 16, 32, 64)) for _ in range(100)]
-    cores = [rng.choice((2, 4, 8, 16, 32)) for _ in chunks]
+    cores = [rng.choice((4, 8, 16, 32, 64)) for _ in chunks]
     demand = [[number, rng.choice((1, 2, 4)) * number] for number in cores]
     asked = sum(size * number for size, number in zip(chunks, cores))
     free: list[list[int]] = []
