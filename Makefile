@@ -87,6 +87,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/locality.py --traces $(TRACES) $(LOCALITY) -o $(RESULTS)
 	$(BENCH)/node_placement.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/reconfiguration.py -o $(RESULTS)
+	$(BENCH)/shared_leaves.py --traces $(TRACES) -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
 	$(BENCH)/site.py -o $(RESULTS)
 	$(BENCH)/switch_groups.py --traces $(TRACES) -o $(RESULTS)

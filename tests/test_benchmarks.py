@@ -142,6 +142,18 @@ def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
     assert all(float(row["largest"]) < float(row["value"]) <= float(row["bound"]) for row in rows)
 
 
+def test_jobs_that_share_nodes_span_few_leaves_of_a_real_clos(tmp_path, shared):
+    told = run(
+        "shared_leaves.py", "--traces", shared("traces"), "--families", "clos", "--seeds", 1,
+        "--seconds", 1, "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "shared-leaves.txt").read_text()
+    rows = rows_of(tmp_path / "shared-leaves.csv")
+    assert len(rows) == 3
+    assert all(int(row["rule weight"]) <= int(row["own weight"]) for row in rows)
+    assert all(0 < int(row["own least"]) <= int(row["own switches"]) for row in rows)
+
+
 def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
     told = run(
         "reconfiguration.py", "--sides", 4, "--busy", 0.7, "--states", 2, "--joint", 1,

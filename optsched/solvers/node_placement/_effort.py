@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit
@@ -32,18 +31,6 @@ class Effort:
         self.work = 0.0
         self._budget = budget
         self._progress = progress
-
-    def until(self, share: float) -> Effort:
-        """Return the effort of a part of the search that ends at a share of the budget."""
-        seconds, work = self._budget.seconds, self._budget.work
-        budget = replace(
-            self._budget,
-            seconds=None if seconds is None else share * seconds,
-            work=None if work is None else share * work,
-        )
-        part = Effort(budget, self._progress)
-        part.work = self.work
-        return part
 
     def spent(self) -> float:
         """Return the larger share that is spent of a limit, 0 without limits."""

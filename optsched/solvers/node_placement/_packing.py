@@ -11,9 +11,9 @@ import numpy as np
 from optsched.models.node_placement import Placements
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._job_choice import JobChoice
-from optsched.solvers.node_placement._master import Contents
+from optsched.solvers.node_placement._master import Contents, Floats, Prices
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import Pricing, Relaxation
+from optsched.solvers.node_placement._relaxation import QUICK_SEARCH, Pricing, Relaxation
 from optsched.solvers.node_placement._rounding import choose_columns, dive
 from optsched.solvers.node_placement._types import Content, Instance, Ints
 
@@ -103,6 +103,22 @@ class Packing:
     def proven(self) -> bool:
         """Whether no placement has more weight."""
         return self.plan.value >= self.bound
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of the relaxation that bound the weight."""
+        return self._all.prices
+
+    @property
+    def rows(self) -> list[tuple[Prices, float]]:
+        """Prices, and an upper bound of what all chunks and licences are worth at these."""
+        return self._all.rows
+
+    def worth_of_nodes(self, prices: Floats) -> Floats:
+        """Return an upper bound of what the chunks on a node of each kind are worth."""
+        every = np.arange(len(self._instance.nodes))
+        self._pricing.price(prices, every, self._instance.types.most, 0.0, QUICK_SEARCH)
+        return self._pricing.bounds.copy()
 
     def relax(self) -> None:
         """Lower the bound to that of the relaxation, as far as the budget goes."""

@@ -21,6 +21,8 @@ from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._integer_program import admits
+from optsched.solvers.node_placement._leaf_bound import LeafBound
+from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
 from optsched.solvers.node_placement._limited_jobs import packed_around
 from optsched.solvers.node_placement._packing import Packing
@@ -59,6 +61,19 @@ WEIGHING = 0.8
 SECONDS_PER_ENTRY = 2e-4
 """Nominal seconds of HiGHS for each coefficient in a row."""
 
+PACKING = 0.5
+"""Share of the budget for the weight where switches or idle nodes are minimized, too."""
+
+SPANNING = (0.05, 0.3, 1.0)
+"""Shares of the budget left that the search for few switches takes, after each bound of them."""
+
+BOUNDING = 0.3
+"""Most of the budget left that a bound of switches takes."""
+
+PATIENCE, PATIENCE_PER_PAIR = 100, 2
+"""Attempts in vain at few switches after which a bound, and then a program, is searched, and more
+for each job and node."""
+
 SECONDS_PER_PAIR = 1e-8
 """Nominal seconds of the first placement, for each job and node."""
 
@@ -71,11 +86,13 @@ class ColumnGeneration(Solver):
     Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
     the weight; dives and integer programs over the contents found round it; if jobs have several
     chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
-    anew, time and again. Where that proves nothing, for few nodes in the main, or where switches,
-    blocks or idle nodes matter, HiGHS, if it is a small program, and CP-SAT search from the best
-    placement. Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit
-    the groups of jobs and no node holds two chunks, nodes that are alike are counted there too; if
-    only some jobs are held by groups, those are placed first and the others packed around them.
+    anew, time and again. If switches or idle nodes are minimized then, a large neighbourhood search
+    lowers them at the weight found, and a Lagrangian relaxation over leaves bounds the switches.
+    Where all that proves nothing, for few nodes in the main, or where a switch or block must hold a
+    job, HiGHS, if it is a small program, and CP-SAT search from the best placement. Jobs of whole
+    nodes on the fewest switches go to `SwitchGroups`. Where levels limit the groups of jobs and no
+    node holds two chunks, nodes that are alike are counted there too; if only some jobs are held by
+    groups, those are placed first and the others packed around them.
 
     If `then` begins with the fragmentation, and no job has spans or nodes to itself, contents of
     nodes get the fragmentation that they leave as costs: at the weight found, their linear
@@ -217,23 +234,51 @@ class _Search:
         start = Plan(self._instance)
         if self._only_weight or self._reduces_fragmentation:
             start.take(self.solution)
-        effort = self.effort.until(WEIGHING) if self._reduces_fragmentation else self.effort
-        packing = Packing(self._instance, effort, start)
+        packing = Packing(self._instance, self.effort, start)
         packing.relax()
         self._most_weight = min(self._most_weight, packing.bound)
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
         steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
+        until = WEIGHING if self._reduces_fragmentation else PACKING if self._problem.then else 1.0
         for _ in chain.from_iterable(steps):
-            self.effort.work = effort.work
+            if self.effort.spent() >= until:
+                break
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
-        self.effort.work = effort.work
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
+        few_leaves = self._problem.then[:1] not in ((), ("fragmentation",))
+        if few_leaves and can_search(self._problem):
+            self._offer(packing.placements())
+            self._span_few(packing, seed)
+
+    def _span_few(self, packing: Packing, seed: int) -> None:
+        """Search for few switches and idle nodes at the weight found, and bound the switches."""
+        problem = self._problem
+        search = LeafSearch(problem, self.solution, self.effort, seed)
+        pairs = len(problem.chunks) * len(problem.free)
+        limits: LeafBound | None = None
+        for share in SPANNING:
+            if "switches" in problem.then:
+                until = self._share(BOUNDING)
+                limits = limits or LeafBound(self._instance, packing, self.effort, until)
+                limits.raise_to(problem.measures(self.solution)["switches"], until)
+                scale = math.prod(problem.radices[problem.then.index("switches") + 1 :])
+                self._lower(self._most_weight * self._radix - scale * limits.bound)
+            if self._is_over():
+                return
+            patience = PATIENCE + PATIENCE_PER_PAIR * pairs
+            search.run(self._share(share), patience, self.bound)
+            self._offer(search.placements())
+
+    def _share(self, share: float) -> float:
+        """Return the share of the budget at which so much of what is left now is spent."""
+        spent = self.effort.spent()
+        return spent + share * (1 - spent)
 
     def _pack_around(self, seed: int) -> None:
         """Place jobs with limits first, and pack the others around them."""
