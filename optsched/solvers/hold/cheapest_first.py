@@ -1,16 +1,24 @@
-"""A rule for hold: node by node, the cheapest claims first."""
+"""A rule for hold: node by node, the cheapest claims first, or a drain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.room import Holding, groups, holding, room
+from optsched.models.hold.room import (
+    Holding,
+    drainable,
+    groups,
+    holding,
+    liftable,
+    room,
+)
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 
@@ -24,10 +32,11 @@ class CheapestFirst(Heuristic):
     """Lift the claims on one node after the other, the one of least cost for each chunk first.
 
     If licences are short, the claims that free some are lifted first, the cheapest ones. Then, on
-    each node, claims are taken in order of their cost until there is room for more chunks; the node
-    with the least cost for each of these is chosen, and so on until the job fits. Last, each claim
-    that is not needed is kept after all, the most expensive ones first. If one switch or block must
-    hold the job, this is done for each of them, and the cheapest is taken.
+    each node, claims are taken in order of their cost until there is room for more chunks, with and
+    without a drain of the node; the node with the least cost for each of these is chosen, and so on
+    until the job fits. Last, each claim and each drain that is not needed is given up, the most
+    expensive ones first. If one switch or block must hold the job, this is done for each of them,
+    and the cheapest is taken. No claim is moved.
 
     Examples
     --------
@@ -43,7 +52,7 @@ class CheapestFirst(Heuristic):
     seconds_per_work = 5e-5
 
     def place(self, problem: Hold) -> Release | None:
-        """Return the release of the rule; None if all claims together do not suffice."""
+        """Return the release of the rule; None if all that may be lifted does not suffice."""
         held = holding(problem)
         names, group_of = groups(problem)
         places = [np.flatnonzero(group_of == group) for group in range(len(names))]
@@ -56,28 +65,55 @@ class CheapestFirst(Heuristic):
         return len(problem.costs) + len(problem.free)
 
 
+class _Option(NamedTuple):
+    """What makes room for more chunks on a node, in order of its cost for each of these."""
+
+    cost: float
+    node: int
+    drains: bool
+    claims: list[int]
+
+
 class _State:
-    """The room of nodes while claims are lifted or kept one by one."""
+    """The room of nodes while claims are lifted and nodes are drained, or not, one by one."""
 
     def __init__(self, problem: Hold, held: Holding) -> None:
         self.problem, self.held = problem, held
         self.lifted = np.zeros(len(problem.costs), dtype=bool)
+        self.drained = np.zeros(len(problem.free), dtype=bool)
+        self.drainable = drainable(problem, held)
+        self.liftable = liftable(problem)
         self.free = problem.free.copy()
         self.kept = np.bincount(held.node, minlength=len(self.free))
-        self.room = room(problem, held, self.lifted)
-        self.most = room(problem, held, ~self.lifted)
-        order = np.argsort(held.claim, kind="stable")
-        ends = np.searchsorted(held.claim[order], np.arange(len(problem.costs) + 1))
-        self._rows_of = [order[a:b] for a, b in pairwise(ends)]
+        self.room = room(problem, held, self.freed(np.arange(len(held.claim))))
+        self.most = room(problem, held, self.liftable[held.claim] | self.drainable)
+        self._rows_of = _places(held.claim, len(problem.costs))
         self._needs = np.flatnonzero(problem.demand)
 
-    def set(self, claim: int, *, lifted: bool) -> Ints:
+    def freed(self, rows: Ints) -> Flags:
+        """Return whether rows are free, as their claim is lifted or kept away."""
+        held = self.held
+        away = self.drainable[rows] & self.drained[held.node[rows]]
+        return np.asarray(away | self.lifted[held.claim[rows]])
+
+    def lift(self, claim: int, *, lifted: bool) -> Ints:
         """Lift or keep a claim, and return its nodes."""
         rows = self._rows_of[claim]
-        nodes, sign = self.held.node[rows], 1 if lifted else -1
+        before = self.freed(rows)
         self.lifted[claim] = lifted
-        self.free[nodes] += sign * self.held.amounts[rows]
-        self.kept[nodes] -= sign
+        return self._update(rows[self.freed(rows) != before], freed=lifted)
+
+    def drain(self, node: int, rows: Ints, *, drained: bool) -> Ints:
+        """Drain a node, or not, with its rows, and return the node."""
+        before = self.freed(rows)
+        self.drained[node] = drained
+        return self._update(rows[self.freed(rows) != before], freed=drained)
+
+    def _update(self, rows: Ints, *, freed: bool) -> Ints:
+        sign = 1 if freed else -1
+        np.add.at(self.free, self.held.node[rows], sign * self.held.amounts[rows])
+        np.add.at(self.kept, self.held.node[rows], -sign)
+        nodes = np.unique(self.held.node[rows])
         self.room[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
         return nodes
 
@@ -106,6 +142,7 @@ class _Search:
     def __init__(self, problem: Hold, held: Holding) -> None:
         self.problem, self.held = problem, held
         self.costs = problem.costs.tolist()
+        self.drain_costs = [] if problem.drain_costs is None else problem.drain_costs.tolist()
         cheapest = np.lexsort((held.claim, problem.costs[held.claim], held.node))
         ends = np.searchsorted(held.node[cheapest], np.arange(len(problem.free) + 1))
         self.rows_on = [cheapest[a:b] for a, b in pairwise(ends)]
@@ -119,26 +156,44 @@ class _Search:
         heap = [option for node in inside if (option := self._option(node, state)) is not None]
         heapify(heap)
         while state.room[nodes].sum() < problem.chunks:
-            cost, node, _ = heappop(heap)
-            option = self._option(node, state)
-            if option is None or option[:2] > (cost, node):  # other nodes are better by now
+            known = heappop(heap)
+            option = self._option(known.node, state)
+            if option is None or option[:2] > known[:2]:  # other nodes are better by now
                 if option is not None:
                     heappush(heap, option)
                 continue
-            touched = {node}
-            for claim in option[2]:
-                touched |= {*state.set(claim, lifted=True).tolist()} & inside
+            touched = {option.node}
+            if option.drains:
+                state.drain(option.node, self.rows_on[option.node], drained=True)
+            for claim in option.claims:
+                touched |= {*state.lift(claim, lifted=True).tolist()} & inside
             for each in touched:
                 if (better := self._option(each, state)) is not None:
                     heappush(heap, better)
-        for claim in sorted(
-            np.flatnonzero(state.lifted).tolist(), key=lambda c: (-self.costs[c], c)
-        ):
-            state.set(claim, lifted=False)
-            if state.room[nodes].sum() < problem.chunks or not state.has_licences():
-                state.set(claim, lifted=True)
+        self._give_up(state, nodes)
         at = np.repeat(nodes, state.room[nodes])[: problem.chunks]
-        return Release(tuple(np.flatnonzero(state.lifted).tolist()), tuple(at.tolist()))
+        return Release(
+            tuple(np.flatnonzero(state.lifted).tolist()),
+            tuple(at.tolist()),
+            tuple(np.flatnonzero(state.drained).tolist()),
+        )
+
+    def _give_up(self, state: _State, nodes: Ints) -> None:
+        """Keep claims, and do not drain nodes, where the job fits on some nodes without."""
+        lifted, drained = np.flatnonzero(state.lifted), np.flatnonzero(state.drained)
+        done = [(-self.costs[claim], claim, -1) for claim in lifted.tolist()]
+        done += [(-self.drain_costs[node], -1, node) for node in drained.tolist()]
+
+        def put(claim: int, node: int, *, done: bool) -> None:
+            if node < 0:
+                state.lift(claim, lifted=done)
+            else:
+                state.drain(node, self.rows_on[node], drained=done)
+
+        for _, claim, node in sorted(done):
+            put(claim, node, done=False)
+            if state.room[nodes].sum() < self.problem.chunks or not state.has_licences():
+                put(claim, node, done=True)
 
     def _free_licences(self, state: _State) -> bool:
         """Lift the cheapest claims until licences suffice, and return whether they do."""
@@ -146,23 +201,47 @@ class _Search:
             short = state.short_licences()
             if not short.any():
                 break
-            if self.problem.held_licences[claim, short].any():
-                state.set(claim, lifted=True)
+            if state.liftable[claim] and self.problem.held_licences[claim, short].any():
+                state.lift(claim, lifted=True)
         return state.has_licences()
 
-    def _option(self, node: int, state: _State) -> tuple[float, int, list[int]] | None:
-        """Return the cost for each further chunk on a node, the node, and the claims to lift.
+    def _option(self, node: int, state: _State) -> _Option | None:
+        """Return what makes room for more chunks on a node at the least cost for each of them.
 
-        These are the cheapest claims until the room grows. None if it cannot.
+        These are the cheapest claims until the room grows, with a drain of the node or without.
+        None if it cannot grow.
         """
         if state.room[node] == state.most[node]:
             return None
         rows = self.rows_on[node]
-        rows = rows[~state.lifted[self.held.claim[rows]]]
-        free = state.free[node] + self.held.amounts[rows].cumsum(axis=0)
-        kept = len(rows) - 1 - np.arange(len(rows))
-        rooms = state.fitting(np.full(len(rows), node), free, kept)
-        first = int((rooms > state.room[node]).argmax())
-        claims = self.held.claim[rows[: first + 1]].tolist()
-        gained = int(rooms[first] - state.room[node])
-        return sum(self.costs[claim] for claim in claims) / gained, node, claims
+        rows = rows[~state.freed(rows)]
+        away = state.drainable[rows]
+        found = [self._claims(node, state, rows, drains=False)]
+        if away.any():
+            found.append(self._claims(node, state, rows, drains=True))
+        return min((option for option in found if option is not None), default=None)
+
+    def _claims(self, node: int, state: _State, rows: Ints, *, drains: bool) -> _Option | None:
+        """Return the cheapest claims until the room of a node grows, with a drain or without."""
+        amounts, claim = self.held.amounts[rows], self.held.claim[rows]
+        away = state.drainable[rows] & drains
+        lifts = state.liftable[claim] & ~away
+        first = state.free[node] + amounts[away].sum(axis=0)
+        free = np.vstack([first, first + amounts[lifts].cumsum(axis=0)])
+        kept = np.count_nonzero(~away) - np.arange(len(free))
+        rooms = state.fitting(np.full(len(free), node), free, kept)
+        more = rooms > state.room[node]
+        if not more.any():
+            return None
+        count = int(more.argmax())
+        claims = claim[lifts][:count].tolist()
+        cost = sum(self.costs[each] for each in claims)
+        cost += self.drain_costs[node] if drains else 0
+        return _Option(cost / int(rooms[count] - state.room[node]), node, drains, claims)
+
+
+def _places(numbers: Ints, count: int) -> list[Ints]:
+    """Return the places of each of the numbers from 0 to below `count`."""
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(count + 1))
+    return [order[a:b] for a, b in pairwise(ends)]

@@ -9,7 +9,7 @@ from optsched.testing import holds
 
 
 @settings(max_examples=300, deadline=None)
-@given(holds())
+@given(holds(moves=0))
 def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem):
     best = solve(problem, "highs")
     found = CheapestFirst().place(problem)
@@ -20,7 +20,10 @@ def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem
     assert problem.objective(found) >= best.objective
     for claim in found.lifted:
         fewer = tuple(other for other in found.lifted if other != claim)
-        assert problem.violations(Release(fewer, found.nodes))
+        assert problem.violations(found._replace(lifted=fewer))
+    for node in found.drained:
+        fewer = tuple(other for other in found.drained if other != node)
+        assert problem.violations(found._replace(drained=fewer))
 
 
 def test_it_is_not_always_best():
@@ -35,3 +38,22 @@ def test_it_is_not_always_best():
     )
     assert CheapestFirst().place(problem) == Release((0, 1), (0, 1))
     assert solve(problem, "cp-sat").objective == 5
+
+
+def test_a_drain_keeps_several_pending_jobs_away():
+    fields = {
+        "free": [[0], [0]],
+        "chunks": 2,
+        "demand": [4],
+        "costs": [3, 3, 5],
+        "held": [[[0, 2]], [[0, 2]], [[1, 4]]],
+        "pending": [0, 1],
+    }
+    cheap = Hold(["cores"], **fields, drain_costs=[5, 0])
+    assert CheapestFirst().place(cheap) == Release((2,), (0, 1), (0,))
+    assert CheapestFirst().place(Hold(["cores"], **fields, drain_costs=[7, 0])) == Release(
+        (0, 1, 2), (0, 1)
+    )
+    fixed = Hold(["cores"], **fields, drain_costs=[7, 0], fixed=[1])
+    assert CheapestFirst().place(fixed) == Release((2,), (0, 1), (0,))
+    assert CheapestFirst().place(Hold(["cores"], **fields, fixed=[1])) is None
