@@ -129,6 +129,8 @@ def test_a_release_is_feasible_if_what_is_used_is_there(problem):
                 0 if problem.exclusive and (kept or taken) else (left - taken) // 3
                 for taken, (left, kept) in zip(used, then)
             ]
+            if drained:  # jobs that are kept away would take the other nodes
+                room = [one if node in drained else 0 for node, one in enumerate(room)]
             most = max(room[0] + room[1], room[2]) if problem.switches else sum(room)
             if most >= problem.chunks:
                 best = cost

@@ -20,7 +20,7 @@ from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve
 
-from .conftest import VERSIONS
+from .conftest import NODES, VERSIONS
 
 NOW = 1000
 
@@ -536,8 +536,10 @@ def test_holds_and_drains_cost_least_of_all(job, running, planned, left_by, situ
                     ]
                     then = left_by(*(each for each in others if each.end > by), *runs)
                     then = replace(then, time=by)
+                    usable = np.array([not drained or node in drained for node in NODES])
                     if not any(
-                        each.room(then) >= each.chunks for each in alternatives(asked, then)
+                        replace(each, nodes=each.nodes & usable).room(then) >= each.chunks
+                        for each in alternatives(asked, then)
                     ):
                         continue
                     lost = sum((by - each.start) * each.cores_per_task / 16 for each in held)

@@ -184,7 +184,7 @@ class Hold(Problem[Release]):
     )
     pending: tuple[int, ...] = field(
         JobNumbers("costs", "claim"),
-        "claims of jobs that have not started: a drained node keeps them away",
+        "claims of jobs that have not started: they are away from drained nodes",
         symbol="P",
         default=(),
     )
@@ -196,7 +196,7 @@ class Hold(Problem[Release]):
     )
     drain_costs: Ints | None = field(
         Integers(0, like="free"),
-        "cost of draining each node until the job starts; null where no node may be drained",
+        "cost of draining each node until the job starts; null if no node may be drained",
         symbol="D_n",
         default=None,
     )
@@ -343,6 +343,9 @@ class Hold(Problem[Release]):
         ):
             may = 0 if self.drain_costs is None else len(nodes)
             detail = f"drained are {list(solution.drained)}, of {may} nodes that may be"
+            found.append(Violation("drain", detail))
+        elif solution.drained and (others := {*solution.nodes} - {*solution.drained}):
+            detail = f"node {min(others)} of the job is not drained, as others are"
             found.append(Violation("drain", detail))
         for claim, at in solution.moved:
             needed = sum(count for count, *_ in self.moved[claim])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +46,19 @@ class Block(NamedTuple):
 
 @formulations.register("hold")
 class HoldFormulation(Formulation[Hold, Release]):
-    """Equations (1) to (15) of the model's page.
+    """Equations (1) to (17) of the model's page.
 
     ``y[i]`` is 1 if claim i is lifted; ``x[n]`` is the number of chunks on node n, for the nodes
     that have room for some if all is done that may be; ``z[t]`` is 1 if the job is in group t: a
     switch or block if one must hold it, else all nodes; ``u[i, t]`` is 1 if claim i is lifted or
-    moved for group t, where there are several. ``D[n]`` is 1 if node n is drained, ``g[r]`` if this
-    frees row r of what claims hold; ``v[i]`` is 1 if claim i is moved, ``k[s, n]`` if a chunk of
-    kind s, of all kinds that moved claims have, goes to node n.
+    moved for group t, where there are several. ``D[n]`` is 1 if node n is drained, ``a`` if all
+    nodes of the job are, ``g[r]`` if this frees row r of what claims hold; ``v[i]`` is 1 if claim i
+    is moved, ``k[s, n]`` if a chunk of kind s, of all kinds that moved claims have, goes to node n.
     """
 
     @property
     def program(self) -> Program:
-        """The program, with the variables y, x, z, u, D, g, v and k."""
+        """The program, with the variables y, x, z, D, g, v, k, a and u."""
         return self._built[0]
 
     @cached_property
@@ -119,8 +119,8 @@ class HoldFormulation(Formulation[Hold, Release]):
             equal=0,
         )
         builder.row("one", (1, z), equal=1)
-        if len(away):
-            self._add_drains(builder, blocks)
+        if len(drained):
+            self._add_drains(builder, blocks, most)
         rows = np.flatnonzero(np.isin(held.node, nodes))
         freeing, freed = self._freeing(builder, blocks, rows)
         self._add_room(builder, blocks, most, rows, freeing, freed)
@@ -134,18 +134,32 @@ class HoldFormulation(Formulation[Hold, Release]):
             )
         return builder.build(), blocks
 
-    def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block]) -> None:
-        """Add the rows by which a row of claims is free if its node is drained."""
+    def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
+        """Add the rows by which all nodes of the job are drained or none, and free rows then."""
         held = self._held
-        (g, away), y, d = blocks["g"], blocks["y"].variables, blocks["D"].variables
-        over = (_names(held, away),)
-        one = np.ones((len(g), 1), dtype=np.int64)
-        builder.rows(
-            "away_{}", (one, g[:, None]), (-one, d[held.node[away], None]), over=over, at_most=0
+        (g, away), y, (d, nodes) = blocks["g"], blocks["y"].variables, blocks["D"]
+        x, in_play = blocks["x"]
+        a = builder.variables("all", 1)
+        blocks["a"] = Block(a, np.zeros(1, dtype=np.int64))
+
+        def rows(name: str, over: list[Any], *terms: tuple[Any, Ints], at_most: Any) -> None:
+            columns = [
+                (np.broadcast_to(c, len(over))[:, None], np.broadcast_to(v, len(over))[:, None])
+                for c, v in terms
+            ]
+            builder.rows(name, *columns, over=(over,), at_most=at_most)
+
+        rows("all_node{}", nodes.tolist(), (1, d), (-1, a), at_most=0)
+        rows(
+            "none_node{}",
+            in_play.tolist(),
+            (1, x),
+            (most, a),
+            (-most, d[in_play]),
+            at_most=most,
         )
-        builder.rows(
-            "kept_{}", (one, g[:, None]), (one, y[held.claim[away], None]), over=over, at_most=1
-        )
+        rows("away_{}", _names(held, away), (1, g), (-1, d[held.node[away]]), at_most=0)
+        rows("kept_{}", _names(held, away), (1, g), (1, y[held.claim[away]]), at_most=1)
 
     def _freeing(
         self, builder: ProgramBuilder, blocks: dict[str, Block], rows: Ints
@@ -333,11 +347,13 @@ class HoldFormulation(Formulation[Hold, Release]):
             ("x", counts[blocks["x"].of]),
             ("z", groups_used),
             ("D", drained[blocks["D"].of]),
+            ("a", drained.any()),
             ("g", drained[self._held.node[away]] & ~lifted[self._held.claim[away]]),
             ("v", (gone & ~lifted)[blocks["v"].of]),
             ("k", moves.taken(solution)),
         ):
-            values[blocks[letter].variables] = given
+            if letter in blocks:
+                values[blocks[letter].variables] = given
         if "u" in blocks:
             u, (claim, group) = blocks["u"]
             values[u] = gone[claim] & groups_used[group]

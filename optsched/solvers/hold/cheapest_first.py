@@ -1,4 +1,4 @@
-"""A rule for hold: node by node, the cheapest claims first, or a drain."""
+"""A rule for hold: node by node, the cheapest claims first."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ class CheapestFirst(Heuristic):
     """Lift the claims on one node after the other, the one of least cost for each chunk first.
 
     If licences are short, the claims that free some are lifted first, the cheapest ones. Then, on
-    each node, claims are taken in order of their cost until there is room for more chunks, with and
-    without a drain of the node; the node with the least cost for each of these is chosen, and so on
-    until the job fits. Last, each claim and each drain that is not needed is given up, the most
-    expensive ones first. If one switch or block must hold the job, this is done for each of them,
-    and the cheapest is taken. No claim is moved.
+    each node, claims are taken in order of their cost until there is room for more chunks; the node
+    with the least cost for each of these is chosen, and so on until the job fits. Last, each claim
+    that is not needed is kept after all, the most expensive ones first. If one switch or block must
+    hold the job, this is done for each of them, and the cheapest is taken.
+
+    If nodes may be drained, this is done a second time, in which only drained nodes have room, and
+    the cost of a node includes its drain. No claim is moved.
 
     Examples
     --------
@@ -57,7 +59,12 @@ class CheapestFirst(Heuristic):
         names, group_of = groups(problem)
         places = [np.flatnonzero(group_of == group) for group in range(len(names))]
         search = _Search(problem, held)
-        answers = [answer for nodes in places if (answer := search.within(nodes)) is not None]
+        answers = [
+            answer
+            for drains in (False, True)[: 1 + (problem.drain_costs is not None)]
+            for nodes in places
+            if (answer := search.within(nodes, drains=drains)) is not None
+        ]
         return min(answers, key=problem.objective, default=None)
 
     def effort(self, problem: Hold) -> int:
@@ -70,51 +77,43 @@ class _Option(NamedTuple):
 
     cost: float
     node: int
-    drains: bool
     claims: list[int]
 
 
 class _State:
-    """The room of nodes while claims are lifted and nodes are drained, or not, one by one."""
+    """The room of nodes while claims are lifted and nodes are drained, or not, one by one.
 
-    def __init__(self, problem: Hold, held: Holding) -> None:
+    If `drains`, nodes have room once they are drained.
+    """
+
+    def __init__(self, problem: Hold, held: Holding, *, drains: bool) -> None:
         self.problem, self.held = problem, held
         self.lifted = np.zeros(len(problem.costs), dtype=bool)
-        self.drained = np.zeros(len(problem.free), dtype=bool)
-        self.drainable = drainable(problem, held)
+        self.ready = np.full(len(problem.free), not drains)
         self.liftable = liftable(problem)
+        # pending claims are away from all nodes on which there is room
+        self.away = drainable(problem, held) & drains
         self.free = problem.free.copy()
-        self.kept = np.bincount(held.node, minlength=len(self.free))
-        self.room = room(problem, held, self.freed(np.arange(len(held.claim))))
-        self.most = room(problem, held, self.liftable[held.claim] | self.drainable)
-        self._rows_of = _places(held.claim, len(problem.costs))
+        np.add.at(self.free, held.node[self.away], held.amounts[self.away])
+        self.kept = np.bincount(held.node[~self.away], minlength=len(self.free))
+        self.most = room(problem, held, self.liftable[held.claim] | self.away)
+        self.fits = room(problem, held, self.away)
+        self._rows_of = _places(np.where(self.away, -1, held.claim), len(problem.costs))
         self._needs = np.flatnonzero(problem.demand)
 
-    def freed(self, rows: Ints) -> Flags:
-        """Return whether rows are free, as their claim is lifted or kept away."""
-        held = self.held
-        away = self.drainable[rows] & self.drained[held.node[rows]]
-        return np.asarray(away | self.lifted[held.claim[rows]])
+    @property
+    def room(self) -> Ints:
+        """How many chunks each node has room for, shape (nodes,)."""
+        return np.where(self.ready, self.fits, 0)
 
     def lift(self, claim: int, *, lifted: bool) -> Ints:
         """Lift or keep a claim, and return its nodes."""
         rows = self._rows_of[claim]
-        before = self.freed(rows)
+        nodes, sign = self.held.node[rows], 1 if lifted else -1
         self.lifted[claim] = lifted
-        return self._update(rows[self.freed(rows) != before], freed=lifted)
-
-    def drain(self, node: int, rows: Ints, *, drained: bool) -> Ints:
-        """Drain a node, or not, with its rows, and return the node."""
-        before = self.freed(rows)
-        self.drained[node] = drained
-        return self._update(rows[self.freed(rows) != before], freed=drained)
-
-    def _update(self, rows: Ints, *, freed: bool) -> Ints:
-        sign = 1 if freed else -1
-        np.add.at(self.free, self.held.node[rows], sign * self.held.amounts[rows])
-        np.add.at(self.kept, self.held.node[rows], -sign)
-        nodes = np.unique(self.held.node[rows])
-        self.room[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
+        self.free[nodes] += sign * self.held.amounts[rows]
+        self.kept[nodes] -= sign
+        self.fits[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
         return nodes
 
     def fitting(self, nodes: Ints, free: Ints, kept: Ints) -> Ints:
@@ -147,9 +146,9 @@ class _Search:
         ends = np.searchsorted(held.node[cheapest], np.arange(len(problem.free) + 1))
         self.rows_on = [cheapest[a:b] for a, b in pairwise(ends)]
 
-    def within(self, nodes: Ints) -> Release | None:
-        """Return a release with all chunks on some nodes; None if there is none."""
-        problem, state = self.problem, _State(self.problem, self.held)
+    def within(self, nodes: Ints, *, drains: bool) -> Release | None:
+        """Return a release with all chunks on some nodes, all drained or none; None without one."""
+        problem, state = self.problem, _State(self.problem, self.held, drains=drains)
         if not self._free_licences(state) or state.most[nodes].sum() < problem.chunks:
             return None
         inside = {*nodes.tolist()}
@@ -162,33 +161,31 @@ class _Search:
                 if option is not None:
                     heappush(heap, option)
                 continue
+            state.ready[option.node] = True
             touched = {option.node}
-            if option.drains:
-                state.drain(option.node, self.rows_on[option.node], drained=True)
             for claim in option.claims:
                 touched |= {*state.lift(claim, lifted=True).tolist()} & inside
             for each in touched:
                 if (better := self._option(each, state)) is not None:
                     heappush(heap, better)
-        self._give_up(state, nodes)
+        self._give_up(state, nodes, drains=drains)
         at = np.repeat(nodes, state.room[nodes])[: problem.chunks]
-        return Release(
-            tuple(np.flatnonzero(state.lifted).tolist()),
-            tuple(at.tolist()),
-            tuple(np.flatnonzero(state.drained).tolist()),
-        )
+        drained = np.flatnonzero(state.ready) if drains else nodes[:0]
+        lifted = np.flatnonzero(state.lifted)
+        return Release(tuple(lifted.tolist()), tuple(at.tolist()), tuple(drained.tolist()))
 
-    def _give_up(self, state: _State, nodes: Ints) -> None:
+    def _give_up(self, state: _State, nodes: Ints, *, drains: bool) -> None:
         """Keep claims, and do not drain nodes, where the job fits on some nodes without."""
-        lifted, drained = np.flatnonzero(state.lifted), np.flatnonzero(state.drained)
-        done = [(-self.costs[claim], claim, -1) for claim in lifted.tolist()]
-        done += [(-self.drain_costs[node], -1, node) for node in drained.tolist()]
+        done = [(-self.costs[claim], claim, -1) for claim in np.flatnonzero(state.lifted).tolist()]
+        if drains:
+            ready = np.flatnonzero(state.ready).tolist()
+            done += [(-self.drain_costs[node], -1, node) for node in ready]
 
         def put(claim: int, node: int, *, done: bool) -> None:
             if node < 0:
                 state.lift(claim, lifted=done)
             else:
-                state.drain(node, self.rows_on[node], drained=done)
+                state.ready[node] = done
 
         for _, claim, node in sorted(done):
             put(claim, node, done=False)
@@ -206,38 +203,26 @@ class _Search:
         return state.has_licences()
 
     def _option(self, node: int, state: _State) -> _Option | None:
-        """Return what makes room for more chunks on a node at the least cost for each of them.
+        """Return what makes room for more chunks on a node, and its cost for each of these.
 
-        These are the cheapest claims until the room grows, with a drain of the node or without.
+        This is its drain where nodes are drained, and the cheapest claims until the room grows.
         None if it cannot grow.
         """
-        if state.room[node] == state.most[node]:
+        has = int(state.fits[node]) if state.ready[node] else 0
+        if has == state.most[node]:
             return None
         rows = self.rows_on[node]
-        rows = rows[~state.freed(rows)]
-        away = state.drainable[rows]
-        found = [self._claims(node, state, rows, drains=False)]
-        if away.any():
-            found.append(self._claims(node, state, rows, drains=True))
-        return min((option for option in found if option is not None), default=None)
-
-    def _claims(self, node: int, state: _State, rows: Ints, *, drains: bool) -> _Option | None:
-        """Return the cheapest claims until the room of a node grows, with a drain or without."""
-        amounts, claim = self.held.amounts[rows], self.held.claim[rows]
-        away = state.drainable[rows] & drains
-        lifts = state.liftable[claim] & ~away
-        first = state.free[node] + amounts[away].sum(axis=0)
-        free = np.vstack([first, first + amounts[lifts].cumsum(axis=0)])
-        kept = np.count_nonzero(~away) - np.arange(len(free))
-        rooms = state.fitting(np.full(len(free), node), free, kept)
-        more = rooms > state.room[node]
-        if not more.any():
-            return None
-        count = int(more.argmax())
-        claims = claim[lifts][:count].tolist()
+        claim = self.held.claim[rows]
+        rows = rows[state.liftable[claim] & ~state.lifted[claim] & ~state.away[rows]]
+        claim = self.held.claim[rows]
+        steps = np.vstack([state.free[node], self.held.amounts[rows]]).cumsum(axis=0)
+        kept = state.kept[node] - np.arange(len(steps))
+        rooms = state.fitting(np.full(len(steps), node), steps, kept)
+        count = int((rooms > has).argmax())
+        claims = claim[:count].tolist()
         cost = sum(self.costs[each] for each in claims)
-        cost += self.drain_costs[node] if drains else 0
-        return _Option(cost / int(rooms[count] - state.room[node]), node, drains, claims)
+        cost += 0 if state.ready[node] else self.drain_costs[node]
+        return _Option(cost / int(rooms[count] - has), node, claims)
 
 
 def _places(numbers: Ints, count: int) -> list[Ints]:

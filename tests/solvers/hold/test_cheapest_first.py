@@ -40,20 +40,20 @@ def test_it_is_not_always_best():
     assert solve(problem, "cp-sat").objective == 5
 
 
-def test_a_drain_keeps_several_pending_jobs_away():
+def test_all_nodes_are_drained_or_none():
     fields = {
-        "free": [[0], [0]],
+        "free": [[0], [4]],
         "chunks": 2,
         "demand": [4],
-        "costs": [3, 3, 5],
-        "held": [[[0, 2]], [[0, 2]], [[1, 4]]],
+        "costs": [3, 3],
+        "held": [[[0, 2]], [[0, 2]]],
         "pending": [0, 1],
     }
-    cheap = Hold(["cores"], **fields, drain_costs=[5, 0])
-    assert CheapestFirst().place(cheap) == Release((2,), (0, 1), (0,))
-    assert CheapestFirst().place(Hold(["cores"], **fields, drain_costs=[7, 0])) == Release(
-        (0, 1, 2), (0, 1)
-    )
-    fixed = Hold(["cores"], **fields, drain_costs=[7, 0], fixed=[1])
-    assert CheapestFirst().place(fixed) == Release((2,), (0, 1), (0,))
+    assert CheapestFirst().place(Hold(["cores"], **fields)) == Release((0, 1), (0, 1))
+    cheap = Hold(["cores"], **fields, drain_costs=[2, 3])
+    assert CheapestFirst().place(cheap) == Release((), (0, 1), (0, 1))
+    dear = Hold(["cores"], **fields, drain_costs=[2, 5])
+    assert CheapestFirst().place(dear) == Release((0, 1), (0, 1))
+    fixed = Hold(["cores"], **fields, drain_costs=[2, 5], fixed=[1])
+    assert CheapestFirst().place(fixed) == Release((), (0, 1), (0, 1))
     assert CheapestFirst().place(Hold(["cores"], **fields, fixed=[1])) is None
