@@ -51,14 +51,14 @@ class HoldFormulation(Formulation[Hold, Release]):
     ``y[i]`` is 1 if claim i is lifted; ``x[n]`` is the number of chunks on node n, for the nodes
     that have room for some if all is done that may be; ``z[t]`` is 1 if the job is in group t: a
     switch or block if one must hold it, else all nodes; ``u[i, t]`` is 1 if claim i is lifted or
-    moved for group t, where there are several. ``D[n]`` is 1 if node n is drained, ``a`` if all
-    nodes of the job are, ``g[r]`` if this frees row r of what claims hold; ``v[i]`` is 1 if claim i
+    moved for group t, where there are several. ``b[n]`` is 1 if node n is drained, ``o`` if all
+    nodes of the job are, ``r[h]`` if this frees row h of what claims hold; ``v[i]`` is 1 if claim i
     is moved, ``k[s, n]`` if a chunk of kind s, of all kinds that moved claims have, goes to node n.
     """
 
     @property
     def program(self) -> Program:
-        """The program, with the variables y, x, z, D, g, v, k, a and u."""
+        """The program, with the variables y, x, z, b, r, v, k, o and u."""
         return self._built[0]
 
     @cached_property
@@ -92,12 +92,12 @@ class HoldFormulation(Formulation[Hold, Release]):
         )
         x = builder.variables("x_node{}", nodes.tolist(), upper=most)
         z = builder.variables("z_group{}", len(groups(problem)[0]))
-        d = builder.variables(
-            "drain_node{}",
+        b = builder.variables(
+            "b_node{}",
             drained.tolist(),
             objective=0 if problem.drain_costs is None else problem.drain_costs,
         )
-        g = builder.variables("g_{}", _names(held, away))
+        r = builder.variables("r_{}", _names(held, away))
         v = builder.variables(
             "v_claim{}", (movable + 1).tolist(), objective=problem.move_costs[movable]
         )
@@ -106,8 +106,8 @@ class HoldFormulation(Formulation[Hold, Release]):
             "y": Block(y, every_claim),
             "x": Block(x, nodes),
             "z": Block(z, np.arange(len(z))),
-            "D": Block(d, drained),
-            "g": Block(g, away),
+            "b": Block(b, drained),
+            "r": Block(r, away),
             "v": Block(v, movable),
             "k": Block(k, np.stack([moves.kind, moves.node])),
         }
@@ -137,10 +137,10 @@ class HoldFormulation(Formulation[Hold, Release]):
     def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
         """Add the rows by which all nodes of the job are drained or none, and free rows then."""
         held = self._held
-        (g, away), y, (d, nodes) = blocks["g"], blocks["y"].variables, blocks["D"]
+        (r, away), y, (b, nodes) = blocks["r"], blocks["y"].variables, blocks["b"]
         x, in_play = blocks["x"]
-        a = builder.variables("all", 1)
-        blocks["a"] = Block(a, np.zeros(1, dtype=np.int64))
+        o = builder.variables("o", 1)
+        blocks["o"] = Block(o, np.zeros(1, dtype=np.int64))
 
         def rows(name: str, over: list[Any], *terms: tuple[Any, Ints], at_most: Any) -> None:
             columns = [
@@ -149,17 +149,17 @@ class HoldFormulation(Formulation[Hold, Release]):
             ]
             builder.rows(name, *columns, over=(over,), at_most=at_most)
 
-        rows("all_node{}", nodes.tolist(), (1, d), (-1, a), at_most=0)
+        rows("all_node{}", nodes.tolist(), (1, b), (-1, o), at_most=0)
         rows(
             "none_node{}",
             in_play.tolist(),
             (1, x),
-            (most, a),
-            (-most, d[in_play]),
+            (most, o),
+            (-most, b[in_play]),
             at_most=most,
         )
-        rows("away_{}", _names(held, away), (1, g), (-1, d[held.node[away]]), at_most=0)
-        rows("kept_{}", _names(held, away), (1, g), (1, y[held.claim[away]]), at_most=1)
+        rows("away_{}", _names(held, away), (1, r), (-1, b[held.node[away]]), at_most=0)
+        rows("kept_{}", _names(held, away), (1, r), (1, y[held.claim[away]]), at_most=1)
 
     def _freeing(
         self, builder: ProgramBuilder, blocks: dict[str, Block], rows: Ints
@@ -169,7 +169,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         If there are several groups, claims are lifted or moved for each of them.
         """
         held = self._held
-        (y, every_claim), (g, away) = blocks["y"], blocks["g"]
+        (y, every_claim), (r, away) = blocks["y"], blocks["r"]
         (v, movable), z = blocks["v"], blocks["z"].variables
         claim, place = held.claim[rows], np.arange(len(rows))
         if len(z) > 1:  # a tighter relaxation than with y itself
@@ -193,7 +193,7 @@ class HoldFormulation(Formulation[Hold, Release]):
             freeing, freed = np.concatenate([y[claim], moving]), np.concatenate([place, leaves])
         near = np.isin(away, rows)
         return (
-            np.concatenate([freeing, g[near]]),
+            np.concatenate([freeing, r[near]]),
             np.concatenate([freed, np.searchsorted(rows, away[near])]),
         )
 
@@ -243,7 +243,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         """Add the rows of claims that may be moved; `most` has the most chunks of the job."""
         problem, held, moves = self.problem, self._held, self._moves
         (y, _), (x, nodes), (v, movable) = blocks["y"], blocks["x"], blocks["v"]
-        k, (g, away) = blocks["k"].variables, blocks["g"]
+        k, (r, away) = blocks["k"].variables, blocks["r"]
         claim = moves.of[0]
         v_of = np.zeros(len(problem.costs), dtype=np.int64)
         v_of[movable] = v
@@ -280,7 +280,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         there = np.isin(nodes, moves.node)
         rows = np.flatnonzero(np.isin(held.node, moves.node))
         near = np.isin(held.node[away], moves.node)
-        g, away = g[near], away[near]
+        r, away = r[near], away[near]
         leaving = rows[np.isin(held.claim[rows], movable)]
         running = ~chosen(problem.pending, len(problem.costs))[held.claim[rows]]
         all_free = problem.free.copy()
@@ -300,7 +300,7 @@ class HoldFormulation(Formulation[Hold, Release]):
                 of_moved,
                 lifted,
                 gone,
-                (-held.amounts[away, resource], g, held.node[away]),
+                (-held.amounts[away, resource], r, held.node[away]),
                 at_most=problem.free[:, resource],
             )
             builder.ragged_rows(
@@ -327,7 +327,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         return Release(
             tuple(on("y").tolist()),
             tuple(np.repeat(nodes, chunks).tolist()),
-            tuple(on("D").tolist()),
+            tuple(on("b").tolist()),
             tuple((claim, tuple(at.get(claim, ()))) for claim in on("v").tolist()),
         )
 
@@ -341,14 +341,14 @@ class HoldFormulation(Formulation[Hold, Release]):
         counts = np.bincount(solution.nodes, minlength=len(drained))
         group_of = groups(self.problem)[1]
         groups_used = chosen(group_of[list(solution.nodes)].tolist(), len(blocks["z"].of))
-        away = blocks["g"].of
+        away = blocks["r"].of
         for letter, given in (
             ("y", lifted),
             ("x", counts[blocks["x"].of]),
             ("z", groups_used),
-            ("D", drained[blocks["D"].of]),
-            ("a", drained.any()),
-            ("g", drained[self._held.node[away]] & ~lifted[self._held.claim[away]]),
+            ("b", drained[blocks["b"].of]),
+            ("o", drained.any()),
+            ("r", drained[self._held.node[away]] & ~lifted[self._held.claim[away]]),
             ("v", (gone & ~lifted)[blocks["v"].of]),
             ("k", moves.taken(solution)),
         ):
