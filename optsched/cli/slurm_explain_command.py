@@ -214,7 +214,7 @@ def _print(found: Explanation, answer: Answer) -> None:
     when = datetime.fromtimestamp(found.by).isoformat(sep=" ")
     parts = (
         ("", [*_by_hand(relief), *relief.lines]),
-        (f"# at {when}, once these nodes are free:", relief.at_start),
+        (f"# at {when}:", relief.at_start),
         (f"# once job {job.label} has started:", relief.afterwards),
     )
     for heading, listed in parts:

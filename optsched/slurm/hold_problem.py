@@ -23,7 +23,7 @@ from optsched.slurm.supply import MEMORY, Flags, Supply
 
 ACTIONS = {
     "requeue": "running jobs are requeued, and held until the job has started",
-    "hold": "pending jobs that Slurm plans to start before it are held",
+    "hold": "pending jobs that Slurm plans to start before are held until the job has started",
     "drain": "nodes are drained until the job starts, so that no other job starts there",
     "migrate": "running jobs move to other nodes; Slurm itself cannot do that",
     "resume": "drained nodes are resumed",
@@ -45,8 +45,8 @@ class Claim:
     ----------
     lost : int
         Node time that is lost if the claim is lifted, in microseconds; 0 for a drained node. On
-        each node, it is the largest share of a resource that the job holds, times the time that
-        it has run if it runs, or else the time from its planned start until the job starts.
+        each node, it is the largest share of a resource that it holds, times the time from its
+        start, or planned start, until the blocked job starts.
     held : Held
         What it holds.
     job : QueuedJob or None
@@ -155,7 +155,7 @@ def questions(
     for request in alternatives(job, then):
         claims = []
         for each, has in zip(running, held):
-            claim = _running_claim(each, has, supply, actions)
+            claim = _running_claim(each, has, supply, by, actions)
             if claim is not None and _is_useful(has, request):
                 claims.append(claim)
         moves = any(claim.moved_to is not None for claim in claims)
@@ -182,11 +182,10 @@ def _nothing_on(node: int, supply: Supply) -> Held:
 
 
 def _running_claim(
-    job: QueuedJob, held: Held, supply: Supply, actions: Collection[str]
+    job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
 ) -> Claim | None:
     """Return the claim of a running job; None if nothing may be done to it."""
-    ran = 0 if job.start is None else max(0, supply.time - job.start)
-    lost = _node_time(held, supply, ran)
+    lost = _node_time(held, supply, 0 if job.start is None else max(0, by - job.start))
     requeues = job.requeues and "requeue" in actions
     moved_to = None
     if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):

@@ -79,28 +79,46 @@ class Relief:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines for a shell: put the job first, pin it to its nodes, and lift the claims.
+        """The lines for a shell to run now.
 
-        The job is not put first where other jobs are to start as Slurm plans. Requeued jobs are
-        held, lest they start again where the job is to start. Running jobs are requeued last, so
-        that no other job takes the nodes before.
+        The job is put first, unless other jobs are to start as Slurm plans, and pinned to its
+        nodes; other jobs are held, or kept away from these nodes. If it is to start now, what
+        `at_start` has follows.
         """
-        job = self.explanation.job
+        explanation, job = self.explanation, self.explanation.job
         found = []
-        if self.explanation.released is not job:
+        if explanation.released is not job:
             found.append(f"scontrol release {job.label}")
-        if not self.explanation.follows_plan:
+        if not explanation.follows_plan or (self._is_now and self._freeing):
             found += self._first
         found += [update.line for update in self._pins.updates]
+        found += [_lifting(claim) for claim in self.lifted if claim.is_pending]
         if self.drained:
             found.append(self._set_state("DRAIN", f"Reason=optsched:{job.label}"))
-        lifted = sorted(self.lifted, key=lambda claim: not claim.is_pending)
-        return (*found, *map(_lifting, lifted))
+        return (*found, *(self._freeing if self._is_now else ()))
 
     @cached_property
     def at_start(self) -> tuple[str, ...]:
-        """The lines for the time of the start, if nodes are drained: put the job first there."""
-        return (*self._first, self._set_state("UNDRAIN")) if self.drained else ()
+        """The lines for the time of the start, if that is later: they free the nodes for the job.
+
+        Jobs are requeued no sooner, as they may end before.
+        """
+        if self._is_now or not self._freeing:
+            return ()
+        return (*(self._first if self.explanation.follows_plan else ()), *self._freeing)
+
+    @property
+    def _is_now(self) -> bool:
+        return self.explanation.by == self.explanation.supply.time
+
+    @cached_property
+    def _freeing(self) -> tuple[str, ...]:
+        """The lines that free nodes, which come last, lest other jobs take the nodes.
+
+        Requeued jobs are held, lest they start again where the job is to start.
+        """
+        found = [_lifting(claim) for claim in self.lifted if not claim.is_pending]
+        return (*found, *((self._set_state("UNDRAIN"),) if self.drained else ()))
 
     def _set_state(self, state: str, *words: str) -> str:
         nodes = f"NodeName={host_list(self.drained)}"
@@ -135,7 +153,7 @@ class Relief:
         job = self.explanation.job
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
-        if self._first and (self.drained or not self.explanation.follows_plan):
+        if self._first and (self._freeing or not self.explanation.follows_plan):
             found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
         marked = [
             Update(job.label, "unmark", job, (f"Comment={job.comment}",)).line

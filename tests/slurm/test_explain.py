@@ -427,6 +427,24 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, p
     assert "Nice" in first.lines[0]
 
 
+def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, left_by, running, planned):
+    other = running(7, "c3", start=NOW - 100, end=NOW + 900)
+    first = planned(20, "c1", start=NOW, partitions=("own",))
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    queue, there = queue_of(asks, other, first), left_by(other)
+    plan = ("requeue", "hold")
+    later = answer(explain(queue, there, "1", by=NOW + 50, actions=plan))
+    assert later.lost == 150 * 10**6
+    assert [line.split()[1:3] for line in later.lines] == [["update", "JobId=1"]]
+    nice = "scontrol update JobId=1 Nice=-100"
+    assert later.at_start == (nice, "scontrol requeuehold 7")
+    assert later.afterwards[:2] == ("scontrol release 7", "scontrol update JobId=1 Nice=0")
+    now = answer(explain(queue, there, "1", actions=plan))
+    assert (now.lines[0], now.lines[-1], now.at_start) == (nice, "scontrol requeuehold 7", ())
+    by_nice = answer(explain(queue, there, "1", by=NOW + 50))
+    assert (by_nice.lines[0], by_nice.at_start) == (nice, ("scontrol requeuehold 7",))
+
+
 def test_nodes_are_drained_where_that_keeps_less_idle(job, left_by, running, planned):
     """One node of four is needed: a drain of c3, which is half busy, costs least."""
     now = running(7, "c3", cores=8, end=NOW + 200)
