@@ -15,7 +15,7 @@ from optsched.solvers.solving import solve
 from optsched.testing import check_problem, holds
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(holds())
 def test_it_keeps_the_contract_of_a_problem(problem):
     check_problem(problem, solutions=list(islice(feasible(problem), 50)))
@@ -84,7 +84,7 @@ def contested(draw):
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(contested())
 def test_drains_and_moves_keep_the_contract_of_a_problem(problem):
     check_problem(problem, solutions=list(islice(feasible(problem), 50)))
@@ -138,7 +138,7 @@ def test_a_release_is_feasible_if_what_is_used_is_there(problem):
     assert solve(problem, "highs").objective == best
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(holds(max_claims=3))
 def test_the_program_has_the_least_cost_of_all_releases(problem):
     found = solve(problem, "highs")
@@ -233,7 +233,7 @@ def test_describe():
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(holds())
 def test_a_shortage_is_there_exactly_if_the_job_cannot_start_with_all_claims_kept(problem):
     found = shortage(problem)

@@ -500,7 +500,7 @@ def test_an_unknown_action_is_named(job, supply):
         explain(queue_of(job()), supply(), "1", actions=("requeu",))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     situations(),
     st.lists(

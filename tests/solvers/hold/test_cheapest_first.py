@@ -8,7 +8,7 @@ from optsched.solvers.solving import solve
 from optsched.testing import holds
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(holds(moves=0))
 def test_it_finds_a_release_wherever_there_is_one_with_no_claim_too_many(problem):
     best = solve(problem, "highs")
