@@ -143,37 +143,33 @@ def questions(
     held = [held_by(each, supply) for each in running]
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
-    before = supply
     if drained.any():
-        then, before = (_in_service(each, drained, held) for each in (then, supply))
+        then = _in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
+    runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
+    waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
     idle = None
     if "drain" in actions and by > supply.time:
         idle = _idle(queue, supply, by)
     found = []
     for request in alternatives(job, then):
-        claims = []
-        for each, has in zip(running, held):
-            claim = _running_claim(each, has, supply, by, actions)
-            if claim is not None and _is_useful(has, request):
-                claims.append(claim)
-        moves = any(claim.moved_to is not None for claim in claims)
-        claims += [
-            _pending_claim(each, has, supply, by, actions)
-            for each, has in waiting
-            if moves or _is_useful(has, request)
-        ]
-        claims += [
+        mine = [claim for claim in runs if claim is not None and _is_useful(claim, request)]
+        moves = any(claim.moved_to is not None for claim in mine)
+        # where pending jobs are to start there is no room for moved ones
+        mine += [claim for claim in waits if moves or _is_useful(claim, request)]
+        mine += [
             Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
             for node in np.flatnonzero(drained & request.nodes).tolist()
         ]
-        found.append(_question(job, rest, before, request, claims, idle))
+        problem = hold_problem(job, rest, request, mine, everywhere=moves)
+        found.append(_question(problem, request, mine, supply, idle))
     return tuple(found)
 
 
-def _is_useful(held: Held, request: Request) -> bool:
-    """Return whether a job holds something of use for a request."""
+def _is_useful(claim: Claim, request: Request) -> bool:
+    """Return whether a claim holds something of use for a request."""
+    held = claim.held
     return bool(request.nodes[held.nodes].any() or {*held.licences} & {*request.licences})
 
 
@@ -295,19 +291,13 @@ def _costs(lost: Sequence[int]) -> list[int]:
 
 
 def _question(
-    job: QueuedJob,
-    supply: Supply,
-    before: Supply,
-    request: Request,
-    claims: Sequence[Claim],
-    idle: Ints | None,
+    problem: Hold, request: Request, claims: Sequence[Claim], supply: Supply, idle: Ints | None
 ) -> Question:
-    """Return what to do so that a request fits; `idle` is None where no node may be drained."""
+    """Return a problem with its costs; `idle` is None where no node may be drained."""
     moves = any(claim.moved_to is not None for claim in claims)
-    problem = hold_problem(job, supply, request, claims, everywhere=moves)
     names = list(problem.resources)
     migration = [
-        0 if claim.moved_to is None else _node_time(claim.held, before, MIGRATION)
+        0 if claim.moved_to is None else _node_time(claim.held, supply, MIGRATION)
         for claim in claims
     ]
     lost = [claim.lost for claim in claims]
@@ -321,15 +311,15 @@ def _question(
     }
     if moves:
         sets = [request.nodes, *(c.moved_to for c in claims if c.moved_to is not None)]
-        kind_names, kinds, allowed = kinds_of(sets, before)
+        kind_names, kinds, allowed = kinds_of(sets, supply)
         others = iter(allowed[1:])
         fields |= {
             "kinds": [kind_names[kind] for kind in kinds.tolist()],
             "allowed": allowed[0],
-            "moved": [_chunks(claim, before, names) for claim in claims],
+            "moved": [_chunks(claim, supply, names) for claim in claims],
             "move_costs": costs[len(claims) : 2 * len(claims)],
             "moved_to": [None if c.moved_to is None else next(others) for c in claims],
-            "free_before": _in_columns(before.free, before, names),
+            "free_before": _in_columns(supply.free, supply, names),
         }
     return Question(
         replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.slurm.explain import earliest_start, explain, pending_job
 from optsched.slurm.hold_problem import ACTIONS
+from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Allocation, Queue, read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
@@ -583,3 +584,32 @@ def test_captured_jobs_are_explained_with_all_actions(read):
             assert line.startswith("scontrol ")
         kinds |= {claim.action for claim in least.lifted} | {bool(least.drained)}
     assert {"requeue"} <= kinds
+
+
+def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
+    there = supply()
+
+    def held(*nodes, **fields):
+        return held_as_planned(planned(30, *nodes, start=NOW, **fields), there)
+
+    assert held("m1", cores=3).amounts.tolist() == [[4, 0, 0, 0]]
+    assert held("c1", "g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [
+        [16, 64000, 0, 0], [32, 256000, 4, 4],
+    ]  # fmt: skip
+    assert held("g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [[3, 0, 2, 0]]
+    assert held("c2", exclusive="node").amounts.tolist() == [[16, 64000, 0, 0]]
+    assert held("c2", other=("it asks adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
+    spread = planned(31, "c1", "c2", start=NOW, cores=4, tasks=5, most_nodes=0)
+    assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
+
+
+def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, supply):
+    first = planned(30, "c1", start=NOW, end=NOW + 100, licences="lab:2")
+    queue = queue_of(job(licences="lab:2"), first)
+    least = answer(explain(queue, supply(), "1", actions=("hold",)))
+    assert [claim.name for claim in least.lifted] == ["hold 30"]
+    assert answer(explain(queue, supply(), "1", actions=("drain",), by=NOW + 9)) is None
+    assert answer(explain(queue, supply(), "1", actions=("hold",), by=NOW + 100)).count == 0
+    endless = replace(first, end=None, limit=None)
+    assert planned_to_run(queue_of(endless), NOW + 10**9) == (endless,)
+    assert planned_to_run(queue_of(endless), NOW - 1) == ()
