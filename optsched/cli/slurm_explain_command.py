@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -24,8 +24,9 @@ from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
-from optsched.slurm.explain import Explanation
+from optsched.slurm.explain import DEFAULT, Explanation
 from optsched.slurm.explain import explain as explained
+from optsched.slurm.hold_problem import Claim
 from optsched.slurm.pins import without_pins
 from optsched.slurm.queue import QueuedJob, read_queue
 from optsched.slurm.relief import Relief
@@ -68,7 +69,7 @@ def explain(
     source: Annotated[Path | None, Parameter(name="--from")] = None,
     by: str | None = None,
     within: Number | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    actions: str = ",".join(DEFAULT),
     solver: str | None = None,
     time_limit: Number = SECONDS,
     json: Json = False,
@@ -88,8 +89,8 @@ def explain(
         default now.
     within
         In how many seconds the job is to start, in place of --by.
-    resume
-        Drained nodes may be resumed, too.
+    actions
+        What may be done, with commas: requeue, hold, drain, migrate, resume.
     solver
         A solver of hold; by default the default solver of the model.
     time_limit
@@ -99,14 +100,15 @@ def explain(
         raise InputError("expected without --by", field="--within")
     if within is not None and not 0 <= within <= LARGEST:
         raise InputError(f"{within:g}; expected a number from 0", field="--within")
+    asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
     Budget(time_limit)
     if source is None:
         with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
             capture(Path(folder))
-            found = _explanation(Path(folder), job, by, within, resume)
+            found = _explanation(Path(folder), job, by, within, asked)
     else:
-        found = _explanation(source, job, by, within, resume)
+        found = _explanation(source, job, by, within, asked)
     for note in (*found.supply.notes, *found.queue.notes):
         say(f"optsched: {note}")
     answer = _least(found, solver, time_limit)
@@ -119,7 +121,7 @@ def explain(
 
 
 def _explanation(
-    folder: Path, label: str, by: str | None, within: float | None, resume: bool
+    folder: Path, label: str, by: str | None, within: float | None, actions: tuple[str, ...]
 ) -> Explanation:
     queue = without_pins(read_queue(captured_folder(folder)))
     supply = read_supply(folder, queue.time)
@@ -127,7 +129,7 @@ def _explanation(
     if by is not None:
         at = _seconds(by)
     with as_options(("by",)):
-        return explained(queue, supply, label, by=at, resume=resume)
+        return explained(queue, supply, label, by=at, actions=actions)
 
 
 def _seconds(text: str) -> int:
@@ -163,7 +165,7 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
                 best = relief, result
     closed = (Status.OPTIMAL, Status.INFEASIBLE)
     proven = all(each.status in closed for each in results) or (
-        best is not None and not best[0].lifted
+        best is not None and not best[0].count
     )
     if best is None:
         return Answer(None, results[0], proven)
@@ -171,8 +173,8 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
 
 
 def _cost(relief: Relief) -> tuple[int, int]:
-    """Return the cost of a relief: the lost work, then the number of claims."""
-    return relief.lost, len(relief.lifted)
+    """Return the cost of a relief: the lost node time, then how much is done."""
+    return relief.lost, relief.count
 
 
 def _print(found: Explanation, answer: Answer) -> None:
@@ -203,22 +205,48 @@ def _print(found: Explanation, answer: Answer) -> None:
     if relief is None:
         return
     rows = [
-        (
-            claim.job.label,
-            claim.job.user,
-            host_list([each.node for each in claim.job.allocations]),
-            short(now - (claim.job.start or now)),
-            claim.lost / MICROSECONDS,
-        )
-        for claim in relief.lifted
-        if claim.job is not None
+        *(_row(claim, now, claim.lost) for claim in relief.lifted if claim.job is not None),
+        *(_row(claim, now, lost, nodes) for claim, nodes, lost in relief.moved),
     ]
     if rows:
         print()
-        print_table(["requeue", "user", "nodes", "has run", "node-hours lost"], rows)
-    afterwards = [f"# once job {job.label} has started:", *relief.afterwards]
-    for line in ("", *relief.lines, *(afterwards if relief.afterwards else ())):
-        print_line(line)
+        print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
+    when = datetime.fromtimestamp(found.by).isoformat(sep=" ")
+    parts = (
+        ("", [*_by_hand(relief), *relief.lines]),
+        (f"# at {when}:", relief.at_start),
+        (f"# once job {job.label} has started:", relief.afterwards),
+    )
+    for heading, listed in parts:
+        for line in (heading, *listed) if listed else ():
+            print_line(line)
+
+
+def _row(
+    claim: Claim, now: int, lost: int, nodes: Sequence[str] = ()
+) -> tuple[str, str, str, str, str, float]:
+    """Return a row on a job that is requeued or held, or is moved to other nodes."""
+    job = claim.job
+    assert job is not None
+    there = job.planned_nodes if claim.is_pending else [each.node for each in job.allocations]
+    return (
+        f"migrate to {host_list(nodes)}" if nodes else claim.action,
+        job.label,
+        job.user,
+        host_list(there),
+        "-" if claim.is_pending else short(now - (job.start or now)),
+        lost / MICROSECONDS,
+    )
+
+
+def _by_hand(relief: Relief) -> list[str]:
+    """Return what has to be done without Slurm."""
+    return [
+        f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
+        "Slurm cannot, checkpoint and restart it by other means"
+        for claim, nodes, _ in relief.moved
+        if claim.job is not None
+    ]
 
 
 def _labelled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -317,12 +345,18 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
     proof = f"proven by {result.solver}" if answer.proven else "not proven to be the least"
     at = f"to start {when} on {host_list(relief.nodes)}"
-    if not relief.lifted:
+    if not relief.count:
         return [f"no job has to be requeued {at}", *pinned]
-    jobs = sum(claim.job is not None for claim in relief.lifted)
-    resumed = len(relief.lifted) - jobs
-    parts = [f"requeue jobs: {jobs:,}"] if jobs else []
-    parts += [f"resume nodes: {resumed:,}"] if resumed else []
+    pending = sum(claim.is_pending for claim in relief.lifted)
+    resumed = sum(claim.job is None for claim in relief.lifted)
+    counts = {
+        "requeue jobs": len(relief.lifted) - pending - resumed,
+        "migrate jobs": len(relief.moved),
+        "hold jobs": pending,
+        "drain nodes": len(relief.drained),
+        "resume nodes": resumed,
+    }
+    parts = [f"{what}: {count:,}" for what, count in counts.items() if count]
     return [
         f"{', '.join(parts)}, {at}",
         f"{relief.lost / MICROSECONDS:,.3g} node-hours are lost, {proof}",
@@ -355,8 +389,15 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
             "proven": answer.proven,
             "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],
+            "drained": list(relief.drained) if relief else [],
+            "migrated": [
+                {"job": claim.job.label, "nodes": list(nodes)}
+                for claim, nodes, _ in (relief.moved if relief else ())
+                if claim.job is not None
+            ],
             "nodes": list(relief.nodes) if relief else [],
             "lines": list(relief.lines) if relief else [],
+            "at_start": list(relief.at_start) if relief else [],
             "not_pinned": (relief.not_pinned or None) if relief else None,
             "afterwards": list(relief.afterwards) if relief else [],
         }
@@ -376,6 +417,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "earliest": found.earliest,
         "ahead": [each.label for each in found.ahead],
         "by": found.by,
+        "actions": list(found.actions),
         "rule_then": found.rule_then or None,
         "least": least,
     }

@@ -7,9 +7,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.shortage import Shortage, shortage
-from optsched.slurm.hold_problem import Question, hold_problem, questions
+from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -21,6 +21,9 @@ from optsched.slurm.requests import (
 )
 from optsched.slurm.running import end_of, supply_at
 from optsched.slurm.supply import Supply
+
+DEFAULT = ("requeue",)
+"""What may be done by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +40,15 @@ class Explanation:
         The job; of a job array, one task.
     by : int
         When it is to start, in seconds since 1970.
-    resume : bool
-        Whether drained nodes may be resumed.
+    actions : tuple of str
+        What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
     """
 
     queue: Queue
     supply: Supply
     job: QueuedJob
     by: int
-    resume: bool = False
+    actions: tuple[str, ...] = DEFAULT
 
     @cached_property
     def rule(self) -> str:
@@ -99,17 +102,7 @@ class Explanation:
     @cached_property
     def shortage_of_idle(self) -> Shortage:
         """What would be short if no job ran."""
-        site = self.supply.site
-        idle = Supply(
-            site,
-            site.capacity,
-            self.supply.time,
-            site.licences,
-            self.supply.reservations,
-            self.supply.threads,
-            counts_memory=self.supply.counts_memory,
-        )
-        return self._shortage(idle)
+        return self._shortage(self.supply.idle)
 
     def _shortage(self, supply: Supply) -> Shortage:
         problem = hold_problem(self.job, supply, self.request)
@@ -135,20 +128,33 @@ class Explanation:
             and not blocked_by_rule(other, self.supply, _started(other, self.queue, self.supply))
         )
 
+    @property
+    def follows_plan(self) -> bool:
+        """Whether other jobs start as Slurm plans, but those that are held or kept away.
+
+        Otherwise the job comes first, by its ``Nice``.
+        """
+        return bool({"hold", "drain"} & {*self.actions})
+
     @cached_property
     def questions(self) -> tuple[Question, ...]:
-        """What to lift so that the job fits by then; the cheapest answer of all counts.
+        """What to do so that the job fits by then; the cheapest answer of all counts.
 
         Raises
         ------
         LeftToSlurmError
             If the model cannot state the job.
         """
-        return questions(self.job, self.queue, self.supply, by=self.by, resume=self.resume)
+        return questions(self.job, self.queue, self.supply, by=self.by, actions=self.actions)
 
 
 def explain(
-    queue: Queue, supply: Supply, label: str, *, by: int | None = None, resume: bool = False
+    queue: Queue,
+    supply: Supply,
+    label: str,
+    *,
+    by: int | None = None,
+    actions: tuple[str, ...] = DEFAULT,
 ) -> Explanation:
     """Return why a pending job does not start.
 
@@ -162,20 +168,25 @@ def explain(
         Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task.
     by : int, optional
         When it is to start, in seconds since 1970; by default now.
-    resume : bool
-        Whether drained nodes may be resumed.
+    actions : tuple of str
+        What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
 
     Raises
     ------
+    UnknownNameError
+        If an action is unknown.
     InputError
         If there is no such pending job, or the time is over.
     """
+    for action in actions:
+        if action not in ACTIONS:
+            raise UnknownNameError("action", action, ACTIONS)
     job = pending_job(queue, label)
     by = supply.time if by is None else by
     if by < supply.time:
         expected = f"expected a time from {supply.time}, when Slurm was asked"
         raise InputError(f"{by}; {expected}", field="by")
-    return Explanation(queue, supply, job, by, resume)
+    return Explanation(queue, supply, job, by, actions)
 
 
 def pending_job(queue: Queue, label: str) -> QueuedJob:

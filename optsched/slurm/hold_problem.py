@@ -1,54 +1,97 @@
-"""What to lift so that a pending job of Slurm fits: running jobs, or the drain of nodes."""
+"""What to do so that a pending job of Slurm fits: to other jobs, and to nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.records import Ints
+from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.requests import LeftToSlurmError, Request, alternatives
 from optsched.slurm.running import Held, end_of, held_by, supply_at
-from optsched.slurm.snapshot import Row, placement_fields, table
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
+from optsched.slurm.supply import MEMORY, Flags, Supply
+
+ACTIONS = {
+    "requeue": "running jobs are requeued, and held until the job has started",
+    "hold": "pending jobs that Slurm plans to start before are held until the job has started",
+    "drain": "nodes are drained until the job starts, so that no other job starts there",
+    "migrate": "running jobs move to other nodes; Slurm itself cannot do that",
+    "resume": "drained nodes are resumed",
+}
+"""What may be done."""
 
 IN_SERVICE = "in service"
 """Name of the resource that drained nodes lack."""
 
+MIGRATION = 600
+"""Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Claim:
-    """What can be lifted: a running job that is requeued, or a drained node that is resumed.
+    """What keeps nodes from the job: a running or pending job, or the drain of a node.
 
     Parameters
     ----------
     lost : int
-        Work that is lost, in microseconds of node time: on each node, the largest share of a
-        resource that the job holds, times the time that it has run. 0 for a drained node.
+        Node time that is lost if the claim is lifted, in microseconds; 0 for a drained node. On
+        each node, it is the largest share of a resource that it holds, times the time from its
+        start, or planned start, until the blocked job starts.
+    held : Held
+        What it holds.
     job : QueuedJob or None
-        The running job.
+        The running or pending job.
     node : str
         Name of the drained node.
+    liftable : bool
+        Whether it may be lifted.
+    moved_to : array of bool, shape (nodes,), optional
+        Nodes to which the running job may be moved; None if it may not.
     """
 
     lost: int
+    held: Held
     job: QueuedJob | None = None
     node: str = ""
+    liftable: bool = True
+    moved_to: Flags | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is a pending job."""
+        return self.job is not None and self.job.state == "PENDING"
+
+    @property
+    def label(self) -> str:
+        """The job or node."""
+        return f"drain of {self.node}" if self.job is None else f"job {self.job.label}"
+
+    @property
+    def action(self) -> str:
+        """What is done to lift it, of `ACTIONS`."""
+        if self.job is None:
+            return "resume"
+        return "hold" if self.is_pending else "requeue"
 
     @property
     def name(self) -> str:
-        """What is done, and to which job or node."""
-        return f"resume {self.node}" if self.job is None else f"requeue {self.job.label}"
+        """What is done to lift it, and to which job or node."""
+        return f"{self.action} {self.node if self.job is None else self.job.label}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
-    """What to lift so that a job fits in one partition and with one choice of features.
+    """What to do so that a job fits in one partition and with one choice of features.
 
     Parameters
     ----------
@@ -56,19 +99,26 @@ class Question:
         The problem.
     claims : tuple of Claim
         The claims of the problem.
+    idle : array of int, shape (nodes,)
+        Node time that is lost if a node is drained, in microseconds.
+    migration : array of int, shape (claims,)
+        Node time that is lost if a claim is moved, in microseconds.
     """
 
     problem: Hold
     claims: tuple[Claim, ...]
+    idle: Ints
+    migration: Ints
 
 
 def questions(
-    job: QueuedJob, queue: Queue, supply: Supply, *, by: int, resume: bool = False
+    job: QueuedJob, queue: Queue, supply: Supply, *, by: int, actions: Collection[str]
 ) -> tuple[Question, ...]:
-    """Return what to lift so that a job fits by a time, one problem for each alternative.
+    """Return what to do so that a job fits by a time, one problem for each alternative.
 
-    Claims are the running jobs that Slurm can requeue, that do not end by then and that hold
-    something of use for the job.
+    Claims are the running jobs that do not end by then, that hold something of use for the job, and
+    that Slurm can requeue, or that may be moved. If pending jobs may be held, or nodes be drained,
+    they are also the pending jobs that start before and run then by Slurm's plan.
 
     Parameters
     ----------
@@ -80,8 +130,8 @@ def questions(
         The site and what is free.
     by : int
         The time, in seconds since 1970.
-    resume : bool
-        Whether drained nodes are claims, too.
+    actions : collection of str
+        What may be done, of `ACTIONS`.
 
     Raises
     ------
@@ -91,22 +141,110 @@ def questions(
     then = supply_at(supply, queue, by)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
     held = [held_by(each, supply) for each in running]
-    drained = np.array([state == "drained" for state in supply.site.states], dtype=bool) & resume
+    drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
+    drained &= "resume" in actions
     if drained.any():
         then = _in_service(then, drained, held)
+    planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
+    rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
+    runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
+    waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
+    idle = None
+    if "drain" in actions and by > supply.time:
+        idle = _idle(queue, supply, by)
     found = []
     for request in alternatives(job, then):
-        claims, theirs = [], []
-        for each, has in zip(running, held):
-            useful = request.nodes[has.nodes].any() or {*has.licences} & {*request.licences}
-            if each.requeues and useful:
-                claims.append(Claim(_lost(each, has, supply), each))
-                theirs.append(has)
-        resumed = np.flatnonzero(drained & request.nodes)
-        claims += [Claim(0, node=supply.site.nodes[node]) for node in resumed.tolist()]
-        problem = hold_problem(job, then, request, claims, theirs, resumed)
-        found.append(Question(problem, tuple(claims)))
+        mine = [claim for claim in runs if claim is not None and _is_useful(claim, request)]
+        moves = any(claim.moved_to is not None for claim in mine)
+        # where pending jobs are to start there is no room for moved ones
+        mine += [claim for claim in waits if moves or _is_useful(claim, request)]
+        mine += [
+            Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
+            for node in np.flatnonzero(drained & request.nodes).tolist()
+        ]
+        problem = hold_problem(job, rest, request, mine, everywhere=moves)
+        found.append(_question(problem, request, mine, supply, idle))
     return tuple(found)
+
+
+def _is_useful(claim: Claim, request: Request) -> bool:
+    """Return whether a claim holds something of use for a request."""
+    held = claim.held
+    return bool(request.nodes[held.nodes].any() or {*held.licences} & {*request.licences})
+
+
+def _nothing_on(node: int, supply: Supply) -> Held:
+    return Held(np.array([node]), np.zeros((1, len(supply.site.resources)), dtype=np.int64), {})
+
+
+def _running_claim(
+    job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
+) -> Claim | None:
+    """Return the claim of a running job; None if nothing may be done to it."""
+    lost = _node_time(held, supply, 0 if job.start is None else max(0, by - job.start))
+    requeues = job.requeues and "requeue" in actions
+    moved_to = None
+    if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):
+        moved_to = _other_nodes(job, held, supply)
+    if not requeues and moved_to is None:
+        return None
+    return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
+
+
+def _pending_claim(
+    job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
+) -> Claim:
+    """Return the claim of a pending job that runs at a time by Slurm's plan."""
+    waits = by - max(supply.time, job.start or 0)
+    return Claim(_node_time(held, supply, waits), held, job, liftable="hold" in actions)
+
+
+def _with_planned(
+    supply: Supply, planned: Sequence[QueuedJob]
+) -> tuple[Supply, list[tuple[QueuedJob, Held]]]:
+    """Return what is left beside pending jobs that Slurm plans to start, and what each has.
+
+    None of them has more than is free, as Slurm's plan is from its last cycle.
+    """
+    free, licences = supply.free.copy(), Counter(supply.licences)
+    found = []
+    for job in planned:
+        asks = held_as_planned(job, supply)
+        has = Held(
+            asks.nodes,
+            np.minimum(asks.amounts, free[asks.nodes]),
+            {name: min(count, licences[name]) for name, count in asks.licences.items()},
+        )
+        free[has.nodes] -= has.amounts
+        licences.subtract(has.licences)
+        found.append((job, has))
+    return replace(supply, free=free, licences=dict(licences)), found
+
+
+def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
+    """Return the nodes to which a running job may be moved; None if there are none.
+
+    They have as many threads per core as its nodes. A job that shares no nodes may go to those
+    of the same number of cores.
+    """
+    site = supply.site
+    if job.state != "RUNNING" or "COMPLETING" in job.flags:
+        return None
+    try:
+        requests = [each for each in alternatives(job, supply) if each.span == "anywhere"]
+    except LeftToSlurmError:
+        return None
+    if not requests:
+        return None
+    nodes: Flags = np.any([each.nodes for each in requests], axis=0)
+    alike = [supply.threads]
+    if any(each.exclusive for each in requests):
+        alike.append(site.capacity[:, 0])
+    for values in alike:
+        if len({*values[held.nodes].tolist()}) != 1:
+            return None
+        nodes = nodes & (values == values[held.nodes[0]])
+    return nodes if nodes.any() else None
 
 
 def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
@@ -119,23 +257,98 @@ def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
     return replace(supply, site=replace(supply.site, states=states), free=free)
 
 
-def _lost(job: QueuedJob, held: Held, supply: Supply) -> int:
-    """Return the work of a running job so far, in microseconds of node time."""
+def _shares(held: Held, supply: Supply) -> NDArray[np.float64]:
+    """Return the largest share of a resource that a job holds of each of its nodes."""
     capacity = np.maximum(supply.site.capacity[held.nodes], 1)
-    shares = (held.amounts / capacity).max(axis=1, initial=0)
-    ran = 0 if job.start is None else max(0, supply.time - job.start)
-    return round(1e6 * float(shares.sum()) * ran)
+    shares: NDArray[np.float64] = (held.amounts / capacity).max(axis=1, initial=0)
+    return shares
 
 
-def _costs(claims: Sequence[Claim]) -> list[int]:
-    """Return costs by which the least work is lost, and with equally much the fewest are lifted.
+def _node_time(held: Held, supply: Supply, seconds: float) -> int:
+    """Return the node time of what a job holds for some time, in microseconds."""
+    return round(1e6 * float(_shares(held, supply).sum()) * seconds)
 
-    Each claim costs 1 beside its work, which is in microseconds, or in the finest unit in which a
-    problem may have such costs.
+
+def _idle(queue: Queue, supply: Supply, by: int) -> Ints:
+    """Return the node time that is idle until a time if no job starts, in microseconds."""
+    idle = np.full(len(supply.site.nodes), float(by - supply.time))
+    for job in queue.running:
+        held = held_by(job, supply)
+        runs = min(end_of(job, supply.time), by) - supply.time
+        idle[held.nodes] -= runs * _shares(held, supply)
+    microseconds: Ints = np.round(1e6 * np.maximum(idle, 0)).astype(np.int64)
+    return microseconds
+
+
+def _costs(lost: Sequence[int]) -> list[int]:
+    """Return costs by which the least node time is lost, and with equally much the least is done.
+
+    Each action costs 1 beside its node time, which is in microseconds, or in the finest unit in
+    which a problem may have such costs.
     """
-    lost = [claim.lost for claim in claims]
     unit = 1 + max(max(lost, default=0) // (LARGEST_FIELD // 2), sum(lost) // (COUNTABLE // 2))
-    return [work // unit + 1 for work in lost]
+    return [time // unit + 1 for time in lost]
+
+
+def _question(
+    problem: Hold, request: Request, claims: Sequence[Claim], supply: Supply, idle: Ints | None
+) -> Question:
+    """Return a problem with its costs; `idle` is None where no node may be drained."""
+    moves = any(claim.moved_to is not None for claim in claims)
+    names = list(problem.resources)
+    migration = [
+        0 if claim.moved_to is None else _node_time(claim.held, supply, MIGRATION)
+        for claim in claims
+    ]
+    lost = [claim.lost for claim in claims]
+    drained = [0] * len(problem.free) if idle is None else idle.tolist()
+    costs = _costs([*lost, *migration, *drained])
+    fields: dict[str, Any] = {
+        "costs": costs[: len(claims)],
+        "pending": [place for place, claim in enumerate(claims) if claim.is_pending],
+        "fixed": [place for place, claim in enumerate(claims) if not claim.liftable],
+        "drain_costs": None if idle is None else costs[2 * len(claims) :],
+    }
+    if moves:
+        sets = [request.nodes, *(c.moved_to for c in claims if c.moved_to is not None)]
+        kind_names, kinds, allowed = kinds_of(sets, supply)
+        others = iter(allowed[1:])
+        fields |= {
+            "kinds": [kind_names[kind] for kind in kinds.tolist()],
+            "allowed": allowed[0],
+            "moved": [_chunks(claim, supply, names) for claim in claims],
+            "move_costs": costs[len(claims) : 2 * len(claims)],
+            "moved_to": [None if c.moved_to is None else next(others) for c in claims],
+            "free_before": _in_columns(supply.free, supply, names),
+        }
+    return Question(
+        replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
+    )
+
+
+def _in_columns(
+    amounts: Ints, supply: Supply, names: Sequence[str], nodes: Ints | slice = slice(None)
+) -> Ints:
+    """Return amounts of the resources of the site in the columns of a problem.
+
+    What is in service counts for the blocked job alone.
+    """
+    wide = supply.widened(amounts, nodes)
+    wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
+    columns = [*supply.columns, IN_SERVICE]
+    return wide[:, [columns.index(name) for name in names]]
+
+
+def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int]]:
+    """Return what a running job takes elsewhere if it is moved: on other nodes the same."""
+    if claim.moved_to is None:
+        return []
+    held = claim.held
+    amounts = _in_columns(held.amounts, supply, names, held.nodes)
+    if not supply.counts_memory:
+        amounts[:, [name.startswith(MEMORY) for name in names]] = 0
+    rows = Counter(map(tuple, amounts.tolist()))
+    return [[count, *row] for row, count in sorted(rows.items())]
 
 
 def hold_problem(
@@ -143,10 +356,10 @@ def hold_problem(
     supply: Supply,
     request: Request,
     claims: Sequence[Claim] = (),
-    held: Sequence[Held] = (),
-    resumed: Ints | None = None,
+    *,
+    everywhere: bool = False,
 ) -> Hold:
-    """Return the problem of a request, with claims that may be lifted.
+    """Return the problem of a request, with claims that may be lifted at no cost.
 
     Parameters
     ----------
@@ -157,46 +370,38 @@ def hold_problem(
     request : Request
         What the job asks.
     claims : sequence of Claim
-        Running jobs, then drained nodes.
-    held : sequence of Held
-        What these running jobs hold.
-    resumed : array of int, optional
-        These drained nodes.
+        The claims.
+    everywhere : bool
+        Whether to state what claims hold of nodes that the job may not use, too.
     """
     fields = placement_fields([Row(job.label, job, request)], supply)
-    names, free = fields["resources"], fields["free"]
-    demand = fields["demand"][0]
-    columns = [supply.columns.index(name) for name in names]
-    rows = [
-        [
-            [node, *amounts]
-            for node, amounts in zip(
-                each.nodes.tolist(), supply.widened(each.amounts, each.nodes)[:, columns].tolist()
-            )
-            if request.nodes[node]
-        ]
-        for each in held
-    ]
-    cores = free[:, 0].copy()
-    for node, more, *_ in (row for each in rows for row in each):
-        cores[node] += more
-    busy = np.flatnonzero(cores < supply.capacity[:, columns[0]])
-    if resumed is not None and len(resumed):
+    names, free = list(fields["resources"]), fields["free"]
+    demand = fields["demand"][0].tolist()
+    resumed = [supply.site.index[claim.node] for claim in claims if claim.job is None]
+    if resumed:
         # an amount of its own, as lifting one of drain and job on a node is not enough
         service = np.full((len(free), 1), request.chunks)
         service[resumed] = 0
         names, free, demand = [*names, IN_SERVICE], np.hstack([free, service]), [*demand, 1]
-        rows = [[[*row, 0] for row in each] for each in rows]
-        rows += [[[node, *(0 for _ in columns), request.chunks]] for node in resumed.tolist()]
+    rows = []
+    busy = np.zeros(len(free), dtype=np.int64)
+    for claim in claims:
+        held = claim.held
+        amounts = _in_columns(held.amounts, supply, names, held.nodes)
+        busy[held.nodes] += amounts[:, 0]
+        if claim.job is None:
+            amounts[:, -1] = request.chunks
+        there = request.nodes[held.nodes] | everywhere
+        rows.append(np.column_stack([held.nodes, amounts])[there].tolist())
     licences = sorted(request.licences)
-    has = [each.licences for each in held] + [{} for _ in range(len(rows) - len(held))]
+    first = supply.columns.index(names[0])
     span, blocks = request.held_in(supply)
     return Hold(
         resources=names,
         free=free,
         chunks=request.chunks,
         demand=np.array(demand, dtype=np.int64),
-        costs=_costs(claims),
+        costs=[0] * len(claims),
         held=rows,
         most_per_node=request.most_per_node,
         kinds=fields["kinds"],
@@ -205,11 +410,11 @@ def hold_problem(
         blocks=blocks,
         span=span,
         exclusive=request.exclusive,
-        busy=tuple(busy.tolist()),
+        busy=tuple(np.flatnonzero(free[:, 0] + busy < supply.capacity[:, first]).tolist()),
         licences=fields["licences"],
         licences_of=[request.licences[name] for name in licences],
-        held_licences=table(has, licences),
+        held_licences=table([claim.held.licences for claim in claims], licences),
         nodes=fields["nodes"],
-        claims=[claim.name for claim in claims],
+        claims=[claim.label for claim in claims],
         job=job.label,
     )

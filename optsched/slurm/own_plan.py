@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
 from optsched.models.problem import Violation
-from optsched.slurm.queue import Queue
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.requests import LeftToSlurmError, alternatives, licences_of
+from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
-from optsched.slurm.supply import Supply
+from optsched.slurm.supply import CORES, MEMORY, Supply, column
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,60 @@ def started_now(
         nodes.append(tuple(at))
     placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
     return placements, [*wrong, *snapshot.problem.violations(placements)]
+
+
+def planned_to_run(queue: Queue, time: int) -> tuple[QueuedJob, ...]:
+    """Return the pending jobs that run at a time by Slurm's plan, the next to start first."""
+    found = [
+        job
+        for job in queue.pending
+        if job.planned_nodes and job.start is not None and job.start <= time < _end(job, job.start)
+    ]
+    return tuple(sorted(found, key=lambda job: (job.start or 0, job.job_id)))
+
+
+def _end(job: QueuedJob, start: int) -> float:
+    """Return the planned end of a job that is planned to start."""
+    if job.end is not None and job.end > start:
+        return job.end
+    return math.inf if job.limit is None else start + job.limit
+
+
+def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
+    """Return what a pending job will hold on the nodes on which Slurm plans to start it.
+
+    Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
+    job that shares no nodes, or of which it is not known what it asks there, holds all of them.
+    """
+    site, idle = supply.site, supply.idle
+    there = sorted({site.index[name] for name in job.planned_nodes if name in site.index})
+    nodes = np.array(there, dtype=np.int64)
+    whole = site.capacity[nodes]
+    try:
+        licences, requests = licences_of(job, supply), alternatives(job, idle)
+    except LeftToSlurmError:
+        return Held(nodes, whole, {})
+    for request in requests:
+        counts = Counter(_spread(request.chunks, request.most(idle)[nodes].tolist(), there))
+        if not counts or request.exclusive:
+            continue
+        amounts = np.array(
+            [
+                [
+                    counts[node] * request.demand[_column(name, int(supply.threads[node]))]
+                    for name in site.resources
+                ]
+                for node in there
+            ]
+        )
+        return Held(nodes, amounts, licences)
+    return Held(nodes, whole, licences)
+
+
+def _column(resource: str, threads: int) -> str:
+    """Return the column that states a resource on nodes of some threads per core."""
+    own = threads > 1 and resource in (CORES, MEMORY)
+    return column(resource, threads) if own else resource
 
 
 def _spread(chunks: int, room: list[int], nodes: list[int]) -> list[int]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from optsched.models.hold import Release
 from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
 from optsched.slurm.pins import Update, Updates, updates_of
@@ -37,35 +38,98 @@ class Relief:
         """The claims that are lifted."""
         return tuple(self.question.claims[claim] for claim in self.release.lifted)
 
+    @cached_property
+    def drained(self) -> tuple[str, ...]:
+        """Names of the nodes that are drained."""
+        return tuple(self._name(node) for node in self.release.drained)
+
+    @cached_property
+    def moved(self) -> tuple[tuple[Claim, tuple[str, ...], int], ...]:
+        """The running jobs that are moved, each with its new nodes and the node time lost."""
+        question = self.question
+        return tuple(
+            (
+                question.claims[claim],
+                tuple(map(self._name, nodes)),
+                int(question.migration[claim]),
+            )
+            for claim, nodes in self.release.moved
+        )
+
     @property
     def lost(self) -> int:
-        """The work that is lost, in microseconds of node time."""
-        return sum(claim.lost for claim in self.lifted)
+        """The node time that is lost, in microseconds."""
+        lifted = sum(claim.lost for claim in self.lifted)
+        moved = sum(lost for _, _, lost in self.moved)
+        return lifted + moved + int(self.question.idle[list(self.release.drained)].sum())
+
+    @property
+    def count(self) -> int:
+        """How many claims are lifted or moved, and nodes drained."""
+        return len(self.lifted) + len(self.moved) + len(self.drained)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes on which the job then starts."""
+        return tuple(map(self._name, dict.fromkeys(self.release.nodes)))
+
+    def _name(self, node: int) -> str:
         names = self.question.problem.nodes or ()
-        return tuple(str(names[node]) for node in dict.fromkeys(self.release.nodes))
+        return str(names[node])
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines for a shell: put the job first, pin it to its nodes, and lift the claims.
+        """The lines for a shell to run now.
 
-        Requeued jobs are held, lest they start again where the job is to start. Claims are lifted
-        last, so that no other job takes the nodes before.
+        The job is put first, unless other jobs are to start as Slurm plans, and pinned to its
+        nodes; other jobs are held, or kept away from these nodes. If it is to start now, what
+        `at_start` has follows.
         """
-        job = self.explanation.job
+        explanation, job = self.explanation, self.explanation.job
         found = []
-        if self.explanation.released is not job:
+        if explanation.released is not job:
             found.append(f"scontrol release {job.label}")
-        if self.explanation.ahead:
-            found.append(f"scontrol update JobId={job.label} Nice={self._nice}")
-        return (
-            *found,
-            *(update.line for update in self._pins.updates),
-            *map(_lifting, self.lifted),
-        )
+        if not explanation.follows_plan or (self._is_now and self._freeing):
+            found += self._first
+        found += [update.line for update in self._pins.updates]
+        found += [_lifting(claim) for claim in self.lifted if claim.is_pending]
+        if self.drained:
+            found.append(self._set_state("DRAIN", f"Reason=optsched:{job.label}"))
+        return (*found, *(self._freeing if self._is_now else ()))
+
+    @cached_property
+    def at_start(self) -> tuple[str, ...]:
+        """The lines for the time of the start, if that is later: they free the nodes for the job.
+
+        Jobs are requeued no sooner, as they may end before.
+        """
+        if self._is_now or not self._freeing:
+            return ()
+        return (*(self._first if self.explanation.follows_plan else ()), *self._freeing)
+
+    @property
+    def _is_now(self) -> bool:
+        return self.explanation.by == self.explanation.supply.time
+
+    @cached_property
+    def _freeing(self) -> tuple[str, ...]:
+        """The lines that free nodes, which come last, lest other jobs take the nodes.
+
+        Requeued jobs are held, lest they start again where the job is to start.
+        """
+        found = [_lifting(claim) for claim in self.lifted if not claim.is_pending]
+        return (*found, *((self._set_state("UNDRAIN"),) if self.drained else ()))
+
+    def _set_state(self, state: str, *words: str) -> str:
+        nodes = f"NodeName={host_list(self.drained)}"
+        return shlex.join(("scontrol", "update", nodes, f"State={state}", *words))
+
+    @property
+    def _first(self) -> tuple[str, ...]:
+        """The line that puts the job before the others, if there are any."""
+        if not self.explanation.ahead:
+            return ()
+        return (f"scontrol update JobId={self.explanation.job.label} Nice={self._nice}",)
 
     @property
     def _nice(self) -> int:
@@ -88,8 +152,8 @@ class Relief:
         """The lines that take back what was done, once the job has started."""
         job = self.explanation.job
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
-        found = [f"scontrol release {label}" for label in lifted]
-        if self.explanation.ahead:
+        found = [shlex.join(("scontrol", "release", label)) for label in lifted]
+        if self._first and (self._freeing or not self.explanation.follows_plan):
             found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
         marked = [
             Update(job.label, "unmark", job, (f"Comment={job.comment}",)).line
@@ -113,4 +177,4 @@ class Relief:
 def _lifting(claim: Claim) -> str:
     if claim.job is None:
         return shlex.join(("scontrol", "update", f"NodeName={claim.node}", "State=RESUME"))
-    return f"scontrol requeuehold {claim.job.label}"
+    return shlex.join(("scontrol", "hold" if claim.is_pending else "requeuehold", claim.job.label))

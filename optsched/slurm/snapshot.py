@@ -148,7 +148,7 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     requests = [row.request for row in rows]
     columns = _columns(requests, supply)
     places = [supply.columns.index(name) for name in columns]
-    names, kinds, allowed = _kinds([request.nodes for request in requests], supply)
+    names, kinds, allowed = kinds_of([request.nodes for request in requests], supply)
     licences = sorted({name for request in requests for name in request.licences})
     levels = {limit.level: limit.groups for request in requests for limit in request.limits}
     limits = [{limit.level: limit for limit in request.limits} for request in requests]
@@ -201,10 +201,17 @@ def table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(len(amounts), len(names))
 
 
-def _kinds(
+def kinds_of(
     sets: Sequence[Flags], supply: Supply
 ) -> tuple[list[str], Ints, list[tuple[str, ...] | None]]:
     """Return the coarsest kinds of nodes of which all the sets consist.
+
+    Parameters
+    ----------
+    sets : sequence of array of bool, shape (nodes,)
+        Sets of nodes.
+    supply : Supply
+        The site.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -100,6 +100,13 @@ class Supply:
             *self.site.resources,
             *(column(name, count) for count in self.thread_counts for name in (CORES, MEMORY)),
         )
+
+    @cached_property
+    def idle(self) -> Supply:
+        """What is free when no job runs."""
+        site = self.site
+        nobody = np.zeros(len(site.nodes), dtype=bool)
+        return replace(self, free=site.capacity, licences=site.licences, busy=nobody)
 
     @cached_property
     def amounts(self) -> Ints:

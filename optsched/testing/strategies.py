@@ -140,12 +140,15 @@ def node_placements(draw: st.DrawFn, max_jobs: int = 3, max_nodes: int = 3) -> N
 
 
 @st.composite
-def holds(draw: st.DrawFn, max_claims: int = 4, max_nodes: int = 3) -> Hold:
-    """Draw a hold.
+def holds(
+    draw: st.DrawFn, max_claims: int = 4, max_nodes: int = 3, *, drains: bool = True, moves: int = 2
+) -> Hold:
+    """Draw a hold, with drains or without, and at most so many claims that may be moved.
 
     No claims, no nodes or no resources, a job that fits at once or nowhere or needs nothing, claims
     that hold nothing or only licences, several on a node, kinds that the job may not use, spans,
-    exclusive jobs on busy nodes, costs of 0, with and without labels.
+    exclusive jobs on busy nodes, costs of 0, claims that are pending or fixed, moved ones of equal
+    and of different chunks, with and without labels.
     """
     nodes, claims = draw(st.integers(0, max_nodes)), draw(st.integers(0, max_claims))
     resources, licences = draw(st.integers(0, 2)), draw(st.integers(0, 1))
@@ -155,6 +158,13 @@ def holds(draw: st.DrawFn, max_claims: int = 4, max_nodes: int = 3) -> Hold:
     kind = st.sampled_from(kinds) if kinds else st.nothing()
     amounts = _lists(st.integers(0, 4), resources)
     holding = st.lists(st.integers(0, nodes - 1), unique=True, max_size=2) if nodes else st.just([])
+    numbers = st.lists(st.integers(0, claims - 1), unique=True) if claims else st.just([])
+    pending = draw(numbers) if drains else []
+    chunks = st.lists(st.tuples(st.integers(1, 2), amounts), max_size=2)
+    moved: list[list[list[int]]] = [[] for _ in range(claims)]
+    for claim in [claim for claim in draw(numbers) if claim not in pending][:moves]:
+        moved[claim] = [[count, *needs] for count, needs in draw(chunks)]
+    kind_sets = st.none() | st.lists(kind, unique=True) if kinds else st.none()
     return Hold(
         ["cores", "memory"][:resources],
         np.array(draw(_lists(amounts, nodes)), dtype=np.int64).reshape(nodes, resources),
@@ -175,6 +185,17 @@ def holds(draw: st.DrawFn, max_claims: int = 4, max_nodes: int = 3) -> Hold:
         held_licences=np.array(
             draw(_lists(_lists(st.integers(0, 2), licences), claims)), dtype=np.int64
         ).reshape(claims, licences),
+        pending=pending,
+        fixed=draw(st.just([]) | numbers),
+        drain_costs=draw(_lists(st.integers(0, 9), nodes))
+        if drains and draw(st.booleans())
+        else None,
+        moved=moved if any(moved) else None,
+        move_costs=draw(st.none() | _lists(st.integers(0, 9), claims)),
+        moved_to=draw(_lists(kind_sets, claims)) if any(moved) else None,
+        free_before=np.array(draw(_lists(amounts, nodes)), dtype=np.int64).reshape(nodes, resources)
+        if any(moved) and draw(st.booleans())
+        else None,
         nodes=draw(st.none() | _lists(LABELS, nodes)),
         claims=draw(st.none() | _lists(LABELS, claims)),
         job=draw(st.none() | LABELS),

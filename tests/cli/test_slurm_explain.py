@@ -48,6 +48,36 @@ def test_a_time_at_which_it_fits_needs_no_requeue(explain):
     assert same == answer
 
 
+def test_other_jobs_are_kept_away_until_the_time(explain):
+    done = explain(57, "--within", 320, "--actions", "hold,drain")
+    assert done.returncode == 0
+    assert "drain nodes: 4, to start in 5.33 min on c[05-07],m4" in done.stdout
+    lines = done.stdout.split("\n\n")[1].splitlines()
+    drain, heading, *at_start = lines[1:5]
+    assert drain == "scontrol update 'NodeName=c[05-07],m4' State=DRAIN Reason=optsched:57"
+    assert heading.startswith("# at 20")
+    assert at_start == [
+        "scontrol update JobId=57 Nice=-2080",
+        "scontrol update 'NodeName=c[05-07],m4' State=UNDRAIN",
+    ]
+    least = json.loads(explain(57, "--within", 320, "--actions", "hold,drain", "--json").stdout)[
+        "least"
+    ]
+    assert (least["lifted"], least["drained"], least["at_start"]) == ([], least["nodes"], at_start)
+
+
+def test_jobs_may_change_places(explain):
+    done = explain(195, "--actions", "migrate", version="22.05.8")
+    for text in (
+        "migrate jobs: 2, to start now on g02",
+        "migrate to g02     194",
+        "# first migrate job 194 to g02: Slurm cannot, checkpoint and restart it by other means",
+    ):
+        assert text in done.stdout
+    answer = json.loads(explain(195, "--actions", "migrate", "--json", version="22.05.8").stdout)
+    assert {"job": "194", "nodes": ["g02"]} in answer["least"]["migrated"]
+
+
 @pytest.mark.parametrize(
     ("job", "text"),
     [
@@ -76,6 +106,7 @@ def test_a_rule_as_solver_proves_nothing(explain):
         (["--by", "17"], "--by: 17; expected a time from 1795367431, when Slurm was asked"),
         (["--by", "17", "--within", "3"], "--within: expected without --by"),
         (["--within", "-3"], "--within: -3; expected a number from 0"),
+        (["--actions", "hold,requue"], "unknown action 'requue'; did you mean requeue"),
         (["--solver", "hihgs"], "unknown solver 'hihgs'; did you mean highs"),
     ],
 )

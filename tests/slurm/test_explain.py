@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.slurm.explain import earliest_start, explain, pending_job
+from optsched.slurm.hold_problem import ACTIONS
+from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Allocation, Queue, read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
@@ -19,7 +21,7 @@ from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve
 
-from .conftest import VERSIONS
+from .conftest import NODES, VERSIONS
 
 NOW = 1000
 
@@ -207,12 +209,14 @@ def test_drained_nodes_may_be_resumed(job, left_by, running):
     there = left_by(other, states=states)
     asks = job(partitions=("short",), cores_per_task=16, limit=60.0)
     assert answer(explain(queue_of(asks, other), there, "1")) is None
-    least = answer(explain(queue_of(asks, other), there, "1", resume=True))
+    least = answer(explain(queue_of(asks, other), there, "1", actions=("requeue", "resume")))
     assert least.lines[-2:] == (
         "scontrol requeuehold 7",
         "scontrol update NodeName=c1 State=RESUME",
     )
-    later = answer(explain(queue_of(asks, other), there, "1", by=NOW + 60, resume=True))
+    later = answer(
+        explain(queue_of(asks, other), there, "1", by=NOW + 60, actions=("requeue", "resume"))
+    )
     assert [claim.name for claim in later.lifted] == ["resume c1"]
 
 
@@ -383,3 +387,229 @@ def test_a_suspended_job_has_given_its_cores_back(running, supply):
     assert held.amounts.tolist() == [[0, 1000, 2, 2]]
     assert held_by(running(7, "m1", cores=3), supply()).amounts.tolist() == [[6, 1000, 0, 0]]
     assert np.array_equal(held.nodes, [5])
+
+
+@pytest.fixture(scope="session")
+def planned(job):
+    """Return a function that makes a pending job that Slurm plans to start on some nodes."""
+
+    def make(job_id, *nodes, start, end=NOW + 10_000, cores=16, **fields):
+        usual = {"priority": 50, "tasks": len(nodes), "least_nodes": len(nodes)}
+        usual |= {"most_nodes": len(nodes), "cores_per_task": cores}
+        return job(job_id=job_id, planned_nodes=nodes, start=start, end=end, **usual | fields)
+
+    return make
+
+
+def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, planned):
+    """c1 and c3 are taken at first; jobs are planned on c2, on c3 and c4, and too late on c3."""
+    now = running(7, "c1", "c3", end=NOW + 400, requeues=False)
+    jobs = (
+        planned(20, "c2", start=NOW + 100),
+        planned(21, "c3", "c4", start=NOW + 400, partitions=("own",)),
+        planned(22, "c3", start=NOW + 900, end=NOW + 2000),
+        planned(23, "c2", start=NOW, end=NOW + 90),
+    )
+    asks = job(partitions=("own",), cores_per_task=16, least_nodes=2, most_nodes=2, tasks=2)
+    queue, there = queue_of(asks, now, *jobs), left_by(now)
+    early = explain(queue, there, "1", by=NOW + 300, actions=("hold",))
+    assert [claim.name for claim in answer(early).lifted] == ["hold 20"]
+    assert answer(early).nodes == ("c2", "c4")
+    assert answer(early).lost == 200 * 10**6
+    late = answer(explain(queue, there, "1", by=NOW + 600, actions=("hold",)))
+    assert [claim.name for claim in late.lifted] == ["hold 21"]
+    assert late.lost == 2 * 200 * 10**6
+    assert late.lines[-1] == "scontrol hold 21"
+    assert not any("Nice" in line for line in (*late.lines, *late.afterwards))
+    assert late.afterwards[0] == "scontrol release 21"
+    assert late.at_start == ()
+    first = answer(explain(queue, there, "1", by=NOW + 600))
+    assert first.lifted == ()
+    assert "Nice" in first.lines[0]
+
+
+def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, left_by, running, planned):
+    other = running(7, "c3", start=NOW - 100, end=NOW + 900)
+    first = planned(20, "c1", start=NOW, partitions=("own",))
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    queue, there = queue_of(asks, other, first), left_by(other)
+    plan = ("requeue", "hold")
+    later = answer(explain(queue, there, "1", by=NOW + 50, actions=plan))
+    assert later.lost == 150 * 10**6
+    assert [line.split()[1:3] for line in later.lines] == [["update", "JobId=1"]]
+    nice = "scontrol update JobId=1 Nice=-100"
+    assert later.at_start == (nice, "scontrol requeuehold 7")
+    assert later.afterwards[:2] == ("scontrol release 7", "scontrol update JobId=1 Nice=0")
+    now = answer(explain(queue, there, "1", actions=plan))
+    assert (now.lines[0], now.lines[-1], now.at_start) == (nice, "scontrol requeuehold 7", ())
+    by_nice = answer(explain(queue, there, "1", by=NOW + 50))
+    assert (by_nice.lines[0], by_nice.at_start) == (nice, ("scontrol requeuehold 7",))
+
+
+def test_nodes_are_drained_where_that_keeps_less_idle(job, left_by, running, planned):
+    """One node of four is needed: a drain of c3, which is half busy, costs least."""
+    now = running(7, "c3", cores=8, end=NOW + 200)
+    held = planned(20, "c1", "c2", "c3", "c4", start=NOW + 200, partitions=("own",))
+    asks = job(partitions=("own",), cores_per_task=16)
+    queue, there = queue_of(asks, now, held), left_by(now)
+    found = explain(queue, there, "1", by=NOW + 300, actions=("hold", "drain"))
+    least = answer(found)
+    assert (least.drained, least.nodes, least.lifted) == (("c3",), ("c3",), ())
+    assert least.lost == 200 * 10**6
+    assert least.lines[-1] == "scontrol update NodeName=c3 State=DRAIN Reason=optsched:1"
+    assert least.at_start == (
+        "scontrol update JobId=1 Nice=-100",
+        "scontrol update NodeName=c3 State=UNDRAIN",
+    )
+    assert "scontrol update JobId=1 Nice=0" in least.afterwards
+    soon = answer(explain(queue, there, "1", by=NOW + 220, actions=("hold", "drain")))
+    assert soon.lost == 4 * 20 * 10**6
+    assert [claim.name for claim in soon.lifted] == ["hold 20"]
+    assert answer(explain(queue, there, "1", actions=("drain",))).count == 0
+
+
+def test_running_jobs_are_moved_to_nodes_of_their_kind(job, left_by, running):
+    others = (
+        running(7, "c3", "c4", cores=4, start=-10_000, partitions=("all",), tasks=2, limit=9e5),
+        running(8, "c1", cores=10, requeues=False),
+        running(9, "g1", cores=30, requeues=False),
+        running(10, "g2", cores=30, requeues=False),
+    )
+    asks = job(
+        job_id=1, partitions=("own",), tasks=2, least_nodes=2, most_nodes=2, excluded=("c1",)
+    )
+    queue, there = queue_of(asks, *others), left_by(*others)
+    assert [claim.name for claim in answer(explain(queue, there, "1")).lifted] == ["requeue 7"]
+    actions = ("requeue", "migrate")
+    least = answer(explain(queue, there, "1", actions=actions))
+    [(claim, (first, second), lost)] = least.moved
+    assert (claim.label, first) == ("job 7", "c1")
+    assert {second, *least.nodes} == {"c2", "c3", "c4"}
+    assert lost == least.lost == 2 * 0.25 * 600 * 10**6
+    assert not any("requeue" in line for line in least.lines)
+    alone = running(7, "c3", "c4", cores=16, start=-10_000, exclusive="node", tasks=2)
+    queue = queue_of(asks, alone, *others[1:])
+    assert answer(explain(queue, left_by(alone, *others[1:]), "1", actions=("migrate",))) is None
+    recent = replace(others[0], start=NOW - 100)
+    queue = queue_of(asks, recent, *others[1:])
+    found = explain(queue, left_by(recent, *others[1:]), "1", actions=actions)
+    assert [claim.name for claim in answer(found).lifted] == ["requeue 7"]
+
+
+def test_an_unknown_action_is_named(job, supply):
+    with pytest.raises(InputError, match="unknown action 'requeu'; did you mean requeue"):
+        explain(queue_of(job()), supply(), "1", actions=("requeu",))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    situations(),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["c1", "c2", "c3", "c4"]),
+            st.sampled_from([4, 8, 16]),
+            st.integers(1000, 1100),
+        ),
+        max_size=4,
+    ),
+)
+def test_holds_and_drains_cost_least_of_all(job, running, planned, left_by, situation, plans):
+    """Every set of planned jobs and nodes is kept away, and what is free is counted anew."""
+    jobs, _, asks = situation
+    others, waiting, load = [], [], {}
+    for number, (node, cores, end) in enumerate(jobs, 10):
+        load[node] = load.get(node, 0) + cores
+        if load[node] <= 16:
+            others.append(running(number, node, cores=cores, end=end))
+    by = NOW + 60
+    for number, (node, cores, start) in enumerate(plans, 30):
+        used = sum(
+            each.allocations[0].cores
+            for each in others
+            if each.allocations[0].node == node and each.end > by
+        )
+        used += sum(each.cores_per_task for each in waiting if each.planned_nodes == (node,))
+        if used + cores <= 16:
+            waiting.append(planned(number, node, start=start, cores=cores))
+    asked = job(**asks | {"eligible": None})
+    there = left_by(*others)
+    found = explain(
+        queue_of(asked, *others, *waiting), there, "1", by=by, actions=("hold", "drain")
+    )
+    least = answer(found)
+    names = ("c1", "c2", "c3", "c4")
+    before = [each for each in waiting if each.start <= by]
+    best = None
+    for count in range(len(before) + 1):
+        for held in combinations(before, count):
+            for drains in range(len(names) + 1):
+                for drained in combinations(names, drains):
+                    stay = [
+                        each
+                        for each in before
+                        if each not in held and each.planned_nodes[0] not in drained
+                    ]
+                    runs = [
+                        running(each.job_id, *each.planned_nodes, cores=each.cores_per_task)
+                        for each in stay
+                    ]
+                    then = left_by(*(each for each in others if each.end > by), *runs)
+                    then = replace(then, time=by)
+                    usable = np.array([not drained or node in drained for node in NODES])
+                    if not any(
+                        replace(each, nodes=each.nodes & usable).room(then) >= each.chunks
+                        for each in alternatives(asked, then)
+                    ):
+                        continue
+                    lost = sum((by - each.start) * each.cores_per_task / 16 for each in held)
+                    for node in drained:
+                        lost += 60 - sum(
+                            (min(max(each.end, NOW + 1), by) - NOW) * each.allocations[0].cores / 16
+                            for each in others
+                            if each.allocations[0].node == node
+                        )
+                    cost = round(1e6 * lost), count + drains
+                    best = cost if best is None else min(best, cost)
+    assert best == (None if least is None else (least.lost, least.count))
+
+
+def test_captured_jobs_are_explained_with_all_actions(read):
+    queue, supply = read
+    kinds = set()
+    for job in queue.pending[::3]:
+        found = explain(queue, supply, job.label, by=supply.time + 400, actions=tuple(ACTIONS))
+        if found.left or (least := answer(found)) is None:
+            continue
+        for line in (*least.lines, *least.at_start, *least.afterwards):
+            assert line.startswith("scontrol ")
+        kinds |= {claim.action for claim in least.lifted} | {bool(least.drained)}
+    assert {"requeue"} <= kinds
+
+
+def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
+    there = supply()
+
+    def held(*nodes, **fields):
+        return held_as_planned(planned(30, *nodes, start=NOW, **fields), there)
+
+    assert held("m1", cores=3).amounts.tolist() == [[4, 0, 0, 0]]
+    assert held("c1", "g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [
+        [16, 64000, 0, 0], [32, 256000, 4, 4],
+    ]  # fmt: skip
+    assert held("g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [[3, 0, 2, 0]]
+    assert held("c2", exclusive="node").amounts.tolist() == [[16, 64000, 0, 0]]
+    assert held("c2", other=("it asks adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
+    spread = planned(31, "c1", "c2", start=NOW, cores=4, tasks=5, most_nodes=0)
+    assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
+
+
+def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, supply):
+    first = planned(30, "c1", start=NOW, end=NOW + 100, licences="lab:2")
+    queue = queue_of(job(licences="lab:2"), first)
+    least = answer(explain(queue, supply(), "1", actions=("hold",)))
+    assert [claim.name for claim in least.lifted] == ["hold 30"]
+    assert answer(explain(queue, supply(), "1", actions=("drain",), by=NOW + 9)) is None
+    assert answer(explain(queue, supply(), "1", actions=("hold",), by=NOW + 100)).count == 0
+    endless = replace(first, end=None, limit=None)
+    assert planned_to_run(queue_of(endless), NOW + 10**9) == (endless,)
+    assert planned_to_run(queue_of(endless), NOW - 1) == ()

@@ -165,6 +165,40 @@ def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     assert "held" not in slurm.field(requeued, "Reason")
 
 
+def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
+    """All but four nodes are planned for another job when the blockers reach their limits."""
+    slurm.schedule(AWAKE)
+    before = slurm.submit("-N60", "--exclusive", "--nice=-100")
+    slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
+    job = slurm.submit("-N5", "--exclusive", "--comment=mine")
+    words = "explain", job, "--json", "--within", "660", "--actions"
+    held = json.loads(optsched(slurm, *words, "hold").stdout)["least"]
+    assert held["lifted"] == [f"hold {before}"]
+    _run(slurm, held["lines"])
+    assert "Held" in slurm.field(before, "Reason")
+    _run(slurm, held["afterwards"])
+    assert "Held" not in slurm.field(before, "Reason")
+    assert slurm.field(job, "comment") == "mine"
+    slurm.call("scontrol", "update", f"JobId={job}", "ReqNodeList=")
+
+    slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
+    least = json.loads(optsched(slurm, *words, "hold,drain").stdout)["least"]
+    assert (least["lifted"], least["drained"]) == ([], least["nodes"])
+    assert len(least["nodes"]) == 5
+    _run(slurm, least["lines"])
+    blockers = slurm.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    slurm.call("scancel", *blockers)  # they end early: 59 nodes are too few for the other job
+    slurm.wait(lambda: not slurm.call("squeue", "-h", "-t", "R,CG"))
+    assert [slurm.field(each, "State") for each in (before, job)] == ["PENDING"] * 2
+    _run(slurm, least["at_start"])
+    slurm.wait(lambda: slurm.field(job, "State") == "RUNNING")
+    assert hosts_of(slurm.field(job, "NodeList")) == least["nodes"]
+    _run(slurm, least["afterwards"])
+    assert slurm.field(job, "comment") == "mine"
+    assert "drain" not in slurm.call("sinfo", "-h", "-N", "-o", "%T")
+    assert slurm.field(before, "State") == "PENDING"
+
+
 def _run(slurm: RealSlurm, lines: list[str]) -> None:
     for line in lines:
         subprocess.run(line, shell=True, check=True, env=os.environ | slurm.variables, timeout=60)

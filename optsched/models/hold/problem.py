@@ -1,4 +1,4 @@
-"""Hold: the claims to lift, at the least cost, so that a blocked job can start.
+"""Hold: the least to do so that a blocked job can start.
 
 Model page: ``models/hold/README.md``.
 """
@@ -6,15 +6,16 @@ Model page: ``models/hold/README.md``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.hold.fields import Holdings
-from optsched.models.node_placement.fields import Amounts, Names, NodeNumbers
+from optsched.models.hold.fields import Chunks, Holdings
+from optsched.models.node_placement.fields import Amounts, LabelSets, Names, NodeNumbers
+from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import read_only
@@ -24,6 +25,7 @@ from optsched.models.schema import (
     Flag,
     Integer,
     Integers,
+    JobNumbers,
     Label,
     Labels,
     declared,
@@ -36,18 +38,25 @@ Ints = NDArray[np.int64]
 
 
 class Release(NamedTuple):
-    """The claims that are lifted, and the nodes that the job then gets.
+    """What is done, and the nodes that the job then gets.
 
     Parameters
     ----------
     lifted : tuple of int
-        The claims, from 0, in ascending order.
+        The claims that are lifted, from 0, in ascending order.
     nodes : tuple of int
         The node of each chunk, from 0, in ascending order.
+    drained : tuple of int
+        The nodes that are drained, from 0, in ascending order.
+    moved : tuple of (int, tuple of int)
+        The claims that are moved, from 0, in ascending order, and the new node of each of their
+        chunks: those of the first row of `Hold.moved` first, ascending in each row.
     """
 
     lifted: tuple[int, ...]
     nodes: tuple[int, ...]
+    drained: tuple[int, ...] = ()
+    moved: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 def _none_needed(fields: Fields) -> Any:
@@ -58,14 +67,30 @@ def _none_held(fields: Fields) -> Any:
     return read_only(np.zeros((len(fields["costs"]), len(fields["licences"])), dtype=np.int64))
 
 
+def _no_chunks(fields: Fields) -> Any:
+    return ((),) * len(fields["costs"])
+
+
+def _no_costs(fields: Fields) -> Any:
+    return read_only(np.zeros(len(fields["costs"]), dtype=np.int64))
+
+
+def _to_any(fields: Fields) -> Any:
+    return (None,) * len(fields["costs"])
+
+
+def _as_then(fields: Fields) -> Any:
+    return fields["free"]
+
+
 @models.register("hold")
 @declared
 class Hold(Problem[Release]):
-    """A blocked job, and the claims of others of which some may be lifted so that it can start.
+    """A blocked job, the claims of others, and what may be done so that it can start.
 
     A claim is what keeps amounts of nodes, or licences, from the job: a running job, which may be
-    suspended or requeued; a pending job that would be placed there first, which may be held; a
-    drained node, which may be resumed.
+    requeued or moved to other nodes; a pending job that would start there first, which may be held,
+    or kept away from a node that is drained; a drained node, which may be resumed.
 
     Raises
     ------
@@ -157,6 +182,54 @@ class Hold(Problem[Release]):
         default=None,
         filled=_none_held,
     )
+    pending: tuple[int, ...] = field(
+        JobNumbers("costs", "claim"),
+        "claims of jobs that have not started: they are away from drained nodes",
+        symbol="P",
+        default=(),
+    )
+    fixed: tuple[int, ...] = field(
+        JobNumbers("costs", "claim"),
+        "claims that may not be lifted",
+        symbol="F",
+        default=(),
+    )
+    drain_costs: Ints | None = field(
+        Integers(0, like="free"),
+        "cost of draining each node until the job starts; null if no node may be drained",
+        symbol="D_n",
+        default=None,
+    )
+    moved: tuple[tuple[tuple[int, ...], ...], ...] = field(
+        Chunks("resources", "costs"),
+        "chunks that a claim takes elsewhere if it is moved, each on a node of its own; none for "
+        "a claim that may not be moved",
+        symbol="q_is, a_isr",
+        default=None,
+        filled=_no_chunks,
+    )
+    move_costs: Ints = field(
+        Integers(0, like="costs"),
+        "cost of moving each claim",
+        symbol="V_i",
+        default=None,
+        filled=_no_costs,
+    )
+    moved_to: tuple[tuple[str, ...] | None, ...] = field(
+        LabelSets("kinds", like="costs"),
+        "kinds of nodes to which a claim may be moved; null for all",
+        symbol="K_i",
+        default=None,
+        filled=_to_any,
+    )
+    free_before: Ints = field(
+        Amounts("resources", like="free"),
+        "amount of each resource of each node that moved claims may take until the job starts; "
+        "as `free` if left out",
+        symbol="B_nr",
+        default=None,
+        filled=_as_then,
+    )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")
     job: str | int | None = field(Label(), "a name for the job", default=None)
@@ -181,7 +254,13 @@ class Hold(Problem[Release]):
         needed = {"switch": "switches", "block": "blocks"}.get(fields["span"])
         if needed and fields[needed] is None:
             found.append(f"span: {fields['span']}; expected {needed}, one for each node")
-        total = sum(fields["costs"].tolist())
+        moving = [claim for claim in fields["pending"] if fields["moved"][claim]]
+        found += [
+            f"moved[{claim}]: expected no chunks, as claim {claim + 1} is pending"
+            for claim in moving[:1]
+        ]
+        costs = [fields["costs"], fields["move_costs"], fields["drain_costs"]]
+        total = sum(sum(each.tolist()) for each in costs if each is not None)
         if total > COUNTABLE:
             found.append(f"costs: {total} in all; expected at most 2^53")
         return found
@@ -192,69 +271,158 @@ class Hold(Problem[Release]):
         return f"{self.chunks}@{len(self.free)}-{len(self.costs)}"
 
     def objective(self, solution: Release) -> int:
-        """Return the cost of the lifted claims."""
-        return sum(int(self.costs[claim]) for claim in solution.lifted)
+        """Return the cost of what is lifted, drained and moved."""
+        cost = sum(int(self.costs[claim]) for claim in solution.lifted)
+        cost += sum(int(self.move_costs[claim]) for claim, _ in solution.moved)
+        if self.drain_costs is not None:
+            cost += sum(int(self.drain_costs[node]) for node in solution.drained)
+        return cost
 
     def violations(self, solution: Release) -> list[Violation]:
-        """Check claims, chunks, nodes, resources, span, exclusive nodes and licences."""
-        claims, nodes = len(self.costs), len(self.free)
-        lifted = {*solution.lifted}
-        if len(lifted) < len(solution.lifted) or not lifted <= {*range(claims)}:
-            detail = f"lifted are {list(solution.lifted)}, of {claims} claims"
-            return [Violation("claim", detail)]
-        if outside := [node for node in solution.nodes if not 0 <= node < nodes]:
-            return [Violation("node", f"the job is on node {outside[0]}, of {nodes}")]
-        found = []
+        """Check claims, chunks, nodes, resources, span, exclusive nodes and licences.
+
+        Resources are checked at the start of the job, and for moved claims also before it.
+        """
+        found = self._wrong_numbers(solution)
+        if found:
+            return found
+        found = beyond_limits(
+            "the job",
+            solution.nodes,
+            kinds=self.kinds,
+            allowed=self.allowed,
+            most_per_node=self.most_per_node,
+            groups={"switch": self.switches, "block": self.blocks}.get(self.span),
+            span=self.span,
+        )
         if len(solution.nodes) != self.chunks:
             detail = f"the job has {len(solution.nodes)} nodes for its {self.chunks} chunks"
             found.append(Violation("chunks", detail))
         counts = Counter(solution.nodes)
-        there: dict[int, list[tuple[int, tuple[int, ...]]]] = {node: [] for node in counts}
+        taken: dict[int, list[tuple[int, ...]]] = {}  # by moved claims, on each node
+        for claim, nodes in solution.moved:
+            found += self._wrong_move(claim, nodes)
+            needs = [amounts for count, *amounts in self.moved[claim] for _ in range(count)]
+            for node, amounts in zip(nodes, needs):
+                taken.setdefault(node, []).append(tuple(amounts))
+        gone = {*solution.lifted, *(claim for claim, _ in solution.moved)}
+        there: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         for claim, rows in enumerate(self.held):
             for node, *amounts in rows:
-                if node in there:
-                    there[node].append((claim, tuple(amounts)))
-        for node, count in counts.items():
-            kept = [claim for claim, _ in there[node] if claim not in lifted]
-            freed = [amounts for claim, amounts in there[node] if claim in lifted]
-            found += self._violations_on(node, count, kept, freed)
-        groups = {"switch": self.switches, "block": self.blocks}.get(self.span)
-        if groups is not None and len(spanned := {groups[n] for n in solution.nodes}) > 1:
-            found.append(Violation("span", f"the job is in {len(spanned)} of {self.span}"))
+                there.setdefault(node, []).append((claim, tuple(amounts)))
+        for node in sorted({*counts, *taken}):
+            held, chunks = there.get(node, []), taken.get(node, [])
+            away = {*self.pending} if node in solution.drained else {*()}
+            found += self._violations_on(node, counts[node], held, gone, away, chunks)
         for licence, needed in enumerate(self.licences_of.tolist()):
             free = int(self.licences[licence])
-            free += sum(int(self.held_licences[claim, licence]) for claim in lifted)
+            free += sum(int(self.held_licences[claim, licence]) for claim in solution.lifted)
             if needed > free:
                 detail = f"{needed} of {free} of licence {licence + 1} are used"
                 found.append(Violation("licence", detail))
         return found
 
+    def _wrong_numbers(self, solution: Release) -> list[Violation]:
+        """Check that claims and nodes exist, and that what is done to them may be done."""
+        claims, nodes = range(len(self.costs)), range(len(self.free))
+        moved = [claim for claim, _ in solution.moved]
+        done = [*solution.lifted, *moved]
+        if len({*done}) < len(done) or any(claim not in claims for claim in done):
+            detail = f"lifted are {list(solution.lifted)}, of {len(claims)} claims"
+            return [Violation("claim", f"{detail}, and moved {moved}" if moved else detail)]
+        if outside := [node for node in solution.nodes if node not in nodes]:
+            return [Violation("node", f"the job is on node {outside[0]}, of {len(nodes)}")]
+        found = [
+            Violation("fixed", f"claim {claim + 1} is lifted")
+            for claim in sorted({*solution.lifted} & {*self.fixed})
+        ]
+        if solution.drained and (
+            self.drain_costs is None
+            or len({*solution.drained}) < len(solution.drained)
+            or any(node not in nodes for node in solution.drained)
+        ):
+            may = 0 if self.drain_costs is None else len(nodes)
+            detail = f"drained are {list(solution.drained)}, of {may} nodes that may be"
+            found.append(Violation("drain", detail))
+        elif solution.drained and (others := {*solution.nodes} - {*solution.drained}):
+            detail = f"node {min(others)} of the job is not drained, as others are"
+            found.append(Violation("drain", detail))
+        for claim, at in solution.moved:
+            needed = sum(count for count, *_ in self.moved[claim])
+            alike = len({*at}) < len(at) or any(node not in nodes for node in at)
+            if not needed or len(at) != needed or alike:
+                detail = f"claim {claim + 1} is moved to {list(at)}, for {needed} chunks"
+                found.append(Violation("move", detail))
+        return found
+
+    def _wrong_move(self, claim: int, nodes: Sequence[int]) -> list[Violation]:
+        """Check the kinds of the new nodes of a claim."""
+        return beyond_limits(
+            f"claim {claim + 1}",
+            nodes,
+            kinds=self.kinds,
+            allowed=self.moved_to[claim],
+            most_per_node=1,
+            groups=None,
+            span="anywhere",
+        )
+
     def _violations_on(
-        self, node: int, count: int, kept: Sequence[int], freed: Sequence[tuple[int, ...]]
+        self,
+        node: int,
+        count: int,
+        held: Sequence[tuple[int, tuple[int, ...]]],
+        gone: set[int],
+        away: set[int],
+        taken: Sequence[tuple[int, ...]],
     ) -> list[Violation]:
-        """Check the chunks on a node, where some claims are kept and others free amounts."""
+        """Check what is used of a node that claims hold, some of them gone or kept away."""
         found = []
-        kind = None if self.kinds is None else self.kinds[node]
-        if self.allowed is not None and kind not in self.allowed:
-            found.append(Violation("kind", f"the job is on node {node} of kind {kind}"))
-        if self.most_per_node and count > self.most_per_node:
-            detail = f"the job has {count} chunks on node {node}, more than {self.most_per_node}"
-            found.append(Violation("per node", detail))
-        free = [sum(amounts) for amounts in zip(self.free[node].tolist(), *freed)]
-        for name, one, needed in zip(self.resources, free, self.demand.tolist()):
-            if count * needed > one:
-                detail = f"{count * needed} of {one} {name} of node {node} are used"
-                found.append(Violation("resource", detail))
-        if self.exclusive and (kept or node in self.busy):
+        kept = [claim for claim, _ in held if claim not in gone | away]
+        freed = [amounts for claim, amounts in held if claim in gone | away]
+        at_start = [count * needed for needed in self.demand.tolist()]
+        found += self._overuse(node, "", self.free[node].tolist(), freed, [at_start, *taken])
+        if taken:
+            waiting = {*self.pending}
+            freed = [amounts for claim, amounts in held if claim in gone - waiting]
+            before = self.free_before[node].tolist()
+            found += self._overuse(node, " before", before, freed, taken)
+        if self.exclusive and count and (kept or taken or node in self.busy):
             found.append(Violation("exclusive", f"the job shares node {node} with other jobs"))
         return found
 
+    def _overuse(
+        self,
+        node: int,
+        when: str,
+        free: Sequence[int],
+        freed: Iterable[Sequence[int]],
+        used: Iterable[Sequence[int]],
+    ) -> list[Violation]:
+        """Check that what is used of a node is free or freed."""
+        has = [sum(amounts) for amounts in zip(free, *freed)]
+        needs = [sum(amounts) for amounts in zip(*used)]
+        return [
+            Violation("resource", f"{needed} of {one} {name} of node {node} are used{when}")
+            for name, one, needed in zip(self.resources, has, needs)
+            if needed > one
+        ]
+
     def solution_to_json(self, solution: Release) -> dict[str, Any]:
-        """Return the lifted claims, from 1, and the node of each chunk, from 0."""
-        return {
+        """Return the lifted claims, from 1, and the node of each chunk, from 0.
+
+        Where nodes may be drained or claims moved, there are the drained nodes, from 0, and of each
+        moved claim its number, from 1, with its new nodes.
+        """
+        fields: dict[str, Any] = {
             "lifted": [claim + 1 for claim in solution.lifted],
             "nodes": list(solution.nodes),
         }
+        if self.drain_costs is not None:
+            fields["drained"] = list(solution.drained)
+        if any(self.moved):
+            fields["moved"] = [[claim + 1, *nodes] for claim, nodes in solution.moved]
+        return fields
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Release:
         """Return the release written by `solution_to_json`.
@@ -268,8 +436,21 @@ class Hold(Problem[Release]):
         check = FieldChecks(self.name)
         lifted = check.integers("lifted", given.get("lifted"), at_least=1)
         nodes = check.integers("nodes", given.get("nodes"), at_least=0)
+        drained = check.integers("drained", given.get("drained", []), at_least=0)
+        moves = given.get("moved", [])
+        if not isinstance(moves, list) or not all(isinstance(row, list) and row for row in moves):
+            check.mistakes.append("moved: expected a list of lists of a claim and its nodes")
+            moves = []
+        rows = [
+            check.integers(f"moved[{place}]", row, at_least=0) for place, row in enumerate(moves)
+        ]
         check.done()
-        return Release(tuple((lifted - 1).tolist()), tuple(nodes.tolist()))
+        return Release(
+            tuple((lifted - 1).tolist()),
+            tuple(nodes.tolist()),
+            tuple(drained.tolist()),
+            tuple((int(row[0]) - 1, tuple(row[1:].tolist())) for row in rows),
+        )
 
     def describe(self, solution: Release | None = None) -> list[tuple[str, str]]:
         """Return the job and what is free, or the lifted claims and the nodes."""
@@ -295,5 +476,14 @@ class Hold(Problem[Release]):
         ]
         if len(solution.lifted) > SHOWN:
             lines.append(("more", f"{len(solution.lifted) - SHOWN:,} claims"))
+        for claim, nodes in solution.moved[:SHOWN]:
+            at = " ".join(str(names[node]) for node in nodes)
+            lines.append(
+                (f"move {claims[claim]}", f"to {at}, cost {int(self.move_costs[claim]):,}")
+            )
+        if solution.drained and self.drain_costs is not None:
+            cost = int(self.drain_costs[list(solution.drained)].sum())
+            at = " ".join(str(names[node]) for node in solution.drained)
+            lines.append(("drain", f"{at}, cost {cost:,}"))
         used = " ".join(str(names[node]) for node in dict.fromkeys(solution.nodes))
         return [*lines, ("start on", used or "-")]

@@ -3,147 +3,365 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.formulation import Formulation, check_entries, formulations
+from optsched.models.hold.moves import Moves, moves_of
 from optsched.models.hold.problem import Hold, Release
-from optsched.models.hold.room import groups, holding, room
+from optsched.models.hold.room import (
+    Holding,
+    chosen,
+    drainable,
+    groups,
+    holding,
+    liftable,
+    room,
+)
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
 
 Ints = NDArray[np.int64]
 
+MOST_ENTRIES = 20_000_000
+"""Largest number of entries of a program."""
 
-class Variables(NamedTuple):
-    """The program, with its blocks of variables.
+
+class Block(NamedTuple):
+    """Variables, and what each of them stands for.
 
     Parameters
     ----------
-    program : Program
-        The program.
-    y : array of int, shape (claims,)
-        Variables of the claims.
-    x, nodes : array of int, shape (nodes in play,)
-        Variables of nodes, and the nodes.
-    z, group_of : array of int, shape (groups,), and shape (nodes,)
-        Variables of groups, and the group of each node.
-    u, pairs : array of int, shape (pairs,), and shape (2, pairs)
-        Variables of claims in groups where there are several groups, and the pairs of both.
+    variables : array of int, shape (variables,)
+        Numbers of the variables.
+    of : array of int, shape (variables,) or (numbers, variables)
+        The numbers that each stands for, in the order of its name in the program.
     """
 
-    program: Program
-    y: Ints
-    x: Ints
-    nodes: Ints
-    z: Ints
-    group_of: Ints
-    u: Ints
-    pairs: Ints
+    variables: Ints
+    of: Ints
 
 
 @formulations.register("hold")
 class HoldFormulation(Formulation[Hold, Release]):
-    """Equations (1) to (9) of the model's page.
+    """Equations (1) to (17) of the model's page.
 
     ``y[i]`` is 1 if claim i is lifted; ``x[n]`` is the number of chunks on node n, for the nodes
-    that have room for some if all claims are lifted; ``z[t]`` is 1 if the job is in group t: a
-    switch or block if one must hold it, else all nodes; ``u[i, t]`` is 1 if claim i is lifted for
-    group t, where there are several.
+    that have room for some if all is done that may be; ``z[t]`` is 1 if the job is in group t: a
+    switch or block if one must hold it, else all nodes; ``u[i, t]`` is 1 if claim i is lifted or
+    moved for group t, where there are several. ``b[n]`` is 1 if node n is drained, ``o`` if all
+    nodes of the job are, ``r[h]`` if this frees row h of what claims hold; ``v[i]`` is 1 if claim i
+    is moved, ``k[s, n]`` if a chunk of kind s, of all kinds that moved claims have, goes to node n.
     """
 
     @property
     def program(self) -> Program:
-        """The program, with the variables y, x and z."""
-        return self._variables.program
+        """The program, with the variables y, x, z, b, r, v, k, o and u."""
+        return self._built[0]
 
     @cached_property
-    def _variables(self) -> Variables:
-        problem, held = self.problem, holding(self.problem)
-        claims = len(problem.costs)
-        most = room(problem, held, np.ones(claims, dtype=bool))
+    def _held(self) -> Holding:
+        return holding(self.problem)
+
+    @cached_property
+    def _moves(self) -> Moves:
+        return moves_of(self.problem, self._held)
+
+    @cached_property
+    def _built(self) -> tuple[Program, dict[str, Block]]:
+        """The program, and its blocks of variables by letter."""
+        problem, held, moves = self.problem, self._held, self._moves
+        entries = (4 + 2 * len(problem.resources)) * (len(held.claim) + len(moves.node))
+        check_entries(entries, MOST_ENTRIES, "cheapest-first needs none")
+        movable = np.flatnonzero([bool(rows) for rows in problem.moved])
+        drains = drainable(problem, held)
+        may_go = liftable(problem)
+        may_go[movable] = True
+        most = room(problem, held, may_go[held.claim] | drains)
         nodes = np.flatnonzero(most)
         most = most[nodes]
-        names, group_of = groups(problem)
+        every_claim, every_node = np.arange(len(problem.costs)), np.arange(len(problem.free))
+        drained = every_node[: 0 if problem.drain_costs is None else len(every_node)]
+        away = np.flatnonzero(drains & (np.isin(held.node, nodes) | np.isin(held.node, moves.node)))
+
         builder = ProgramBuilder("min")
-        y = builder.variables("y_claim{}", claims, objective=problem.costs)
+        y = builder.variables(
+            "y_claim{}", len(every_claim), upper=liftable(problem) + 0, objective=problem.costs
+        )
         x = builder.variables("x_node{}", nodes.tolist(), upper=most)
-        z = builder.variables("z_group{}", len(names))
-        at = z[group_of[nodes]]
+        z = builder.variables("z_group{}", len(groups(problem)[0]))
+        b = builder.variables(
+            "b_node{}",
+            drained.tolist(),
+            objective=0 if problem.drain_costs is None else problem.drain_costs,
+        )
+        r = builder.variables("r_{}", _names(held, away))
+        v = builder.variables(
+            "v_claim{}", (movable + 1).tolist(), objective=problem.move_costs[movable]
+        )
+        k = builder.variables("k_{}", moves.names)
+        blocks = {
+            "y": Block(y, every_claim),
+            "x": Block(x, nodes),
+            "z": Block(z, np.arange(len(z))),
+            "b": Block(b, drained),
+            "r": Block(r, away),
+            "v": Block(v, movable),
+            "k": Block(k, np.stack([moves.kind, moves.node])),
+        }
         builder.ragged_rows(
             "chunks_group{}",
             (len(z),),
-            (1, x, group_of[nodes]),
+            (1, x, groups(problem)[1][nodes]),
             (-problem.chunks, z, np.arange(len(z))),
             equal=0,
         )
         builder.row("one", (1, z), equal=1)
-        there = np.isin(held.node, nodes)
-        claim, row = held.claim[there], np.searchsorted(nodes, held.node[there])
-        lifted, u, pairs = y[claim], y[:0], np.empty((2, 0), dtype=np.int64)
-        if len(z) > 1:  # lifted for the group: a tighter relaxation than with y itself
-            keys = np.stack([claim, group_of[nodes[row]]])
-            pairs, pair = np.unique(keys, axis=1, return_inverse=True)
-            labels = [f"claim{i + 1}_group{t + 1}" for i, t in pairs.T.tolist()]
-            u = builder.variables("u_{}", labels)
-            lifted = u[pair.ravel()]
-            builder.ragged_rows(
-                "for_claim{}", (claims,), (1, u, pairs[0]), (-1, y, np.arange(claims)), at_most=0
-            )
-        for resource in np.flatnonzero(problem.demand).tolist():
-            demand, free = int(problem.demand[resource]), problem.free[nodes, resource]
-            freed = held.amounts[there, resource]
-            present = np.minimum(free // demand, most)
-            missing = demand * (present + 1) - free
-            for name, unit, known, rows in (
-                ("next", missing, missing * present, present < most),
-                ("resource", np.full(len(nodes), demand), free, present + 1 < most),
-            ):
-                # what a claim frees beyond the room of its node is cut off
-                useful = np.minimum(freed, (unit * most - known)[row])
-                held_there = rows[row] & (useful > 0)
-                builder.ragged_rows(
-                    f"{name}{resource + 1}_node{{}}",
-                    (nodes.tolist(),),
-                    (unit[rows], x[rows], np.flatnonzero(rows)),
-                    (-known[rows], at[rows], np.flatnonzero(rows)),
-                    (-useful[held_there], lifted[held_there], row[held_there]),
-                    at_most=0,
-                )
-        if problem.exclusive:
-            builder.rows(
-                "own_{}",
-                (np.ones((len(row), 1), dtype=np.int64), x[row][:, None]),
-                (-most[row][:, None], lifted[:, None]),
-                over=([f"claim{i + 1}_node{nodes[n]}" for i, n in zip(claim, row)],),
-                at_most=0,
-            )
+        if len(drained):
+            self._add_drains(builder, blocks, most)
+        rows = np.flatnonzero(np.isin(held.node, nodes))
+        freeing, freed = self._freeing(builder, blocks, rows)
+        self._add_room(builder, blocks, most, rows, freeing, freed)
+        if len(movable):
+            self._add_moves(builder, blocks, most)
         for licence, needed in enumerate(problem.licences_of.tolist()):
             builder.row(
                 f"licence{licence + 1}",
                 (problem.held_licences[:, licence], y),
                 at_least=needed - int(problem.licences[licence]),
             )
-        return Variables(builder.build(), y, x, nodes, z, group_of, u, pairs)
+        return builder.build(), blocks
+
+    def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
+        """Add the rows by which all nodes of the job are drained or none, and free rows then."""
+        held = self._held
+        (r, away), y, (b, nodes) = blocks["r"], blocks["y"].variables, blocks["b"]
+        x, in_play = blocks["x"]
+        o = builder.variables("o", 1)
+        blocks["o"] = Block(o, np.zeros(1, dtype=np.int64))
+
+        def rows(name: str, over: list[Any], *terms: tuple[Any, Ints], at_most: Any) -> None:
+            columns = [
+                (np.broadcast_to(c, len(over))[:, None], np.broadcast_to(v, len(over))[:, None])
+                for c, v in terms
+            ]
+            builder.rows(name, *columns, over=(over,), at_most=at_most)
+
+        rows("all_node{}", nodes.tolist(), (1, b), (-1, o), at_most=0)
+        rows(
+            "none_node{}",
+            in_play.tolist(),
+            (1, x),
+            (most, o),
+            (-most, b[in_play]),
+            at_most=most,
+        )
+        rows("away_{}", _names(held, away), (1, r), (-1, b[held.node[away]]), at_most=0)
+        rows("kept_{}", _names(held, away), (1, r), (1, y[held.claim[away]]), at_most=1)
+
+    def _freeing(
+        self, builder: ProgramBuilder, blocks: dict[str, Block], rows: Ints
+    ) -> tuple[Ints, Ints]:
+        """Return the variables that free rows of claims, and the place of each row in `rows`.
+
+        If there are several groups, claims are lifted or moved for each of them.
+        """
+        held = self._held
+        (y, every_claim), (r, away) = blocks["y"], blocks["r"]
+        (v, movable), z = blocks["v"], blocks["z"].variables
+        claim, place = held.claim[rows], np.arange(len(rows))
+        if len(z) > 1:  # a tighter relaxation than with y itself
+            keys = np.stack([claim, groups(self.problem)[1][held.node[rows]]])
+            pairs, pair = np.unique(keys, axis=1, return_inverse=True)
+            labels = [f"claim{i + 1}_group{t + 1}" for i, t in pairs.T.tolist()]
+            u = builder.variables("u_{}", labels)
+            blocks["u"] = Block(u, pairs)
+            builder.ragged_rows(
+                "for_claim{}",
+                (len(y),),
+                (1, u, pairs[0]),
+                (-1, y, every_claim),
+                (-1, v, movable),
+                at_most=0,
+            )
+            freeing, freed = u[pair.ravel()], place
+        else:
+            leaves = place[np.isin(claim, movable)]
+            moving = v[np.searchsorted(movable, claim[leaves])]
+            freeing, freed = np.concatenate([y[claim], moving]), np.concatenate([place, leaves])
+        near = np.isin(away, rows)
+        return (
+            np.concatenate([freeing, r[near]]),
+            np.concatenate([freed, np.searchsorted(rows, away[near])]),
+        )
+
+    def _add_room(
+        self,
+        builder: ProgramBuilder,
+        blocks: dict[str, Block],
+        most: Ints,
+        rows: Ints,
+        freeing: Ints,
+        freed: Ints,
+    ) -> None:
+        """Add the rows by which the chunks fit, at most `most` of them on each node in play."""
+        problem, held = self.problem, self._held
+        x, nodes = blocks["x"]
+        at = blocks["z"].variables[groups(problem)[1][nodes]]
+        row = np.searchsorted(nodes, held.node[rows])
+        for resource in np.flatnonzero(problem.demand).tolist():
+            demand, free = int(problem.demand[resource]), problem.free[nodes, resource]
+            present = np.minimum(free // demand, most)
+            missing = demand * (present + 1) - free
+            for name, unit, known, stated in (
+                ("next", missing, missing * present, present < most),
+                ("resource", np.full(len(nodes), demand), free, present + 1 < most),
+            ):
+                # what a claim frees beyond the room of its node is cut off
+                useful = np.minimum(held.amounts[rows, resource], (unit * most - known)[row])
+                helps = (stated[row] & (useful > 0))[freed]
+                builder.ragged_rows(
+                    f"{name}{resource + 1}_node{{}}",
+                    (nodes.tolist(),),
+                    (unit[stated], x[stated], np.flatnonzero(stated)),
+                    (-known[stated], at[stated], np.flatnonzero(stated)),
+                    (-useful[freed[helps]], freeing[helps], row[freed[helps]]),
+                    at_most=0,
+                )
+        if problem.exclusive and len(rows):
+            builder.ragged_rows(
+                "own_{}",
+                (_names(held, rows),),
+                (1, x[row], np.arange(len(rows))),
+                (-most[row[freed]], freeing, freed),
+                at_most=0,
+            )
+
+    def _add_moves(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
+        """Add the rows of claims that may be moved; `most` has the most chunks of the job."""
+        problem, held, moves = self.problem, self._held, self._moves
+        (y, _), (x, nodes), (v, movable) = blocks["y"], blocks["x"], blocks["v"]
+        k, (r, away) = blocks["k"].variables, blocks["r"]
+        claim = moves.of[0]
+        v_of = np.zeros(len(problem.costs), dtype=np.int64)
+        v_of[movable] = v
+        builder.ragged_rows(
+            "once_claim{}",
+            (len(problem.costs),),
+            (1, y[movable], movable),
+            (1, v, movable),
+            at_most=1,
+        )
+        builder.ragged_rows(
+            "moved_{}",
+            ([f"claim{i + 1}_kind{s + 1}" for i, s in zip(*moves.of)],),
+            (1, k, moves.kind),
+            (-moves.copies, v_of[claim], np.arange(len(claim))),
+            equal=0,
+        )
+        keys = np.stack([claim[moves.kind], moves.node])
+        pairs, pair = np.unique(keys, axis=1, return_inverse=True)
+        over = ([f"claim{i + 1}_node{n}" for i, n in pairs.T.tolist()],)
+        every, pair = np.arange(pairs.shape[1]), pair.ravel()
+        builder.ragged_rows("apart_{}", over, (1, k, pair), (-1, v_of[pairs[0]], every), at_most=0)
+        chunks = np.zeros(len(problem.free), dtype=np.int64)
+        chunks[nodes] = most
+        if problem.exclusive:
+            with_job = np.flatnonzero(chunks[pairs[1]])
+            builder.ragged_rows(
+                "alone_{}",
+                over,
+                (1, x[np.searchsorted(nodes, pairs[1][with_job])], with_job),
+                (np.maximum(chunks[moves.node], 1), k, pair),
+                at_most=np.maximum(chunks[pairs[1]], 1),
+            )
+        there = np.isin(nodes, moves.node)
+        rows = np.flatnonzero(np.isin(held.node, moves.node))
+        near = np.isin(held.node[away], moves.node)
+        r, away = r[near], away[near]
+        leaving = rows[np.isin(held.claim[rows], movable)]
+        running = ~chosen(problem.pending, len(problem.costs))[held.claim[rows]]
+        all_free = problem.free.copy()
+        np.add.at(all_free, held.node, held.amounts)
+        for resource in np.flatnonzero(moves.amounts.any(axis=0)).tolist():
+            demand = np.full(len(nodes), problem.demand[resource])
+            if problem.exclusive:  # with chunks of the job there is nothing else on the node
+                demand = np.maximum(demand, all_free[nodes, resource] // most)
+            needed = moves.amounts[moves.kind, resource]
+            of_moved = (needed, k, moves.node)
+            gone = (-held.amounts[leaving, resource], v_of[held.claim[leaving]], held.node[leaving])
+            lifted = (-held.amounts[rows, resource], y[held.claim[rows]], held.node[rows])
+            builder.ragged_rows(
+                f"start{resource + 1}_node{{}}",
+                (len(problem.free),),
+                (demand[there], x[there], nodes[there]),
+                of_moved,
+                lifted,
+                gone,
+                (-held.amounts[away, resource], r, held.node[away]),
+                at_most=problem.free[:, resource],
+            )
+            builder.ragged_rows(
+                f"before{resource + 1}_node{{}}",
+                (len(problem.free),),
+                of_moved,
+                tuple(each[running] for each in lifted),  # type: ignore[arg-type]
+                gone,
+                at_most=problem.free_before[:, resource],
+            )
 
     def decode(self, x: Ints) -> Release:
-        """Return the claims and nodes of a vector."""
-        found, values = self._variables, np.asarray(x)
+        """Return the release of a vector."""
+        values, blocks = np.asarray(x), self._built[1]
+
+        def on(letter: str) -> Ints:
+            block = blocks[letter]
+            return np.asarray(block.of[..., values[block.variables] > 0])
+
+        at: dict[int, list[int]] = {}
+        for kind, node in on("k").T.tolist():
+            at.setdefault(int(self._moves.of[0][kind]), []).append(node)
+        nodes, chunks = blocks["x"].of, values[blocks["x"].variables]
         return Release(
-            tuple(np.flatnonzero(values[found.y]).tolist()),
-            tuple(np.repeat(found.nodes, values[found.x]).tolist()),
+            tuple(on("y").tolist()),
+            tuple(np.repeat(nodes, chunks).tolist()),
+            tuple(on("b").tolist()),
+            tuple((claim, tuple(at.get(claim, ()))) for claim in on("v").tolist()),
         )
 
     def encode(self, solution: Release) -> Ints:
         """Return the vector of a release."""
-        found = self._variables
-        values = np.zeros(found.program.num_variables, dtype=np.int64)
-        values[found.y[list(solution.lifted)]] = 1
-        counts = np.bincount(solution.nodes, minlength=len(self.problem.free))
-        values[found.x] = counts[found.nodes]
-        values[found.z[found.group_of[list(solution.nodes)]]] = 1
-        claim, group = found.pairs
-        values[found.u] = values[found.y[claim]] * values[found.z[group]]
+        (program, blocks), moves = self._built, self._moves
+        values = np.zeros(program.num_variables, dtype=np.int64)
+        lifted = chosen(solution.lifted, len(self.problem.costs))
+        gone = lifted | chosen([claim for claim, _ in solution.moved], len(lifted))
+        drained = chosen(solution.drained, len(self.problem.free))
+        counts = np.bincount(solution.nodes, minlength=len(drained))
+        group_of = groups(self.problem)[1]
+        groups_used = chosen(group_of[list(solution.nodes)].tolist(), len(blocks["z"].of))
+        away = blocks["r"].of
+        for letter, given in (
+            ("y", lifted),
+            ("x", counts[blocks["x"].of]),
+            ("z", groups_used),
+            ("b", drained[blocks["b"].of]),
+            ("o", drained.any()),
+            ("r", drained[self._held.node[away]] & ~lifted[self._held.claim[away]]),
+            ("v", (gone & ~lifted)[blocks["v"].of]),
+            ("k", moves.taken(solution)),
+        ):
+            if letter in blocks:
+                values[blocks[letter].variables] = given
+        if "u" in blocks:
+            u, (claim, group) = blocks["u"]
+            values[u] = gone[claim] & groups_used[group]
         return values
+
+
+def _names(held: Holding, rows: Ints) -> list[str]:
+    """Return names of rows of what claims hold."""
+    return [
+        f"claim{i + 1}_node{n}" for i, n in zip(held.claim[rows].tolist(), held.node[rows].tolist())
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ def holding(problem: Hold) -> Holding:
     return Holding(claim, table[:, 0], table[:, 1:])
 
 
-def room(problem: Hold, held: Holding, is_lifted: Flags, *, beyond: bool = False) -> Ints:
+def room(problem: Hold, held: Holding, freed: Flags, *, beyond: bool = False) -> Ints:
     """Return how many chunks each node has room for, shape (nodes,).
 
     Parameters
@@ -48,32 +49,49 @@ def room(problem: Hold, held: Holding, is_lifted: Flags, *, beyond: bool = False
         The problem.
     held : Holding
         What its claims hold.
-    is_lifted : array of bool, shape (claims,)
-        The claims that are lifted.
+    freed : array of bool, shape (rows,)
+        The rows of `held` that are free, as the claim is lifted, moved or kept away.
     beyond : bool
         Whether more such chunks than the job has count; at most as many on a node as may be there
         of a job of several.
     """
-    lifted = is_lifted[held.claim]
     free = problem.free.copy()
-    np.add.at(free, held.node[lifted], held.amounts[lifted])
+    np.add.at(free, held.node[freed], held.amounts[freed])
     own = LARGEST_FIELD if beyond and problem.demand.any() else problem.chunks
     limit = own if beyond and problem.chunks == 1 else min(own, problem.most_per_node or own)
     most = np.full(len(free), limit, dtype=np.int64)
     for resource in np.flatnonzero(problem.demand):
         most = np.minimum(most, free[:, resource] // problem.demand[resource])
-    most[~is_allowed(problem)] = 0
+    most[~is_allowed(problem.kinds, problem.allowed, len(free))] = 0
     if problem.exclusive:
         most[list(problem.busy)] = 0
-        most[held.node[~lifted]] = 0
+        most[held.node[~freed]] = 0
     return most
 
 
-def is_allowed(problem: Hold) -> Flags:
-    """Return whether the job may use each node by its kind, shape (nodes,)."""
-    if problem.allowed is None or problem.kinds is None:
-        return np.ones(len(problem.free), dtype=bool)
-    return np.array([kind in problem.allowed for kind in problem.kinds], dtype=bool)
+def liftable(problem: Hold) -> Flags:
+    """Return which claims may be lifted, shape (claims,)."""
+    return ~chosen(problem.fixed, len(problem.costs))
+
+
+def drainable(problem: Hold, held: Holding) -> Flags:
+    """Return which rows are free once their node is drained, shape (rows,)."""
+    pending = chosen(problem.pending, len(problem.costs))
+    return np.asarray(pending[held.claim] & (problem.drain_costs is not None))
+
+
+def chosen(numbers: Sequence[int], count: int) -> Flags:
+    """Return which of the numbers from 0 to below `count` are listed, shape (count,)."""
+    flags = np.zeros(count, dtype=bool)
+    flags[[*numbers]] = True
+    return flags
+
+
+def is_allowed(kinds: Sequence[str] | None, allowed: Sequence[str] | None, nodes: int) -> Flags:
+    """Return whether nodes of some kinds may be used, shape (nodes,); None for all."""
+    if allowed is None or kinds is None:
+        return np.ones(nodes, dtype=bool)
+    return np.array([kind in allowed for kind in kinds], dtype=bool)
 
 
 def groups(problem: Hold) -> tuple[list[str], Ints]:

@@ -76,11 +76,12 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
     >>> found.filters, found.room, found.chunks, found.is_proof
     ((('nodes', 3), ('with 4 or more cores free', 1)), 1, 2, True)
     """
-    held, kept = holding(problem), np.zeros(len(problem.costs), dtype=bool)
+    held = holding(problem)
     shared = np.zeros(len(problem.free), dtype=bool)
     shared[[*problem.busy, *held.node.tolist()]] = problem.exclusive
+    allowed = is_allowed(problem.kinds, problem.allowed, len(problem.free))
     steps = [
-        *(kinds or [("of a kind that it may use", is_allowed(problem))]),
+        *(kinds or [("of a kind that it may use", allowed)]),
         ("without other jobs", ~shared),
         *(
             (f"with {needed:,} or more {name} free", free >= needed)
@@ -96,7 +97,7 @@ def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage
         if (left & ~meets).any():
             left &= meets
             filters.append((text, int(left.sum())))
-    rooms = room(problem, held, kept, beyond=True)
+    rooms = room(problem, held, np.zeros(len(held.claim), dtype=bool), beyond=True)
     names, group_of = groups(problem)
     sums = np.bincount(group_of, weights=rooms, minlength=len(names)).astype(np.int64)
     largest = int(sums.argmax()) if names else 0

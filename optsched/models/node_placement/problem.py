@@ -25,6 +25,7 @@ from optsched.models.node_placement.fields import (
     NodeNumbers,
 )
 from optsched.models.node_placement.fragmentation import task_types, unusable
+from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.read_only import read_only
 from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
@@ -354,23 +355,16 @@ class NodePlacement(Problem[Placements]):
 
     def _violations_of(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
         """Check the nodes of one job against its own limits."""
-        found = []
-        kinds = self.allowed[job]
-        if kinds is not None and self.kinds is not None:
-            wrong = [node for node in at if self.kinds[node] not in kinds]
-            if wrong:
-                detail = f"{name} is on node {wrong[0]} of kind {self.kinds[wrong[0]]}"
-                found.append(Violation("kind", detail))
-        node, count = Counter(at).most_common(1)[0]
-        if self.most_per_node[job] and count > self.most_per_node[job]:
-            detail = (
-                f"{name} has {count} chunks on node {node}, more than {self.most_per_node[job]}"
-            )
-            found.append(Violation("per node", detail))
-        groups = {"switch": self.switches, "block": self.blocks}.get(self.span[job])
-        if groups is not None and len(spanned := {groups[node] for node in at}) > 1:
-            found.append(Violation("span", f"{name} is in {len(spanned)} of {self.span[job]}"))
-        return found
+        span = self.span[job]
+        return beyond_limits(
+            name,
+            at,
+            kinds=self.kinds,
+            allowed=self.allowed[job],
+            most_per_node=int(self.most_per_node[job]),
+            groups={"switch": self.switches, "block": self.blocks}.get(span),
+            span=span,
+        )
 
     def _violations_of_levels(self, job: int, name: str, at: Sequence[int]) -> list[Violation]:
         """Check the nodes of one job against the limits of its levels."""

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.hold import Hold, Release
-from optsched.models.hold.room import Holding, groups, holding, room
+from optsched.models.hold.room import (
+    Holding,
+    drainable,
+    groups,
+    holding,
+    liftable,
+    room,
+)
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 
@@ -29,6 +37,9 @@ class CheapestFirst(Heuristic):
     that is not needed is kept after all, the most expensive ones first. If one switch or block must
     hold the job, this is done for each of them, and the cheapest is taken.
 
+    If nodes may be drained, this is done a second time, in which only drained nodes have room, and
+    the cost of a node includes its drain. No claim is moved.
+
     Examples
     --------
     >>> problem = Hold(
@@ -43,12 +54,17 @@ class CheapestFirst(Heuristic):
     seconds_per_work = 5e-5
 
     def place(self, problem: Hold) -> Release | None:
-        """Return the release of the rule; None if all claims together do not suffice."""
+        """Return the release of the rule; None if all that may be lifted does not suffice."""
         held = holding(problem)
         names, group_of = groups(problem)
         places = [np.flatnonzero(group_of == group) for group in range(len(names))]
         search = _Search(problem, held)
-        answers = [answer for nodes in places if (answer := search.within(nodes)) is not None]
+        answers = [
+            answer
+            for drains in (False, True)[: 1 + (problem.drain_costs is not None)]
+            for nodes in places
+            if (answer := search.within(nodes, drains=drains)) is not None
+        ]
         return min(answers, key=problem.objective, default=None)
 
     def effort(self, problem: Hold) -> int:
@@ -56,29 +72,48 @@ class CheapestFirst(Heuristic):
         return len(problem.costs) + len(problem.free)
 
 
-class _State:
-    """The room of nodes while claims are lifted or kept one by one."""
+class _Option(NamedTuple):
+    """What makes room for more chunks on a node, in order of its cost for each of these."""
 
-    def __init__(self, problem: Hold, held: Holding) -> None:
+    cost: float
+    node: int
+    claims: list[int]
+
+
+class _State:
+    """The room of nodes while claims are lifted and nodes are drained, or not, one by one.
+
+    If `drains`, nodes have room once they are drained.
+    """
+
+    def __init__(self, problem: Hold, held: Holding, *, drains: bool) -> None:
         self.problem, self.held = problem, held
         self.lifted = np.zeros(len(problem.costs), dtype=bool)
+        self.ready = np.full(len(problem.free), not drains)
+        self.liftable = liftable(problem)
+        # pending claims are away from all nodes on which there is room
+        self.away = drainable(problem, held) & drains
         self.free = problem.free.copy()
-        self.kept = np.bincount(held.node, minlength=len(self.free))
-        self.room = room(problem, held, self.lifted)
-        self.most = room(problem, held, ~self.lifted)
-        order = np.argsort(held.claim, kind="stable")
-        ends = np.searchsorted(held.claim[order], np.arange(len(problem.costs) + 1))
-        self._rows_of = [order[a:b] for a, b in pairwise(ends)]
+        np.add.at(self.free, held.node[self.away], held.amounts[self.away])
+        self.kept = np.bincount(held.node[~self.away], minlength=len(self.free))
+        self.most = room(problem, held, self.liftable[held.claim] | self.away)
+        self.fits = room(problem, held, self.away)
+        self._rows_of = _places(np.where(self.away, -1, held.claim), len(problem.costs))
         self._needs = np.flatnonzero(problem.demand)
 
-    def set(self, claim: int, *, lifted: bool) -> Ints:
+    @property
+    def room(self) -> Ints:
+        """How many chunks each node has room for, shape (nodes,)."""
+        return np.where(self.ready, self.fits, 0)
+
+    def lift(self, claim: int, *, lifted: bool) -> Ints:
         """Lift or keep a claim, and return its nodes."""
         rows = self._rows_of[claim]
         nodes, sign = self.held.node[rows], 1 if lifted else -1
         self.lifted[claim] = lifted
         self.free[nodes] += sign * self.held.amounts[rows]
         self.kept[nodes] -= sign
-        self.room[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
+        self.fits[nodes] = self.fitting(nodes, self.free[nodes], self.kept[nodes])
         return nodes
 
     def fitting(self, nodes: Ints, free: Ints, kept: Ints) -> Ints:
@@ -106,39 +141,56 @@ class _Search:
     def __init__(self, problem: Hold, held: Holding) -> None:
         self.problem, self.held = problem, held
         self.costs = problem.costs.tolist()
+        self.drain_costs = [] if problem.drain_costs is None else problem.drain_costs.tolist()
         cheapest = np.lexsort((held.claim, problem.costs[held.claim], held.node))
         ends = np.searchsorted(held.node[cheapest], np.arange(len(problem.free) + 1))
         self.rows_on = [cheapest[a:b] for a, b in pairwise(ends)]
 
-    def within(self, nodes: Ints) -> Release | None:
-        """Return a release with all chunks on some nodes; None if there is none."""
-        problem, state = self.problem, _State(self.problem, self.held)
+    def within(self, nodes: Ints, *, drains: bool) -> Release | None:
+        """Return a release with all chunks on some nodes, all drained or none; None without one."""
+        problem, state = self.problem, _State(self.problem, self.held, drains=drains)
         if not self._free_licences(state) or state.most[nodes].sum() < problem.chunks:
             return None
         inside = {*nodes.tolist()}
         heap = [option for node in inside if (option := self._option(node, state)) is not None]
         heapify(heap)
         while state.room[nodes].sum() < problem.chunks:
-            cost, node, _ = heappop(heap)
-            option = self._option(node, state)
-            if option is None or option[:2] > (cost, node):  # other nodes are better by now
+            known = heappop(heap)
+            option = self._option(known.node, state)
+            if option is None or option[:2] > known[:2]:  # other nodes are better by now
                 if option is not None:
                     heappush(heap, option)
                 continue
-            touched = {node}
-            for claim in option[2]:
-                touched |= {*state.set(claim, lifted=True).tolist()} & inside
+            state.ready[option.node] = True
+            touched = {option.node}
+            for claim in option.claims:
+                touched |= {*state.lift(claim, lifted=True).tolist()} & inside
             for each in touched:
                 if (better := self._option(each, state)) is not None:
                     heappush(heap, better)
-        for claim in sorted(
-            np.flatnonzero(state.lifted).tolist(), key=lambda c: (-self.costs[c], c)
-        ):
-            state.set(claim, lifted=False)
-            if state.room[nodes].sum() < problem.chunks or not state.has_licences():
-                state.set(claim, lifted=True)
+        self._give_up(state, nodes, drains=drains)
         at = np.repeat(nodes, state.room[nodes])[: problem.chunks]
-        return Release(tuple(np.flatnonzero(state.lifted).tolist()), tuple(at.tolist()))
+        drained = np.flatnonzero(state.ready) if drains else nodes[:0]
+        lifted = np.flatnonzero(state.lifted)
+        return Release(tuple(lifted.tolist()), tuple(at.tolist()), tuple(drained.tolist()))
+
+    def _give_up(self, state: _State, nodes: Ints, *, drains: bool) -> None:
+        """Keep claims, and do not drain nodes, where the job fits on some nodes without."""
+        done = [(-self.costs[claim], claim, -1) for claim in np.flatnonzero(state.lifted).tolist()]
+        if drains:
+            ready = np.flatnonzero(state.ready).tolist()
+            done += [(-self.drain_costs[node], -1, node) for node in ready]
+
+        def put(claim: int, node: int, *, done: bool) -> None:
+            if node < 0:
+                state.lift(claim, lifted=done)
+            else:
+                state.ready[node] = done
+
+        for _, claim, node in sorted(done):
+            put(claim, node, done=False)
+            if state.room[nodes].sum() < self.problem.chunks or not state.has_licences():
+                put(claim, node, done=True)
 
     def _free_licences(self, state: _State) -> bool:
         """Lift the cheapest claims until licences suffice, and return whether they do."""
@@ -146,23 +198,35 @@ class _Search:
             short = state.short_licences()
             if not short.any():
                 break
-            if self.problem.held_licences[claim, short].any():
-                state.set(claim, lifted=True)
+            if state.liftable[claim] and self.problem.held_licences[claim, short].any():
+                state.lift(claim, lifted=True)
         return state.has_licences()
 
-    def _option(self, node: int, state: _State) -> tuple[float, int, list[int]] | None:
-        """Return the cost for each further chunk on a node, the node, and the claims to lift.
+    def _option(self, node: int, state: _State) -> _Option | None:
+        """Return what makes room for more chunks on a node, and its cost for each of these.
 
-        These are the cheapest claims until the room grows. None if it cannot.
+        This is its drain where nodes are drained, and the cheapest claims until the room grows.
+        None if it cannot grow.
         """
-        if state.room[node] == state.most[node]:
+        has = int(state.fits[node]) if state.ready[node] else 0
+        if has == state.most[node]:
             return None
         rows = self.rows_on[node]
-        rows = rows[~state.lifted[self.held.claim[rows]]]
-        free = state.free[node] + self.held.amounts[rows].cumsum(axis=0)
-        kept = len(rows) - 1 - np.arange(len(rows))
-        rooms = state.fitting(np.full(len(rows), node), free, kept)
-        first = int((rooms > state.room[node]).argmax())
-        claims = self.held.claim[rows[: first + 1]].tolist()
-        gained = int(rooms[first] - state.room[node])
-        return sum(self.costs[claim] for claim in claims) / gained, node, claims
+        claim = self.held.claim[rows]
+        rows = rows[state.liftable[claim] & ~state.lifted[claim] & ~state.away[rows]]
+        claim = self.held.claim[rows]
+        steps = np.vstack([state.free[node], self.held.amounts[rows]]).cumsum(axis=0)
+        kept = state.kept[node] - np.arange(len(steps))
+        rooms = state.fitting(np.full(len(steps), node), steps, kept)
+        count = int((rooms > has).argmax())
+        claims = claim[:count].tolist()
+        cost = sum(self.costs[each] for each in claims)
+        cost += 0 if state.ready[node] else self.drain_costs[node]
+        return _Option(cost / int(rooms[count] - has), node, claims)
+
+
+def _places(numbers: Ints, count: int) -> list[Ints]:
+    """Return the places of each of the numbers from 0 to below `count`."""
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(count + 1))
+    return [order[a:b] for a, b in pairwise(ends)]
