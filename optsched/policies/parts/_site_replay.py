@@ -13,6 +13,7 @@ import numpy as np
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import (
+    NOWHERE,
     Asked,
     Free,
     Numbers,
@@ -24,18 +25,21 @@ from optsched.machines._site_nodes import (
 )
 from optsched.policies.parts._site_backfilling import (
     JOBS,
+    RESERVED,
     USED,
     Reservation,
     Running,
     Shortages,
     add,
+    doubt,
+    drop,
     ease,
-    move,
     next_backfilled,
     no_reservation,
     no_shortages,
     nothing_runs,
     reserve,
+    unlist,
 )
 from optsched.simulator._replay import (
     ENDED,
@@ -153,22 +157,22 @@ def finish(
     state: State,
     asked: Asked,
     free: Free,
+    then: Free,
     shortages: Shortages,
+    reservation: Reservation,
     running: Running,
     held: Place,
     job: int,
 ) -> None:
     """End a job."""
-    jobs = running.tally[JOBS]
-    at = position(running.end, jobs, state.estimated_end[job])
+    at = position(running.end, running.tally[JOBS], state.estimated_end[job])
     while running.job[at] != job:
         at += 1
     first, stop = running.begin[at], running.stop[at]
+    ease(shortages, asked, free, held, first, stop, -1)
     give(asked, free, running.alternative[at], held, first, stop)
-    ease(shortages, asked, free, held, first, stop)
-    for entry in range(at, jobs - 1):
-        move(running, entry + 1, entry)
-    running.tally[JOBS] -= 1
+    ease(shortages, asked, free, held, first, stop, 1)
+    drop(running, held, reservation, asked, then, at)
 
 
 @kernel(allocates=False)
@@ -195,7 +199,8 @@ def replay(
             return True
         now = state.now[0]
         for i in range(tally[ENDED]):
-            finish(state, asked, free, shortages, running, held, state.ended[i])
+            job = state.ended[i]
+            finish(state, asked, free, then, shortages, reservation, running, held, job)
         if tally[ENDED]:
             blocked = NOBODY
         new = 0
@@ -222,6 +227,8 @@ def replay(
                     blocked = job
                     break
                 begin(state, asked, free, running, held, other, job, one, place, used)
+                unlist(shortages, one)
+                reservation.tally[RESERVED] = NOWHERE
             new = 0
             if backfills and blocked != NOBODY and free.total[0] > 0:
                 request = queue.requests[blocked]
@@ -233,8 +240,9 @@ def replay(
                         candidates[new] = job
                         new += 1
         if backfills and new > 0:
-            for kind in range(queue.failed.shape[1]):
-                queue.failed[0, kind] = queue.failed[1, kind] = 0
+            for at in range(new):
+                request = queue.requests[candidates[at]]
+                queue.failed[0, request] = queue.failed[1, request] = 0
             at = 0
             while at < new:
                 at, one, used = next_backfilled(
@@ -256,6 +264,8 @@ def replay(
                 if used > 0:
                     job = candidates[at]
                     begin(state, asked, free, running, held, other, job, one, place, used)
+                    late = state.requested[job] > shadow - now
+                    doubt(reservation, state.estimated_end[job], late)
                     at += 1
         if tally[STARTED] > starts:
             count = waiting[WAITING]
