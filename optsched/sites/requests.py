@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.records import Ints
 from optsched.sites.site import Partition, Site
 
 CORES, MEMORY = "cores", "memory"
@@ -114,6 +113,8 @@ class Requests:
         self.first = [0]
         self.nodes: list[Flags] = []
         self._sets: dict[bytes, int] = {}
+        self._allowed: dict[tuple[int, bytes], _Allowed] = {}
+        self._everywhere = Partition("all", np.arange(len(site.nodes)))
         self._reasons: list[str] = []
         limits = sorted({each.max_time for each in site.partitions})
         classes = np.searchsorted(limits, jobs["requested_time"])
@@ -175,7 +176,7 @@ class Requests:
         licences = _licences(asked.licences, site.licences)
         found: list[Chunks] = []
         refusals = []
-        for partition in _partitions(asked.partition_name, site):
+        for partition in _partitions(asked.partition_name, site) or [self._everywhere]:
             for features in _choices(asked.features, site):
                 try:
                     found += self._within(asked, limit, partition, features, licences)
@@ -201,9 +202,7 @@ class Requests:
         least = asked.least_nodes
         if least > partition.max_nodes:
             raise NeverStartsError("it asks more nodes than its partition allows")
-        allowed = np.zeros(len(self.site.nodes), dtype=bool)
-        allowed[partition.nodes] = True
-        allowed &= features & self.site.is_up
+        allowed = self._allowed_nodes(partition, features)
         of_chunk = _Amounts(asked, self.site, partition)
         most_nodes = max(partition.max_nodes, least)
         tasks, gpus = asked.all_tasks, max(asked.gpus, 0)
@@ -214,9 +213,8 @@ class Requests:
             limits = [count, asked.tasks_per_node, (count - 1) // (least - 1) if least > 1 else 0]
             shapes = [(count, min(limit for limit in limits if limit > 0), demand)]
         else:
-            capacity = self.site.capacity[allowed]
             most = max(least, int(min(most_nodes, tasks)))
-            fewest = of_chunk.fewest(least, most, capacity)
+            fewest = of_chunk.fewest(least, most, allowed)
             seen = asked.allocated_nodes
             shapes = [
                 (count, 1, of_chunk(-(-tasks // count), -(-gpus // count), on_nodes=True))
@@ -224,7 +222,7 @@ class Requests:
             ]
         exclusive = partition.exclusive or asked.exclusive > 0 or asked.memory_per_node == 0
         found = [
-            Chunks(count, most, tuple(demand), self._set(allowed), exclusive, licences)
+            Chunks(count, most, tuple(demand), self._set(allowed.nodes), exclusive, licences)
             for count, most, demand in shapes
             if _fits(self.site, allowed, demand, count, most, licences)
         ]
@@ -232,12 +230,29 @@ class Requests:
             raise NeverStartsError("it does not fit on the nodes that it may use")
         return found
 
+    def _allowed_nodes(self, partition: Partition, features: Flags) -> _Allowed:
+        key = id(partition), features.tobytes()  # the partitions stay
+        if key not in self._allowed:
+            nodes = np.zeros(len(self.site.nodes), dtype=bool)
+            nodes[partition.nodes] = True
+            nodes &= features & self.site.is_up
+            alike = Counter(map(tuple, self.site.capacity[nodes].tolist()))
+            self._allowed[key] = _Allowed(nodes, alike)
+        return self._allowed[key]
+
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()
         if key not in self._sets:
             self._sets[key] = len(self.nodes)
             self.nodes.append(allowed)
         return self._sets[key]
+
+
+class _Allowed(NamedTuple):
+    """Nodes that jobs may use, and how many of them have the same capacity."""
+
+    nodes: Flags
+    alike: Counter[tuple[int, ...]]
 
 
 class _Asked(NamedTuple):
@@ -323,15 +338,19 @@ class _Amounts:
         # no node has more than the limit, and products of such amounts do not overflow
         return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
 
-    def fewest(self, least: int, most: int, capacity: Ints) -> int:
+    def fewest(self, least: int, most: int, allowed: _Allowed) -> int:
         """Return the fewest nodes, from `least`, that can hold the job when they are idle."""
         asked = self.asked
         able: dict[tuple[int, int], int] = {}  # nodes that hold a chunk of tasks and GPUs
-        for count in range(least, min(most, len(capacity)) + 1):
+        for count in range(least, min(most, allowed.alike.total()) + 1):
             chunk = -(-asked.all_tasks // count), -(-max(asked.gpus, 0) // count)
             if chunk not in able:
                 demand = self(*chunk, on_nodes=True)
-                able[chunk] = int((capacity >= demand).all(axis=1).sum())
+                able[chunk] = sum(
+                    nodes
+                    for capacity, nodes in allowed.alike.items()
+                    if all(there >= needs for there, needs in zip(capacity, demand))
+                )
             if able[chunk] >= count:
                 return count
         return least
@@ -339,32 +358,28 @@ class _Amounts:
 
 def _fits(
     site: Site,
-    allowed: Flags,
+    allowed: _Allowed,
     demand: Sequence[int],
     chunks: int,
     most: int,
     licences: Sequence[int],
 ) -> bool:
     """Return whether chunks fit on the idle site."""
-    needs = np.array(demand)
-    some = needs > 0
-    on_nodes = (site.capacity[allowed][:, some] // needs[some]).min(axis=1, initial=most)
-    there = [*site.licences.values()]
-    return bool(on_nodes.sum() >= chunks) and all(a <= b for a, b in zip(licences, there))
+    room = 0
+    for capacity, nodes in allowed.alike.items():
+        room += nodes * min(most, *(a // b for a, b in zip(capacity, demand) if b))
+    return room >= chunks and all(a <= b for a, b in zip(licences, site.licences.values()))
 
 
 def _partitions(names: str, site: Site) -> list[Partition]:
-    """Return the partitions of a job: those it names, or the default one, or all nodes."""
+    """Return the partitions of a job: those it names, or the default one; none if there is none."""
     if names:
         there = {each.name: each for each in site.partitions}
         found = [there[name] for name in names.split(",") if name in there]
         if not found:
             raise NeverStartsError("the site has none of its partitions")
         return found
-    for each in site.partitions:
-        if each.default:
-            return [each]
-    return [Partition("all", np.arange(len(site.nodes)))]
+    return [each for each in site.partitions if each.default][:1]
 
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:
