@@ -57,6 +57,7 @@ class OnSite(NamedTuple):
     asked: Asked
     free: Free
     requests: Numbers  # shape (jobs,); negative for a job that can never start
+    only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
 
 
 @kernel(allocates=False)

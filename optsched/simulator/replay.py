@@ -114,7 +114,8 @@ def replay(
         if Holds(trace, [], []):
             return None
         requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
-        nodes = OnSite(machine.asked, machine.nodes, requests)
+        only_cores = machine.requests.only_cores
+        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)

@@ -417,10 +417,10 @@ def with_entries(table: Reservations, more: int) -> Reservations:
 def replay_on_site(state: State, site: OnSite) -> Runs | None:
     """Process all events; return the runs of nodes of the jobs, see `process`.
 
-    Returns None if jobs ask for licences.
+    Returns None if jobs ask for licences, or all for nothing but cores: then these are counted.
     """
-    asked, free, requests = site
-    if asked.licences.any():
+    asked, free, requests, only_cores = site
+    if only_cores or asked.licences.any():
         return None
     jobs, nodes = len(requests), len(free.jobs)
     set_size = asked.first_member[asked.nodes + 1] - asked.first_member[asked.nodes]
