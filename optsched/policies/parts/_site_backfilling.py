@@ -115,9 +115,12 @@ def ease(
     It counts once its nodes are free (1). Room that was there before counts twice, unless it is
     discounted (-1) just before they become free.
     """
+    most_cores = 0
+    for entry in range(begin, stop):
+        most_cores = max(most_cores, free.amount[held.node[entry], 0])
     for at in range(shortages.tally[0]):
         one = shortages.short[at]
-        if shortages.room[one] >= asked.chunks[one]:
+        if asked.demand[one, 0] > most_cores or shortages.room[one] >= asked.chunks[one]:
             continue
         group, room = asked.nodes[one], 0
         for entry in range(begin, stop):
