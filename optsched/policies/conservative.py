@@ -173,4 +173,6 @@ class Conservative(Policy):
 
         if (state.runtime > state.requested).any():
             return None
-        return replay_by_runs(state, nodes) if isinstance(nodes, int) else replay_on_site(state, nodes)
+        return (
+            replay_by_runs(state, nodes) if isinstance(nodes, int) else replay_on_site(state, nodes)
+        )

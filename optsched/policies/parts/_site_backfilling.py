@@ -23,8 +23,8 @@ from optsched.machines._site_nodes import (
     first_fit,
     first_possible,
     give,
-    may_fit,
     is_full,
+    may_fit,
     most_on,
     room_for,
     take,
@@ -298,13 +298,19 @@ def reserve(
 
 
 @kernel(allocates=False)
+def forget(reservation: Reservation) -> None:
+    """Forget the reservation, as a job starts that is not backfilled."""
+    reservation.tally[RESERVED] = NOWHERE
+
+
+@kernel(allocates=False)
 def doubt(reservation: Reservation, end: float, late: bool) -> None:
     """Forget the reservation if the estimated end of a backfilled job belies what was assumed.
 
-    That may be because of a delayed start, or rounding.
+    A start can be delayed, and a sum of times is rounded.
     """
     if (end > reservation.shadow[0]) != late:
-        reservation.tally[RESERVED] = NOWHERE
+        forget(reservation)
 
 
 @kernel(allocates=False)

@@ -38,7 +38,7 @@ class Instants(NamedTuple):
 
     time: Times
     uses: Numbers  # how many begin or end at each
-    count: Numbers  # one entry
+    number: Numbers  # one entry: of these times
 
 
 def new_lines(free: Free, segments: int) -> tuple[Lines, Free]:
@@ -67,14 +67,14 @@ def with_segments(lines: Lines, segments: Free, more: int) -> tuple[Lines, Free]
 
 def no_instants(jobs: int) -> Instants:
     """Return the instants of an idle site, with space for the reservations of that many jobs."""
-    count = np.ones(1, dtype=np.int64)
-    return Instants(np.zeros(2 * jobs + 2), np.zeros(2 * jobs + 2, dtype=np.int64), count)
+    number = np.ones(1, dtype=np.int64)
+    return Instants(np.zeros(2 * jobs + 2), np.zeros(2 * jobs + 2, dtype=np.int64), number)
 
 
 @kernel(allocates=False)
 def rank(instants: Instants, at: float) -> int:
     """Return the first instant that is not before a time."""
-    low, high = 0, instants.count[0]
+    low, high = 0, instants.number[0]
     while low < high:
         middle = (low + high) >> 1
         if instants.time[middle] < at:
@@ -87,7 +87,7 @@ def rank(instants: Instants, at: float) -> int:
 @kernel(allocates=False)
 def rank_reaching(instants: Instants, duration: float, at: float) -> int:
     """Return the first instant from which a job runs beyond a time."""
-    low, high = 0, instants.count[0]
+    low, high = 0, instants.number[0]
     while low < high:
         middle = (low + high) >> 1
         # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
@@ -103,13 +103,13 @@ def use(instants: Instants, at: float) -> None:
     """Count a time at which a reservation begins or ends, unless it is past."""
     if at <= instants.time[0]:
         return
-    here, count = rank(instants, at), instants.count[0]
+    here, count = rank(instants, at), instants.number[0]
     if here == count or instants.time[here] != at:
         for entry in range(count, here, -1):
             instants.time[entry] = instants.time[entry - 1]
             instants.uses[entry] = instants.uses[entry - 1]
         instants.time[here], instants.uses[here] = at, 0
-        instants.count[0] = count + 1
+        instants.number[0] = count + 1
     instants.uses[here] += 1
 
 
@@ -121,8 +121,8 @@ def disuse(instants: Instants, at: float) -> None:
     here = rank(instants, at)
     instants.uses[here] -= 1
     if instants.uses[here] == 0:
-        instants.count[0] -= 1
-        for entry in range(here, instants.count[0]):
+        instants.number[0] -= 1
+        for entry in range(here, instants.number[0]):
             instants.time[entry] = instants.time[entry + 1]
             instants.uses[entry] = instants.uses[entry + 1]
 
@@ -131,11 +131,11 @@ def disuse(instants: Instants, at: float) -> None:
 def forget(instants: Instants, now: float) -> None:
     """Let the instants begin now."""
     passed = rank(instants, now)
-    if passed == instants.count[0] or instants.time[passed] > now:
+    if passed == instants.number[0] or instants.time[passed] > now:
         passed -= 1
     if passed > 0:
-        instants.count[0] -= passed
-        for entry in range(instants.count[0]):
+        instants.number[0] -= passed
+        for entry in range(instants.number[0]):
             instants.time[entry] = instants.time[entry + passed]
             instants.uses[entry] = instants.uses[entry + passed]
     instants.time[0] = now
@@ -285,7 +285,7 @@ def earliest_of(
     starts that are sooner. `change`, zeros, is for the search: by how much the chunks that have a
     place are more for a start at an instant than for one just before it.
     """
-    now, count, group = instants.time[0], instants.count[0], asked.nodes[one]
+    now, count, group = instants.time[0], instants.number[0], asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         segment = begin_now(lines, asked.member[member], now)
         while segment != NONE and lines.time[segment] < before:

@@ -13,7 +13,6 @@ import numpy as np
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import (
-    NOWHERE,
     Asked,
     Free,
     Numbers,
@@ -25,7 +24,6 @@ from optsched.machines._site_nodes import (
 )
 from optsched.policies.parts._site_backfilling import (
     JOBS,
-    RESERVED,
     USED,
     Reservation,
     Running,
@@ -34,6 +32,7 @@ from optsched.policies.parts._site_backfilling import (
     doubt,
     drop,
     ease,
+    forget,
     next_backfilled,
     no_reservation,
     no_shortages,
@@ -44,19 +43,18 @@ from optsched.policies.parts._site_backfilling import (
 from optsched.simulator._replay import (
     ENDED,
     FIRST,
-    HELD,
     NEXT,
-    RUNNING,
     STARTED,
     Runs,
     State,
     Times,
     advance,
     has_room,
+    hold,
     insert,
     position,
     process,
-    push,
+    start,
 )
 
 NOBODY = -1
@@ -132,24 +130,13 @@ def begin(
     used: int,
 ) -> None:
     """Start a job on the first `used` nodes of a place."""
-    tally, runs, now = state.tally, state.runs, state.now[0]
     take(asked, free, one, place, 0, used)
-    state.start[job] = now
-    state.estimated_end[job] = now + state.requested[job]
-    push(state.ends, tally[RUNNING], now + state.runtime[job], tally[STARTED], job)
-    tally[STARTED] += 1
-    tally[RUNNING] += 1
+    start(state, job)
     if not add(running, held, state.estimated_end[job], job, one, place, used):
         compact(running, held, other)
         add(running, held, state.estimated_end[job], job, one, place, used)
-    state.first_run[job] = tally[HELD]
     for entry in range(used):
-        node = place.node[entry]
-        if entry == 0 or place.node[entry - 1] != node - 1:
-            runs[tally[HELD], 0] = node
-            tally[HELD] += 1
-        runs[tally[HELD] - 1, 1] = node + 1
-    state.last_run[job] = tally[HELD]
+        hold(state, job, place.node[entry])
 
 
 @kernel(allocates=False)
@@ -228,7 +215,7 @@ def replay(
                     break
                 begin(state, asked, free, running, held, other, job, one, place, used)
                 unlist(shortages, one)
-                reservation.tally[RESERVED] = NOWHERE
+                forget(reservation)
             new = 0
             if backfills and blocked != NOBODY and free.total[0] > 0:
                 request = queue.requests[blocked]

@@ -53,17 +53,15 @@ from optsched.policies.parts._site_lines import (
 from optsched.simulator._replay import (
     ENDED,
     FIRST,
-    HELD,
     NEXT,
-    RUNNING,
-    STARTED,
     Runs,
     State,
     Times,
     advance,
     has_room,
+    hold,
     process,
-    push,
+    start,
 )
 
 WAITING, PENDING, ENTRIES, CHANGES = range(4)
@@ -99,7 +97,7 @@ class Search(NamedTuple):
 
 
 @kernel(allocates=False)
-def hold(table: Reservations, job: int, place: Place, used: int) -> None:
+def keep(table: Reservations, job: int, place: Place, used: int) -> None:
     """Note the place of a job: the first `used` nodes of a place."""
     last = NONE
     for entry in range(used):
@@ -177,9 +175,7 @@ def ease(
                     and most_on(asked, peaks, one, at) > 0
                 ):
                     node, long, before = nodes[at], duration[job], table.start[job]
-                    room += best_on(
-                        asked, lines, segments, one, node, freed, until, long, before
-                    )
+                    room += best_on(asked, lines, segments, one, node, freed, until, long, before)
             most = max(most, room)
         table.missing[job] -= most
 
@@ -232,7 +228,7 @@ def reserve(
     table.alternative[job] = one
     use(instants, start)
     use(instants, table.end[job])
-    hold(table, job, place, used)
+    keep(table, job, place, used)
     book_all(asked, lines, segments, table, job, start, instants.time[0], 1)
 
 
@@ -257,9 +253,7 @@ def submit(
             chosen = one
             break
     if chosen == NOWHERE:
-        start, chosen = find(
-            asked, lines, segments, instants, table, search, job, duration, np.inf
-        )
+        start, chosen = find(asked, lines, segments, instants, table, search, job, duration, np.inf)
         used = place_at(asked, lines, segments, chosen, start, duration, now, place)
     reserve(asked, lines, segments, instants, table, job, chosen, start, duration, place, used)
     table.order[table.tally[WAITING]] = job
@@ -299,23 +293,12 @@ def place_again(
 
 @kernel(allocates=False)
 def begin(state: State, table: Reservations, job: int) -> None:
-    """Start a job."""
-    tally, runs, now = state.tally, state.runs, state.now[0]
-    state.start[job] = now
-    state.estimated_end[job] = now + state.requested[job]
-    push(state.ends, tally[RUNNING], now + state.runtime[job], tally[STARTED], job)
-    tally[STARTED] += 1
-    tally[RUNNING] += 1
-    state.first_run[job] = tally[HELD]
-    entry, before = table.first[job], NONE
+    """Start a job on its nodes."""
+    start(state, job)
+    entry = table.first[job]
     while entry != NONE:
-        node = table.node[entry]
-        if before == NONE or node != before + 1:
-            runs[tally[HELD], 0] = node
-            tally[HELD] += 1
-        runs[tally[HELD] - 1, 1] = node + 1
-        entry, before = table.next[entry], node
-    state.last_run[job] = tally[HELD]
+        hold(state, job, table.node[entry])
+        entry = table.next[entry]
 
 
 @kernel(allocates=False)
@@ -379,9 +362,7 @@ def replay(
         for job in range(tally[FIRST], tally[NEXT]):
             if table.requests[job] >= 0:
                 duration = state.requested[job]
-                submit(
-                    asked, lines, segments, instants, table, search, job, duration, place
-                )
+                submit(asked, lines, segments, instants, table, search, job, duration, place)
         kept = 0
         for at in range(own[WAITING]):
             job = table.order[at]

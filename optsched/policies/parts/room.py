@@ -94,7 +94,7 @@ class NodeRoom(Room):
 
     def start(self, job: int, place: Held | None = None) -> Iterator[Action]:
         """Start a job that fits, by default on the first nodes; there is no reservation then."""
-        self._reservation.tally[self._kernels.RESERVED] = self._kernels.NOWHERE
+        self._kernels.forget(self._reservation)
         yield from self._start(job, place)
 
     def _start(self, job: int, place: Held | None) -> Iterator[Action]:
@@ -134,7 +134,7 @@ class NodeRoom(Room):
         These are the first ones, placed one after the other. There must be no reservation.
         """
         chosen = np.zeros(len(jobs), dtype=np.int64)
-        self._reservation.tally[self._kernels.RESERVED] = self._kernels.NOWHERE
+        self._kernels.forget(self._reservation)
         asked, free = self.machine.asked, self.machine.nodes
         requests = self._requests[np.array(jobs, dtype=np.int64)]
         together = self._kernels.survey(asked, free, self._then, requests, chosen, self._place)
