@@ -57,6 +57,7 @@ class OnSite(NamedTuple):
     asked: Asked
     free: Free
     requests: Numbers  # shape (jobs,); negative for a job that can never start
+    only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
 
 
 @kernel(allocates=False)
@@ -69,6 +70,12 @@ def may_fit(asked: Asked, free: Free, one: int) -> bool:
         if asked.chunks[one] * asked.demand[one, resource] > free.total[resource]:
             return False
     return True
+
+
+@kernel(allocates=False)
+def is_full(asked: Asked, free: Free, one: int, node: int) -> bool:
+    """Return whether a node lacks the cores for a chunk: the quickest test of `most_on`."""
+    return bool(free.amount[node, 0] < asked.demand[one, 0])
 
 
 @kernel(allocates=False)
@@ -87,6 +94,19 @@ def most_on(asked: Asked, free: Free, one: int, node: int) -> int:
 
 
 @kernel(allocates=False)
+def room_for(asked: Asked, free: Free, one: int, enough: int) -> int:
+    """Return how many chunks of an alternative fit on all nodes; stop at `enough` of them."""
+    room, group = 0, asked.nodes[one]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        node = asked.member[member]
+        if not is_full(asked, free, one, node):
+            room += most_on(asked, free, one, node)
+            if room >= enough:
+                break
+    return room
+
+
+@kernel(allocates=False)
 def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
     """Place an alternative on the first nodes that can hold chunks; return how many, or 0.
 
@@ -98,6 +118,8 @@ def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
     group = asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
+        if is_full(asked, free, one, node):
+            continue
         most = most_on(asked, free, one, node)
         if most > 0:
             place.node[used] = node

@@ -164,9 +164,15 @@ class Conservative(Policy):
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
     def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy; return None on a site, and if jobs exceed their requested times."""
-        from optsched.policies.parts._reservations import replay_by_runs
+        """Replay the policy; return None if jobs exceed their requested times.
 
-        if not isinstance(nodes, int) or (state.runtime > state.requested).any():
+        On a site also if they ask for licences, or all of them for nothing but cores.
+        """
+        from optsched.policies.parts._reservations import replay_by_runs
+        from optsched.policies.parts._site_reservations import replay_on_site
+
+        if (state.runtime > state.requested).any():
             return None
-        return replay_by_runs(state, nodes)
+        return (
+            replay_by_runs(state, nodes) if isinstance(nodes, int) else replay_on_site(state, nodes)
+        )

@@ -230,17 +230,35 @@ def delete(array: NDArray[Any], count: int, position: int) -> None:
 
 
 @kernel(allocates=False)
-def begin(state: State, job: int) -> None:
-    """Start a job on the first free nodes."""
-    tally, runs, now = state.tally, state.runs, state.now[0]
+def start(state: State, job: int) -> None:
+    """Start a job, which holds no nodes yet."""
+    tally, now = state.tally, state.now[0]
     state.start[job] = now
     state.estimated_end[job] = now + state.requested[job]
     push(state.ends, tally[RUNNING], now + state.runtime[job], tally[STARTED], job)
     tally[STARTED] += 1
     tally[RUNNING] += 1
+    state.first_run[job] = state.last_run[job] = tally[HELD]
+
+
+@kernel(allocates=False)
+def hold(state: State, job: int, node: int) -> None:
+    """Add a node to the runs of a job that has just started, after those of lower number."""
+    tally, runs = state.tally, state.runs
+    if state.first_run[job] == tally[HELD] or runs[tally[HELD] - 1, 1] != node:
+        runs[tally[HELD], 0] = node
+        tally[HELD] += 1
+    runs[tally[HELD] - 1, 1] = node + 1
+    state.last_run[job] = tally[HELD]
+
+
+@kernel(allocates=False)
+def begin(state: State, job: int) -> None:
+    """Start a job on the first free nodes."""
+    start(state, job)
+    tally, runs = state.tally, state.runs
     needed = state.processors[job]
     tally[FREE] -= needed
-    state.first_run[job] = tally[HELD]
     emptied = 0
     while needed > 0:
         first, last = state.free_start[emptied], state.free_stop[emptied]

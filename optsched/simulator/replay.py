@@ -46,7 +46,8 @@ def find_replay(
     """
     if execution is None and can_replay(machine, policy):
         one = np.ones(1, dtype=np.int64)
-        sample = Trace(one, one, one, one, one)
+        # on a site, a job that asks for more than cores, which some replays leave out
+        sample = Trace(one, one, one, one, one, annotations={"exclusive": one})
         small = machine.emptied() if isinstance(machine, SiteMachine) else Nodes(1)
         if not _is_ready(lambda: replay(sample, small, policy, EventOrder.BATCHED), may_compile):
             return None
@@ -114,7 +115,8 @@ def replay(
         if Holds(trace, [], []):
             return None
         requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
-        nodes = OnSite(machine.asked, machine.nodes, requests)
+        only_cores = machine.requests.only_cores
+        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)

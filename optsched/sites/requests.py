@@ -114,6 +114,8 @@ class Requests:
         self.first = [0]
         self.nodes: list[Flags] = []
         self._sets: dict[bytes, int] = {}
+        self._allowed: dict[tuple[int, bytes], _Allowed] = {}
+        self._everywhere = Partition("all", np.arange(len(site.nodes)))
         self._reasons: list[str] = []
         limits = sorted({each.max_time for each in site.partitions})
         classes = np.searchsorted(limits, jobs["requested_time"])
@@ -175,7 +177,7 @@ class Requests:
         licences = _licences(asked.licences, site.licences)
         found: list[Chunks] = []
         refusals = []
-        for partition in _partitions(asked.partition_name, site):
+        for partition in _partitions(asked.partition_name, site) or [self._everywhere]:
             for features in _choices(asked.features, site):
                 try:
                     found += self._within(asked, limit, partition, features, licences)
@@ -201,19 +203,16 @@ class Requests:
         least = asked.least_nodes
         if least > partition.max_nodes:
             raise NeverStartsError("it asks more nodes than its partition allows")
-        allowed = np.zeros(len(self.site.nodes), dtype=bool)
-        allowed[partition.nodes] = True
-        allowed &= features & self.site.is_up
+        allowed = self._allowed_nodes(partition, features)
         of_chunk = _Amounts(asked, self.site, partition)
-        capacity = self.site.capacity[allowed]
         tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
         most_nodes = max(partition.max_nodes, least)
         division = divided(
             totals,
             least,
             most_nodes,
-            lambda shares: int((capacity >= of_chunk(shares, on_nodes=True)).all(axis=1).sum()),
-            nodes=len(capacity),
+            lambda shares: allowed.able(of_chunk(shares, on_nodes=True)),
+            nodes=allowed.alike.total(),
             tasks_per_node=max(asked.tasks_per_node, 0),
             of_nodes=asked.gpus_per_node > 0 or asked.memory_per_node >= 0 or gpus > 0,
         )
@@ -226,11 +225,21 @@ class Requests:
             most = min(limit or count, count)
             demand = of_chunk(shares, on_nodes=on_nodes)
             if _fits(self.site, allowed, demand, count, most, licences):
-                nodes = self._set(allowed)
+                nodes = self._set(allowed.nodes)
                 found.append(Chunks(count, most, tuple(demand), nodes, exclusive, licences))
         if not found:
             raise NeverStartsError("it does not fit on the nodes that it may use")
         return found
+
+    def _allowed_nodes(self, partition: Partition, features: Flags) -> _Allowed:
+        key = id(partition), features.tobytes()  # the partitions stay
+        if key not in self._allowed:
+            nodes = np.zeros(len(self.site.nodes), dtype=bool)
+            nodes[partition.nodes] = True
+            nodes &= features & self.site.is_up
+            alike = Counter(map(tuple, self.site.capacity[nodes].tolist()))
+            self._allowed[key] = _Allowed(nodes, alike)
+        return self._allowed[key]
 
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()
@@ -238,6 +247,21 @@ class Requests:
             self._sets[key] = len(self.nodes)
             self.nodes.append(allowed)
         return self._sets[key]
+
+
+class _Allowed(NamedTuple):
+    """Nodes that jobs may use, and how many of them have the same capacity."""
+
+    nodes: Flags
+    alike: Counter[tuple[int, ...]]
+
+    def able(self, demand: Sequence[int]) -> int:
+        """Return the number of nodes that hold an amount of each resource when they are idle."""
+        return sum(
+            nodes
+            for capacity, nodes in self.alike.items()
+            if all(there >= needs for there, needs in zip(capacity, demand))
+        )
 
 
 class _Asked(NamedTuple):
@@ -327,32 +351,28 @@ class _Amounts:
 
 def _fits(
     site: Site,
-    allowed: Flags,
+    allowed: _Allowed,
     demand: Sequence[int],
     chunks: int,
     most: int,
     licences: Sequence[int],
 ) -> bool:
     """Return whether chunks fit on the idle site."""
-    needs = np.array(demand)
-    some = needs > 0
-    on_nodes = (site.capacity[allowed][:, some] // needs[some]).min(axis=1, initial=most)
-    there = [*site.licences.values()]
-    return bool(on_nodes.sum() >= chunks) and all(a <= b for a, b in zip(licences, there))
+    room = 0
+    for capacity, nodes in allowed.alike.items():
+        room += nodes * min(most, *(a // b for a, b in zip(capacity, demand) if b))
+    return room >= chunks and all(a <= b for a, b in zip(licences, site.licences.values()))
 
 
 def _partitions(names: str, site: Site) -> list[Partition]:
-    """Return the partitions of a job: those it names, or the default one, or all nodes."""
+    """Return the partitions of a job: those it names, or the default one; none if there is none."""
     if names:
         there = {each.name: each for each in site.partitions}
         found = [there[name] for name in names.split(",") if name in there]
         if not found:
             raise NeverStartsError("the site has none of its partitions")
         return found
-    for each in site.partitions:
-        if each.default:
-            return [each]
-    return [Partition("all", np.arange(len(site.nodes)))]
+    return [each for each in site.partitions if each.default][:1]
 
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from optsched.models.node_placement.problem import Placements
 from optsched.models.problem import Violation
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import LeftToSlurmError, alternatives, licences_of
+from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
 from optsched.slurm.supply import CORES, MEMORY, Supply, column

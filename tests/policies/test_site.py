@@ -21,7 +21,7 @@ from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.replay import find_replay
-from optsched.sites.requests import Requests
+from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.site import Partition, Site
 from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
@@ -95,8 +95,7 @@ jobs = st.fixed_dictionaries(
 
 def trace_of(rows):
     column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    texts = ("partition_name", "features", "gpu_type", "licences")
-    numbers = set(column) - {"gap", "runtime", "slack", "processors", *texts}
+    numbers = set(column) - {"gap", "runtime", "slack", "processors", *TEXTS}
     return clean(
         Trace(
             job_id=np.arange(1, len(rows) + 1),
@@ -105,7 +104,7 @@ def trace_of(rows):
             requested_time=column["runtime"] + column["slack"],
             processors=column["processors"],
             annotations={name: column[name] for name in numbers},
-            texts={name: column[name].astype(object) for name in texts},
+            texts={name: column[name].astype(object) for name in TEXTS},
         )
     )
 
@@ -211,6 +210,7 @@ def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
 REPLAYED = [
     *(("fcfs", {}), ("easy", {}), ("easy-sjbf", {})),
     *((order, {"backfill": backfill}) for order in ("sjf", "f1") for backfill in ("none", "easy")),
+    ("conservative", {}),
 ]
 
 
@@ -220,25 +220,62 @@ def test_a_replay_is_the_engine(policy, chosen):
     @settings(max_examples=60, deadline=None)
     def compare(rows, order):
         options = {"settings": chosen, "event_order": order}
+        if policy == "conservative":  # no licences, and a job that asks for more than a core
+            alone = dict.fromkeys(rows[0], -1) | dict.fromkeys(TEXTS, "") | {"exclusive": 1}
+            alone |= {"gap": 0, "runtime": 1, "slack": 0, "processors": 1}
+            rows = [alone, *(row | {"licences": ""} for row in rows)]
         trace = trace_of(rows)
-        engine = simulate(trace, SiteMachine(SITE), policy, compiled_from=len(trace) + 1, **options)
-        replay = find_replay(
-            *(trace, SiteMachine(SITE), registry.policies[policy](**chosen), EventOrder(order)),
-            *(NoProblems(), None),
-        )
-        schedule = replay(trace)
-        np.testing.assert_array_equal(schedule.start, engine.start)
-        np.testing.assert_array_equal(schedule.end, engine.end)
-        assert schedule.state.tolist() == engine.state.tolist()
-        assert list(schedule.resources) == engine.resources
-        assert schedule.decisions == engine.schedule.decisions
+        assert_equal_to_the_engine(trace, SITE, policy, **options)
 
     compare()
 
 
+def assert_equal_to_the_engine(trace, site, policy, settings, event_order="batched"):
+    options = {"settings": settings, "event_order": event_order}
+    engine = simulate(trace, SiteMachine(site), policy, compiled_from=len(trace) + 1, **options)
+    replay = find_replay(
+        *(trace, SiteMachine(site), registry.policies[policy](**settings)),
+        *(EventOrder(event_order), NoProblems(), None),
+    )
+    schedule = replay(trace)
+    np.testing.assert_array_equal(schedule.start, engine.start)
+    np.testing.assert_array_equal(schedule.end, engine.end)
+    assert schedule.state.tolist() == engine.state.tolist()
+    assert list(schedule.resources) == engine.resources
+    assert schedule.decisions == engine.schedule.decisions
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "conservative"])
+def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
+    random, jobs = np.random.default_rng(7), 400
+    site = plain_site(24, 16)
+    runtime = random.lognormal(5, 1, jobs).astype(np.int64) + 1
+    nodes = random.integers(1, 13, jobs)
+    trace = clean(
+        Trace(
+            np.arange(jobs),
+            np.cumsum(random.exponential(40, jobs)).astype(np.int64),
+            runtime,
+            (runtime * random.uniform(1, 4, jobs)).astype(np.int64),
+            nodes * random.integers(1, 17, jobs),
+            annotations={
+                "nodes": np.where(random.random(jobs) < 0.5, nodes, -1),
+                "memory_per_core": random.integers(1, 60, jobs),
+                "exclusive": (random.random(jobs) < 0.1).astype(np.int64),
+            },
+        )
+    )
+    assert_equal_to_the_engine(trace, site, policy, {})
+
+
 @pytest.mark.parametrize(
     ("policy", "column"),
-    [("easy", {"begin": 5}), ("conservative", {}), ("wfp3", {})],
+    [
+        ("easy", {"begin": 5}),
+        ("conservative", {}),
+        ("conservative", {"exclusive": 1, "begin": 5}),
+        ("wfp3", {}),
+    ],
 )
 def test_jobs_that_are_held_and_other_policies_are_not_replayed(policy, column, make_trace):
     trace = make_trace((0, 9, 9, 2), (1, 9, 9, 2))

@@ -23,8 +23,10 @@ from optsched.machines._site_nodes import (
     first_fit,
     first_possible,
     give,
+    is_full,
     may_fit,
     most_on,
+    room_for,
     take,
 )
 from optsched.policies.parts._profile import position
@@ -35,8 +37,13 @@ JOBS, USED = range(2)
 """Entries of `Running.tally`: running jobs, and entries of their places in use."""
 
 RESERVED, SLACK, OPEN = range(3)
-"""Entries of `Reservation.tally`: alternative of the reserved job, chunks of it that are over, and
-number of open nodes."""
+"""Entries of `Reservation.tally`: alternative of the reserved job, or `NOWHERE` without one; chunks
+of it that are over; number of open nodes, or `UNKNOWN`."""
+
+UNKNOWN = -1
+
+ALL = 2**62
+"""More chunks than fit on any site."""
 
 
 @by_reference
@@ -71,11 +78,16 @@ class Shortages(NamedTuple):
 class Reservation(NamedTuple):
     """The reservation of the blocked job.
 
+    What is free at the shadow time is what is free now and what the jobs hold whose estimated ends
+    are not after it. This is kept up to date as jobs end and are backfilled, so that a job that
+    remains blocked needs no search from now on.
+
     A node is *open* if a job that runs beyond the shadow time may perhaps have a chunk on it. No
     node becomes open until a job ends.
     """
 
     tally: Numbers
+    shadow: Times  # one entry
     open: Numbers  # ascending nodes
     least: Numbers  # the least of each resource that any chunk needs
 
@@ -83,7 +95,8 @@ class Reservation(NamedTuple):
 def no_reservation(asked: Asked, nodes: int) -> Reservation:
     """Return a reservation that is to be set, on a site of a number of nodes."""
     least = asked.demand.min(axis=0) if len(asked.demand) else asked.demand.sum(axis=0)
-    return Reservation(np.zeros(3, dtype=np.int64), np.zeros(nodes, dtype=np.int64), least)
+    tally = np.array([NOWHERE, 0, UNKNOWN])
+    return Reservation(tally, np.zeros(1), np.zeros(nodes, dtype=np.int64), least)
 
 
 def no_shortages(alternatives: int) -> Shortages:
@@ -95,17 +108,37 @@ def no_shortages(alternatives: int) -> Shortages:
 
 @kernel(allocates=False)
 def ease(
-    shortages: Shortages, asked: Asked, free: Free, held: Place, begin: int, stop: int
+    shortages: Shortages, asked: Asked, free: Free, held: Place, begin: int, stop: int, sign: int
 ) -> None:
-    """Note that a job has ended, whose nodes are the entries `begin` to before `stop`."""
+    """Count the room on nodes of a job that ends, the entries `begin` to before `stop`.
+
+    It counts once its nodes are free (1). Room that was there before counts twice, unless it is
+    discounted (-1) just before they become free.
+    """
+    most_cores = 0
+    for entry in range(begin, stop):
+        most_cores = max(most_cores, free.amount[held.node[entry], 0])
     for at in range(shortages.tally[0]):
         one = shortages.short[at]
-        group = asked.nodes[one]
+        if asked.demand[one, 0] > most_cores or shortages.room[one] >= asked.chunks[one]:
+            continue
+        group, room = asked.nodes[one], 0
         for entry in range(begin, stop):
-            if shortages.room[one] >= asked.chunks[one]:
-                break
-            if asked.belongs[group, held.node[entry]]:
-                shortages.room[one] += most_on(asked, free, one, held.node[entry])
+            node = held.node[entry]
+            if not is_full(asked, free, one, node) and asked.belongs[group, node]:
+                room += most_on(asked, free, one, node)
+        shortages.room[one] += sign * room
+
+
+@kernel(allocates=False)
+def unlist(shortages: Shortages, one: int) -> None:
+    """Forget the shortage of an alternative, if there is one."""
+    position = shortages.position[one]
+    if position >= 0:
+        shortages.tally[0] -= 1
+        last = shortages.short[shortages.tally[0]]
+        shortages.short[position], shortages.position[last] = last, position
+        shortages.position[one] = -1
 
 
 @kernel(allocates=False)
@@ -116,11 +149,7 @@ def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
         return True
     if not may_fit(asked, free, one):
         return True
-    room, group = 0, asked.nodes[one]
-    for member in range(asked.first_member[group], asked.first_member[group + 1]):
-        room += most_on(asked, free, one, asked.member[member])
-        if room >= asked.chunks[one]:
-            break
+    room = room_for(asked, free, one, asked.chunks[one])
     shortages.room[one] = room
     if room < asked.chunks[one]:
         if position < 0:
@@ -128,11 +157,7 @@ def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
             shortages.short[shortages.tally[0]] = one
             shortages.tally[0] += 1
         return True
-    if position >= 0:
-        shortages.tally[0] -= 1
-        last = shortages.short[shortages.tally[0]]
-        shortages.short[position], shortages.position[last] = last, position
-        shortages.position[one] = -1
+    unlist(shortages, one)
     return False
 
 
@@ -196,17 +221,36 @@ def move(running: Running, source: int, target: int) -> None:
 
 @kernel(allocates=False)
 def remove(
-    running: Running, held: Place, shortages: Shortages, asked: Asked, free: Free, job: int
+    running: Running,
+    held: Place,
+    shortages: Shortages,
+    reservation: Reservation,
+    asked: Asked,
+    free: Free,
+    then: Free,
+    job: int,
 ) -> None:
     """Remove a job that has ended, if it is among the running ones, and ease shortages."""
-    jobs, at = running.tally[JOBS], 0
-    while at < jobs and running.job[at] != job:
+    at = 0
+    while at < running.tally[JOBS] and running.job[at] != job:
         at += 1
-    if at < jobs:
-        ease(shortages, asked, free, held, running.begin[at], running.stop[at])
-        for entry in range(at, jobs - 1):
-            move(running, entry + 1, entry)
-        running.tally[JOBS] -= 1
+    if at < running.tally[JOBS]:
+        ease(shortages, asked, free, held, running.begin[at], running.stop[at], 1)
+        drop(running, held, reservation, asked, then, at)
+
+
+@kernel(allocates=False)
+def drop(
+    running: Running, held: Place, reservation: Reservation, asked: Asked, then: Free, at: int
+) -> None:
+    """Remove an entry of the running jobs; at the shadow time, what it held is free now."""
+    tally = reservation.tally
+    if tally[RESERVED] != NOWHERE and running.end[at] > reservation.shadow[0]:
+        tally[SLACK] += gain(asked, then, running, held, at, tally[RESERVED], 1)
+    tally[OPEN] = UNKNOWN
+    for entry in range(at, running.tally[JOBS] - 1):
+        move(running, entry + 1, entry)
+    running.tally[JOBS] -= 1
 
 
 @kernel(allocates=False)
@@ -238,6 +282,9 @@ def reserve(
     The job takes the alternative that is possible first.
     """
     first, stop = asked.first[request], asked.first[request + 1]
+    if stop == first + 1 and reservation.tally[RESERVED] == first and reservation.shadow[0] >= now:
+        advance(asked, then, running, held, now, reservation)
+        return float(reservation.shadow[0])
     shadow, chosen = np.inf, first
     for one in range(first, stop):
         at = release(asked, free, then, running, held, one, now, reservation)
@@ -245,9 +292,71 @@ def reserve(
             shadow, chosen = at, one
     if chosen != stop - 1:
         release(asked, free, then, running, held, chosen, now, reservation)
-    reservation.tally[RESERVED] = chosen
-    note_open(asked, free, then, reservation)
+    reservation.tally[RESERVED], reservation.tally[OPEN] = chosen, UNKNOWN
+    reservation.shadow[0] = shadow
     return shadow
+
+
+@kernel(allocates=False)
+def forget(reservation: Reservation) -> None:
+    """Forget the reservation, as a job starts that is not backfilled."""
+    reservation.tally[RESERVED] = NOWHERE
+
+
+@kernel(allocates=False)
+def doubt(reservation: Reservation, end: float, late: bool) -> None:
+    """Forget the reservation if the estimated end of a backfilled job belies what was assumed.
+
+    A start can be delayed, and a sum of times is rounded.
+    """
+    if (end > reservation.shadow[0]) != late:
+        forget(reservation)
+
+
+@kernel(allocates=False)
+def gain(
+    asked: Asked, then: Free, running: Running, held: Place, at: int, one: int, sign: int
+) -> int:
+    """Release a running job (1), or undo that (-1); return by how much the room for `one` grows."""
+    group, room = asked.nodes[one], 0
+    begin, end = running.begin[at], running.stop[at]
+    for entry in range(begin, end):
+        if asked.belongs[group, held.node[entry]]:
+            room -= most_on(asked, then, one, held.node[entry])
+    if sign > 0:
+        give(asked, then, running.alternative[at], held, begin, end)
+    else:
+        take(asked, then, running.alternative[at], held, begin, end)
+    for entry in range(begin, end):
+        if asked.belongs[group, held.node[entry]]:
+            room += most_on(asked, then, one, held.node[entry])
+    return room
+
+
+@kernel(allocates=False)
+def advance(
+    asked: Asked, then: Free, running: Running, held: Place, now: float, reservation: Reservation
+) -> None:
+    """Move the shadow time to the first release at which the reserved job fits.
+
+    That is not after the present one, and all releases until then count already.
+    """
+    one = reservation.tally[RESERVED]
+    room = reservation.tally[SLACK] + asked.chunks[one]
+    stop = position(running.end, running.tally[JOBS], reservation.shadow[0]) + 1
+    reservation.shadow[0] = now
+    while stop > 0 and running.end[stop - 1] > now:
+        end, at = running.end[stop - 1], stop
+        while at > 0 and running.end[at - 1] == end:
+            at -= 1
+            room += gain(asked, then, running, held, at, one, -1)
+        if room < asked.chunks[one] or not may_fit(asked, then, one):
+            for again in range(at, stop):
+                room += gain(asked, then, running, held, again, one, 1)
+            reservation.shadow[0] = end
+            break
+        stop = at
+    reservation.tally[SLACK] = room - asked.chunks[one]
 
 
 @kernel(allocates=False)
@@ -287,10 +396,7 @@ def release(
     released, even if its end event of this instant is still to follow.
     """
     copy(free, then)
-    group = asked.nodes[one]
-    room = 0
-    for member in range(asked.first_member[group], asked.first_member[group + 1]):
-        room += most_on(asked, then, one, asked.member[member])
+    room = room_for(asked, then, one, ALL)
     at, shadow = 0, now
     while at < running.tally[JOBS]:
         fits = room >= asked.chunks[one] and may_fit(asked, then, one)
@@ -298,14 +404,7 @@ def release(
             break
         if not fits:
             shadow = running.end[at]
-        begin, end = running.begin[at], running.stop[at]
-        for entry in range(begin, end):
-            if asked.belongs[group, held.node[entry]]:
-                room -= most_on(asked, then, one, held.node[entry])
-        give(asked, then, running.alternative[at], held, begin, end)
-        for entry in range(begin, end):
-            if asked.belongs[group, held.node[entry]]:
-                room += most_on(asked, then, one, held.node[entry])
+        room += gain(asked, then, running, held, at, one, 1)
         at += 1
     reservation.tally[SLACK] = room - asked.chunks[one]
     return max(shadow, now)
@@ -376,6 +475,8 @@ def place_beside(
     if not licensed_beside(asked, then, one, head):
         return 0
     group, missing = asked.nodes[one], asked.chunks[one]
+    if reservation.tally[OPEN] == UNKNOWN:
+        note_open(asked, free, then, reservation)
     nodes = reservation.tally[OPEN]
     for entry in range(nodes):
         on_node[reservation.open[entry]] = 0
@@ -384,7 +485,7 @@ def place_beside(
             break
         for entry in range(nodes):
             node = reservation.open[entry]
-            if not asked.belongs[group, node]:
+            if is_full(asked, free, one, node) or not asked.belongs[group, node]:
                 continue
             most = most_on(asked, free, one, node)
             if most <= on_node[node]:

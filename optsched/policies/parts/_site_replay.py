@@ -29,30 +29,32 @@ from optsched.policies.parts._site_backfilling import (
     Running,
     Shortages,
     add,
+    doubt,
+    drop,
     ease,
-    move,
+    forget,
     next_backfilled,
     no_reservation,
     no_shortages,
     nothing_runs,
     reserve,
+    unlist,
 )
 from optsched.simulator._replay import (
     ENDED,
     FIRST,
-    HELD,
     NEXT,
-    RUNNING,
     STARTED,
     Runs,
     State,
     Times,
     advance,
     has_room,
+    hold,
     insert,
     position,
     process,
-    push,
+    start,
 )
 
 NOBODY = -1
@@ -128,24 +130,13 @@ def begin(
     used: int,
 ) -> None:
     """Start a job on the first `used` nodes of a place."""
-    tally, runs, now = state.tally, state.runs, state.now[0]
     take(asked, free, one, place, 0, used)
-    state.start[job] = now
-    state.estimated_end[job] = now + state.requested[job]
-    push(state.ends, tally[RUNNING], now + state.runtime[job], tally[STARTED], job)
-    tally[STARTED] += 1
-    tally[RUNNING] += 1
+    start(state, job)
     if not add(running, held, state.estimated_end[job], job, one, place, used):
         compact(running, held, other)
         add(running, held, state.estimated_end[job], job, one, place, used)
-    state.first_run[job] = tally[HELD]
     for entry in range(used):
-        node = place.node[entry]
-        if entry == 0 or place.node[entry - 1] != node - 1:
-            runs[tally[HELD], 0] = node
-            tally[HELD] += 1
-        runs[tally[HELD] - 1, 1] = node + 1
-    state.last_run[job] = tally[HELD]
+        hold(state, job, place.node[entry])
 
 
 @kernel(allocates=False)
@@ -153,22 +144,22 @@ def finish(
     state: State,
     asked: Asked,
     free: Free,
+    then: Free,
     shortages: Shortages,
+    reservation: Reservation,
     running: Running,
     held: Place,
     job: int,
 ) -> None:
     """End a job."""
-    jobs = running.tally[JOBS]
-    at = position(running.end, jobs, state.estimated_end[job])
+    at = position(running.end, running.tally[JOBS], state.estimated_end[job])
     while running.job[at] != job:
         at += 1
     first, stop = running.begin[at], running.stop[at]
+    ease(shortages, asked, free, held, first, stop, -1)
     give(asked, free, running.alternative[at], held, first, stop)
-    ease(shortages, asked, free, held, first, stop)
-    for entry in range(at, jobs - 1):
-        move(running, entry + 1, entry)
-    running.tally[JOBS] -= 1
+    ease(shortages, asked, free, held, first, stop, 1)
+    drop(running, held, reservation, asked, then, at)
 
 
 @kernel(allocates=False)
@@ -195,7 +186,8 @@ def replay(
             return True
         now = state.now[0]
         for i in range(tally[ENDED]):
-            finish(state, asked, free, shortages, running, held, state.ended[i])
+            job = state.ended[i]
+            finish(state, asked, free, then, shortages, reservation, running, held, job)
         if tally[ENDED]:
             blocked = NOBODY
         new = 0
@@ -222,6 +214,8 @@ def replay(
                     blocked = job
                     break
                 begin(state, asked, free, running, held, other, job, one, place, used)
+                unlist(shortages, one)
+                forget(reservation)
             new = 0
             if backfills and blocked != NOBODY and free.total[0] > 0:
                 request = queue.requests[blocked]
@@ -233,8 +227,9 @@ def replay(
                         candidates[new] = job
                         new += 1
         if backfills and new > 0:
-            for kind in range(queue.failed.shape[1]):
-                queue.failed[0, kind] = queue.failed[1, kind] = 0
+            for at in range(new):
+                request = queue.requests[candidates[at]]
+                queue.failed[0, request] = queue.failed[1, request] = 0
             at = 0
             while at < new:
                 at, one, used = next_backfilled(
@@ -256,6 +251,8 @@ def replay(
                 if used > 0:
                     job = candidates[at]
                     begin(state, asked, free, running, held, other, job, one, place, used)
+                    late = state.requested[job] > shadow - now
+                    doubt(reservation, state.estimated_end[job], late)
                     at += 1
         if tally[STARTED] > starts:
             count = waiting[WAITING]
@@ -272,7 +269,7 @@ def replay_on_site(
 
     The job of lowest score is first, and of equal ones the first submitted.
     """
-    asked, free, requests = site
+    asked, free, requests, _ = site
     jobs, nodes = len(requests), len(free.jobs)
     then = Free(*(part.copy() for part in free))
     # a job has a core at least on each of its nodes

@@ -16,7 +16,8 @@ class NodeReservations:
 
     A job is placed at the earliest time at which it delays no other, on the first nodes that have
     room for as long as it may run. When a job ends, the waiting jobs are placed again one by one in
-    order of submission; each starts earlier, or stays where it is.
+    order of submission; each starts earlier, or stays where it is. What is stated here is computed
+    in less time by `optsched.policies.parts._site_reservations`.
 
     Parameters
     ----------

@@ -87,12 +87,18 @@ class NodeRoom(Room):
     def update(self) -> None:
         """Remove the jobs that have ended from the running ones."""
         machine = self.machine
-        state = self._running, self._held, self._shortages, machine.asked, machine.nodes
+        tables = self._running, self._held, self._shortages, self._reservation
+        state = machine.asked, machine.nodes, self._then
         for job in self.system.ended:
-            self._kernels.remove(*state, job)
+            self._kernels.remove(*tables, *state, job)
 
     def start(self, job: int, place: Held | None = None) -> Iterator[Action]:
-        """Start a job that fits, by default on the first nodes, and note where it runs."""
+        """Start a job that fits, by default on the first nodes; there is no reservation then."""
+        self._kernels.forget(self._reservation)
+        yield from self._start(job, place)
+
+    def _start(self, job: int, place: Held | None) -> Iterator[Action]:
+        """Start a job, and note where it runs."""
         yield Start(job, place)
         one, nodes, chunks = self.system.held[job]
         end = float(self.system.running.estimated_end(job))
@@ -104,11 +110,23 @@ class NodeRoom(Room):
 
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free, unless that delays the reserved job."""
-        late = self._requested[job] > self._shadow - self.system.now
         where = self._new_place(place.nodes, place.chunks)
         asked, one = self.machine.asked, place.alternative
-        if not late or self._kernels.spare(asked, self._then, one, self._reservation, where):
-            yield from self.start(job, place)
+        if not self._is_late(job) or self._kernels.spare(
+            asked, self._then, one, self._reservation, where
+        ):
+            yield from self._start_beside(job, place)
+
+    def _start_beside(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job beside the reserved one."""
+        late = self._is_late(job)
+        yield from self._start(job, place)
+        end = float(self.system.running.estimated_end(job))
+        self._kernels.doubt(self._reservation, end, late)
+
+    def _is_late(self, job: int) -> bool:
+        """Return whether a job that starts now may run beyond the shadow time."""
+        return bool(self._requested[job] > self._shadow - self.system.now)
 
     def survey(self, jobs: Sequence[int]) -> tuple[list[int], int]:
         """Return the alternative of each job that fits now, or -1, and how many fit together.
@@ -116,6 +134,7 @@ class NodeRoom(Room):
         These are the first ones, placed one after the other. There must be no reservation.
         """
         chosen = np.zeros(len(jobs), dtype=np.int64)
+        self._kernels.forget(self._reservation)
         asked, free = self.machine.asked, self.machine.nodes
         requests = self._requests[np.array(jobs, dtype=np.int64)]
         together = self._kernels.survey(asked, free, self._then, requests, chosen, self._place)
@@ -157,7 +176,7 @@ class NodeRoom(Room):
             )
             if used:
                 nodes, chunks = self._place.node[:used].copy(), self._place.chunks[:used].copy()
-                yield from self.start(int(candidates[at]), Held(one, nodes, chunks))
+                yield from self._start_beside(int(candidates[at]), Held(one, nodes, chunks))
                 at += 1
 
 
