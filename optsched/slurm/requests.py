@@ -20,10 +20,10 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.sites.records import Ints
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.reservations import Reservation
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
 
 WAITING = frozenset(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optsched.sites.reservations import Reservation
 from optsched.slurm.requests import LeftToSlurmError, blocked_by_rule, request_of
-from optsched.slurm.reservations import Reservation
 from optsched.slurm.supply import CORES, MEMORY, column
 
 GPU = {"gpu": 1}
