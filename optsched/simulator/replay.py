@@ -102,7 +102,8 @@ def replay(
     The policy is one for which `can_replay` is True. Its method ``replay(state, nodes)`` processes
     all events by the kernels of ``optsched.simulator._replay`` and returns the runs of nodes that
     the jobs held, or None if it cannot replay these jobs with its settings. Then the schedule is
-    None as well, and so it is for jobs that are held. On a site, `nodes` is an `OnSite`.
+    None as well, and so it is for jobs that are held, and where a reservation of the site counts.
+    On a site, `nodes` is an `OnSite`.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
@@ -110,13 +111,18 @@ def replay(
     assert policy.replay is not None
     nodes: Any = machine.size
     if isinstance(machine, SiteMachine):
-        from optsched.machines._site_nodes import OnSite
+        from optsched.machines._site_nodes import InQueues, OnSite
 
         if Holds(trace, [], []):
             return None
         requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
+        queues = machine.queues
+        if queues.reservations:
+            return None
+        several = np.array(queues.of_job), np.array(queues.tier), queues.cells, queues.has_tiers
+        in_queues = None if queues.is_one else InQueues(*several)
         only_cores = machine.requests.only_cores
-        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores)
+        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores, in_queues)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)
