@@ -258,6 +258,8 @@ def place_at(
         following = lines.next[segment]
         while following != NONE and lines.time[following] <= start:
             segment, following = following, lines.next[following]
+        if is_full(asked, segments, one, segment):
+            continue
         most = lowest(asked, lines, segments, one, segment, start + duration, missing)
         if most > 0:
             place.node[used], place.chunks[used] = node, most
@@ -290,20 +292,23 @@ def earliest_of(
         segment = begin_now(lines, asked.member[member], now)
         while segment != NONE and lines.time[segment] < before:
             following = lines.next[segment]
-            level = chunks_on(asked, segments, one, segment)
+            level, later = chunks_on(asked, segments, one, segment), following
+            end = lines.time[segment] + duration
+            while level > 0 and later != NONE and lines.time[later] < end:
+                level = min(level, chunks_on(asked, segments, one, later))
+                later = lines.next[later]
             if level > 0:
                 until = np.inf if following == NONE else lines.time[following]
-                first, stop = rank(instants, lines.time[segment]), rank(instants, until)
-                change[first] += level
+                stop = rank(instants, until)
+                change[rank(instants, lines.time[segment])] += level
                 horizon = min(until, before) + duration
-                later = following
                 while level > 0 and later != NONE and lines.time[later] < horizon:
                     most = chunks_on(asked, segments, one, later)
                     if most < level:
                         reaching = rank_reaching(instants, duration, lines.time[later])
                         if reaching >= stop:
                             break
-                        change[max(first, reaching)] -= level - most
+                        change[reaching] -= level - most
                         level = most
                     later = lines.next[later]
                 change[stop] -= level
@@ -332,17 +337,19 @@ def best_on(
     until: float,
     duration: float,
     before: float,
+    horizon: float,
 ) -> int:
-    """Return the chunks that fit on a node that was freed for a while, at least until `before`.
+    """Return the chunks that fit on a node for a job that would use what was freed for a while.
 
-    That is for a start before that time, of a job that would use what was freed.
+    That is for a start before a time, and for as long as the job may run, up to a horizon.
     """
-    best, segment = 0, lines.first[node]
-    while segment != NONE and lines.time[segment] < min(until, before):
+    best, segment, most = 0, lines.first[node], asked.most_per_node[one]
+    while best < most and segment != NONE and lines.time[segment] < min(until, before):
         following = lines.next[segment]
-        if following == NONE or lines.time[following] + duration > freed:
-            end = min(lines.time[segment] + duration, before)
-            best = max(best, lowest(asked, lines, segments, one, segment, end, asked.chunks[one]))
+        is_late = following == NONE or lines.time[following] + duration > freed
+        if is_late and not is_full(asked, segments, one, segment):
+            end = min(lines.time[segment] + duration, horizon)
+            best = max(best, lowest(asked, lines, segments, one, segment, end, most))
         segment = following
     return best
 

@@ -157,7 +157,10 @@ def ease(
     until: float,
     peaks: Free,
 ) -> None:
-    """Take what may fit on nodes, as they have become free for a time, from what is missing."""
+    """Take what may fit on nodes, as they have become free for a time, from what is missing.
+
+    The nodes ascend, as those of each job do.
+    """
     for at in range(count):
         note_peak(lines, segments, nodes[at], freed, until, peaks, at)
     for waiting in range(table.tally[WAITING]):
@@ -166,7 +169,7 @@ def ease(
             continue
         request, most = table.requests[job], 0
         for one in range(asked.first[request], asked.first[request + 1]):
-            room, group = 0, asked.nodes[one]
+            room, group, own = 0, asked.nodes[one], table.first[job]
             for at in range(count):
                 if (
                     room < table.missing[job]
@@ -175,7 +178,14 @@ def ease(
                     and most_on(asked, peaks, one, at) > 0
                 ):
                     node, long, before = nodes[at], duration[job], table.start[job]
-                    room += best_on(asked, lines, segments, one, node, freed, until, long, before)
+                    while own != NONE and table.node[own] < node:
+                        own = table.next[own]
+                    # from its start on, the job is in its own way
+                    is_own = own != NONE and table.node[own] == node
+                    horizon = before if is_own else np.inf
+                    room += best_on(
+                        asked, lines, segments, one, node, freed, until, long, before, horizon
+                    )
             most = max(most, room)
         table.missing[job] -= most
 
