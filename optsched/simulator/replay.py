@@ -45,10 +45,8 @@ def find_replay(
     no replay, or if its kernels are not on disk and it may not compile them.
     """
     if execution is None and can_replay(machine, policy):
-        one = np.ones(1, dtype=np.int64)
-        # on a site, a job that asks for more than cores, which some replays leave out
-        sample = Trace(one, one, one, one, one, annotations={"exclusive": one})
         small = machine.emptied() if isinstance(machine, SiteMachine) else Nodes(1)
+        sample = sample_of(trace)
         if not _is_ready(lambda: replay(sample, small, policy, EventOrder.BATCHED), may_compile):
             return None
         return lambda trace: replay(trace, machine, policy, order)
@@ -70,6 +68,22 @@ def find_replay(
     if not _is_ready(warm_up, may_compile):
         return None
     return lambda trace: run(trace, machine, problem_solver, execution)
+
+
+def sample_of(trace: Trace) -> Trace:
+    """Return jobs for which the replay calls the kernels that it calls for a trace.
+
+    On a site, it calls others in several queues: the sample has a job of each partition. All jobs
+    ask for more than cores, as some replays leave out those that do not.
+    """
+    partitions = [*dict.fromkeys(trace.texts.get("partition_name", np.array([""])).tolist())]
+    one = np.ones(len(partitions), dtype=np.int64)
+    return Trace(
+        *(np.arange(len(one)), one * int(trace.submit.min()), one, one, one),
+        header=trace.header,
+        annotations={"exclusive": one},
+        texts={"partition_name": np.array(partitions, dtype=object)},
+    )
 
 
 def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:

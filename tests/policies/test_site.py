@@ -21,7 +21,7 @@ from optsched.policies.parts.partition_queues import PartitionQueues
 from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
-from optsched.simulator.replay import find_replay
+from optsched.simulator.replay import find_replay, sample_of
 from optsched.simulator.system import columns_of
 from optsched.sites.queues import Queues
 from optsched.sites.requests import TEXTS, Requests
@@ -403,6 +403,16 @@ def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
         )
     )
     assert_equal_to_the_engine(trace, site, policy, {})
+
+
+@given(st.lists(jobs, min_size=1, max_size=5))
+def test_the_kernels_of_a_trace_are_compiled_before(rows):
+    trace, kinds = trace_of(rows), []
+    for each in (trace, sample_of(trace)):
+        machine = SiteMachine(SITE)
+        machine.demands(columns_of(each))
+        kinds.append((machine.queues.is_one, machine.queues.has_tiers))
+    assert kinds[0] == kinds[1]
 
 
 @pytest.mark.parametrize(
