@@ -51,6 +51,15 @@ class Place(NamedTuple):
     chunks: Numbers
 
 
+class InQueues(NamedTuple):
+    """The queues of jobs, see `optsched.sites.queues`, where no reservation counts."""
+
+    of_job: Numbers
+    tier: Numbers  # shape (jobs,)
+    cells: Flags  # shape (queues, nodes)
+    has_tiers: bool  # whether jobs are of different tiers
+
+
 class OnSite(NamedTuple):
     """Jobs on a site, in place of a number of nodes, for replays; without `by_reference`."""
 
@@ -58,6 +67,7 @@ class OnSite(NamedTuple):
     free: Free
     requests: Numbers  # shape (jobs,); negative for a job that can never start
     only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
+    queues: InQueues | None  # None where all jobs are in one
 
 
 @kernel(allocates=False)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from optsched.column_sets import runs_text
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
+from optsched.numbers import counted
 from optsched.registry import machines
 from optsched.sites.loading import load_site
+from optsched.sites.queues import Queues
 from optsched.sites.requests import Chunks, Requests
 from optsched.sites.site import Site
 from optsched.sites.site_file import site_of_table
@@ -45,8 +47,9 @@ class SiteMachine(Machine):
     """Nodes with cores, memory and further resources, which jobs share unless they are exclusive.
 
     What a job asks is the number of its request, see `optsched.sites.requests`. By default it gets
-    the first nodes that can hold its chunks, as many chunks on each as fit. Nodes that are down,
-    drained or reserved run no jobs.
+    the first nodes that can hold its chunks, as many chunks on each as fit. Nodes that are down or
+    drained run no jobs, nor do reserved ones whose reservation is not known. Whether a reservation
+    lets a job start is up to policies, see `optsched.policies.parts.partition_queues`.
 
     Parameters
     ----------
@@ -63,6 +66,8 @@ class SiteMachine(Machine):
     ----------
     requests : Requests
         Requests of the jobs of the trace.
+    queues : Queues
+        Queues of the jobs of the trace.
     nodes : Free
         What is free on each node. Read-only for callers.
     asked : Asked
@@ -95,9 +100,9 @@ class SiteMachine(Machine):
     ) -> None:
         self.site = site
         self.path = path
-        self.notes = tuple(notes)
+        self.notes = self._notes = tuple(notes)
         self.stated = stated or str(site.name if path is None else path)
-        capacity = np.where(site.is_up[:, None], site.capacity, 0)
+        capacity = np.where(site.is_usable[:, None], site.capacity, 0)
         self._capacity = capacity
         self.size = self.free = int(capacity[:, 0].sum())
         if not self.size:
@@ -135,17 +140,21 @@ class SiteMachine(Machine):
     def stated_as(self, stated: str) -> Self:
         """Return an empty machine of the same site, with another path in its specification."""
         path = None if self.path is None else self.path.absolute()
-        return type(self)(self.site, path, self.notes, stated)
+        return type(self)(self.site, path, self._notes, stated)
 
     def emptied(self) -> Self:
         """Return a machine of the same site without jobs."""
-        return type(self)(self.site, self.path, self.notes, self.stated)
+        return type(self)(self.site, self.path, self._notes, self.stated)
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
         """Return the number of the request of each job; negative if it can never start."""
         from optsched.machines._site_nodes import Free, Place
 
         self.requests = Requests(self.site, jobs)
+        self.queues = Queues(self.site, jobs)
+        if self.queues.unknown:
+            where = f"{counted(self.queues.unknown, 'job')} in reservations that the site has not"
+            self.notes = (*self._notes, f"reservations: {where}, taken as in none")
         self.asked = _for_kernels(self.requests)
         nodes = len(self.site.nodes)
         self.nodes = Free(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.policies.parts.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Policy
@@ -25,7 +26,8 @@ class AsLogged(Policy):
     A job is due at its submission plus its logged wait, and at its submission if the log states
     no wait. A job that does not fit when it is due, as the machine or an earlier start differs
     from the log, starts as soon as it fits. Such late jobs are tried in the order in which they
-    are due; those that fit may pass those that do not (first fit).
+    are due; those that fit may pass those that do not (first fit). The reservations of a site hold,
+    if it states any.
     """
 
     machines = frozenset({"nodes", "site"})
@@ -44,6 +46,7 @@ class AsLogged(Policy):
                 "a log with starts or waits",
                 field="wait",
             )
+        self._queues = queues_of(system)
         waits = np.maximum(system.logged_wait, 0)
         self._due: list[float] = (np.array(system.submit) + waits).tolist()
         self._coming: list[tuple[float, int]] = []  # heap of due times and jobs
@@ -52,6 +55,10 @@ class AsLogged(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         """Start the jobs that are due and fit; after an end, try late ones first."""
         now, demands, machine = system.now, system.demands, system.machine
+        changed = bool(system.ended)
+        if self._queues is not None:
+            changed |= self._queues.change_now
+            yield from self._queues.wake()
         for job in system.submitted:
             heappush(self._coming, (self._due[job], job))
             if self._due[job] > now:
@@ -59,11 +66,13 @@ class AsLogged(Policy):
         due = []
         while self._coming and self._coming[0][0] <= now:
             due.append(heappop(self._coming)[1])
-        if system.ended:  # without an end, late jobs still do not fit
+        if changed:  # else late jobs still do not fit
             due = [*self._late, *due]
             self._late = []
         for job in due:
-            if machine.fits(demands[job]):
+            if self._queues is not None and (place := self._queues.place(job)) is not None:
+                yield Start(job, place)
+            elif self._queues is None and machine.fits(demands[job]):
                 yield Start(job)
             else:
                 self._late.append(job)

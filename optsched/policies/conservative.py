@@ -40,9 +40,9 @@ class Conservative(Policy):
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
-    On a site where jobs ask for more than cores, or are held, reservations are for certain nodes,
-    see `optsched.policies.parts.node_reservations`. A job can then wait for one that would leave
-    enough room on other nodes.
+    On a site where jobs ask for more than cores, are held, or in several partitions, reservations
+    are for certain nodes, see `optsched.policies.parts.node_reservations`. A job can then wait for
+    one that would leave enough room on other nodes.
 
     References
     ----------
@@ -58,7 +58,7 @@ class Conservative(Policy):
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
-            if holds or not machine.requests.only_cores:
+            if holds or not (machine.requests.only_cores and machine.queues.is_one):
                 self._on_nodes = NodeReservations(system, machine)
                 return
         from optsched.policies.parts import _profile, _reservations
@@ -166,13 +166,15 @@ class Conservative(Policy):
     def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
         """Replay the policy; return None if jobs exceed their requested times.
 
-        On a site also if they ask for licences, or all of them for nothing but cores.
+        On a site also if they ask for licences, all of them for nothing but cores, or
+        partitions have tiers.
         """
         from optsched.policies.parts._reservations import replay_by_runs
         from optsched.policies.parts._site_reservations import replay_on_site
 
         if (state.runtime > state.requested).any():
             return None
-        return (
-            replay_by_runs(state, nodes) if isinstance(nodes, int) else replay_on_site(state, nodes)
-        )
+        if isinstance(nodes, int):
+            return replay_by_runs(state, nodes)
+        has_tiers = nodes.queues is not None and nodes.queues.has_tiers
+        return None if has_tiers else replay_on_site(state, nodes)

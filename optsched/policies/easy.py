@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.room import room_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 class Easy(Policy):
     """FCFS in which later jobs may start if they do not delay the queue head.
 
+    On a site there is a head for each partition, or set of partitions that share nodes.
+
     References
     ----------
     D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; D. Feitelson, A. Mu'alem Weil,
@@ -35,6 +38,7 @@ class Easy(Policy):
         """Forget the reservation."""
         self._head = -1
         self._room = room_of(system)
+        self._queues = queues_of(system)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
@@ -42,6 +46,14 @@ class Easy(Policy):
         As long as no job has ended and the head is the same, a job that could not be backfilled
         still cannot, since its estimated end only moves later. So only new jobs are tried.
         """
+        if self._queues is not None:
+            yield from self._queues.decide(
+                system.queue[:],
+                backfills=True,
+                fixed=True,
+                in_order=lambda jobs: self.in_order(jobs, system),
+            )
+            return
         queue, demands, machine, room = system.queue, system.demands, system.machine, self._room
         room.update()
         while queue and machine.fits(demands[queue[0]]):

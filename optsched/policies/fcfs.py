@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optsched.policies.parts.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
@@ -20,12 +21,22 @@ if TYPE_CHECKING:
 @policies.register("fcfs")
 @dataclass
 class FCFS(Policy):
-    """Jobs start strictly in order of submission; all wait for the queue head."""
+    """Jobs start strictly in order of submission; all wait for the queue head.
+
+    On a site, jobs wait for the heads of partitions whose nodes they may use.
+    """
 
     machines = frozenset({"nodes", "site"})
 
+    def begin(self, system: System) -> None:
+        """Prepare for the machine."""
+        self._queues = queues_of(system)
+
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
+        if self._queues is not None:
+            yield from self._queues.decide(system.queue[:], backfills=False, fixed=True)
+            return
         queue, demands = system.queue, system.demands
         while queue and system.machine.fits(demands[queue[0]]):
             yield Start(queue[0])

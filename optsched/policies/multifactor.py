@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
-from optsched.policies.priority import Column, PriorityOrder, Waiting
+from optsched.numbers import parse_number
+from optsched.policies.priority import Column, PriorityOrder
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
+from optsched.sites.requests import known_partitions
 from optsched.sites.site import Site
 from optsched.sites.slurm_amounts import seconds
 from optsched.sites.slurm_lines import Line, configuration_lines
 
+Names: TypeAlias = Sequence[str] | NDArray[np.object_]
+
 WEEK = 7 * 86_400
 
 
+FLAGS = (
+    *("ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME"),
+    *("NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"),
+)
+"""The PriorityFlags that change priorities as Slurm does; NO_NORMAL_ALL is all of NO_NORMAL."""
+
+IDLE_FLAGS = ("CALCULATE_RUNNING", "FAIR_TREE", "NO_NORMAL_ASSOC")
+"""PriorityFlags that change no order here: of running jobs, the default, or of no factor here."""
+
+
 class Weights(NamedTuple):
-    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds."""
+    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds.
+
+    `left_out` names the settings that are not modeled.
+    """
 
     age: int = 0
     fair_share: int = 0
@@ -36,6 +54,9 @@ class Weights(NamedTuple):
     favor_small: bool = False
     max_age: float = WEEK
     half_life: float = WEEK
+    resources: Mapping[str, float] = MappingProxyType({})
+    flags: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
 
 
 @policies.register("multifactor")
@@ -45,9 +66,9 @@ class Multifactor(PriorityOrder):
 
     Each factor is from 0 to 1: the age in the queue over the longest that counts; the size, as the
     mean of the shares of the cores and of the nodes of the machine; the factors of partition and
-    QOS over the highest ones; and the fair share, the rank of the user by decayed usage among all
-    users of the trace: accounts have equal shares, and so have the users of an account. Jobs in a
-    partition of a higher tier are before all others.
+    QOS over the highest ones; the amount of each resource (TRES) over that of the partition; and
+    the fair share, the rank of the user by decayed usage among all users of the trace: accounts
+    have equal shares, and so have the users of an account.
 
     Parameters
     ----------
@@ -76,37 +97,41 @@ class Multifactor(PriorityOrder):
         machine = system.machine
         assert isinstance(machine, SiteMachine)
         path = Path(self.config) if self.config else machine.configuration
-        weights = self._weights = Weights() if path is None else read_weights(path)
+        weights = Weights() if path is None else read_weights(path, machine.site)
+        self._weights = weights
         self._entered = np.array(system.submit, dtype=np.float64)
         names = system.texts.get("partition_name", [""] * len(self._entered))
-        self._tier, factor = _partitions(machine.site, names)
-        size = self._size(system, machine.site)
-        self._fixed = weights.job_size * size + weights.partition * factor
+        self._fixed = weights.job_size * self._size(system, machine.site)
+        self._fixed += weights.partition * self._partition_factor(machine.site, names)
         self._fixed += weights.qos * self._qos_factor(system)
+        if weights.resources:
+            self._fixed += self._resources(system, machine, names)
         self._usage = _Usage(system, weights.half_life) if weights.fair_share else None
 
     def decide(self, system: System) -> Iterable[Action]:
         """Note who uses how much, and decide in order of the priorities."""
-        self._entered[system.submitted] = system.now
+        if "ACCRUE_ALWAYS" not in self._weights.flags:
+            self._entered[system.submitted] = system.now
         if self._usage is None:
             return super().decide(system)
         self._usage.advance(system)
         return self._noting(super().decide(system), self._usage)
 
+    def notes(self) -> Sequence[str]:
+        """Return the settings of slurm.conf that are not modeled."""
+        if not self._weights.left_out:
+            return ()
+        return (f"slurm.conf: not modeled, left out: {', '.join(self._weights.left_out)}",)
+
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
-        """Return minus the priority of each job, behind that of its tier."""
+        """Return minus the priority of each job."""
         weights = self._weights
         waited = (system.now - self._entered[jobs]) / weights.max_age
         priority = self._fixed[jobs] + weights.age * np.minimum(waited, 1.0)
         if self._usage is not None:
             priority += weights.fair_share * self._usage.factors()[self._usage.owner[jobs]]
-        highest = sum(weights[:5]) + 1  # more than any priority
-        scores: Column = -(self._tier[jobs] * highest + np.floor(priority))
+        scores: Column = -np.floor(priority)
         return scores
-
-    def scores(self, jobs: Waiting) -> Column:
-        """Raise an error: priorities need more than these columns."""
-        raise NotImplementedError
 
     @staticmethod
     def _noting(actions: Iterable[Action], usage: _Usage) -> Iterator[Action]:
@@ -118,10 +143,50 @@ class Multifactor(PriorityOrder):
 
     def _size(self, system: System, site: Site) -> Column:
         """Return the factor of the size of each job."""
-        cores = self._processors / site.capacity[:, 0].sum()
+        weights = self._weights
+        cores = np.array(system.processors) / site.capacity[:, 0].sum()
         nodes = np.maximum(system.annotations.get("nodes", 1), 1) / len(site.nodes)
-        shares: Column = np.minimum((cores + nodes) / 2, 1.0)
-        return 1.0 - shares if self._weights.favor_small else shares
+        if "SMALL_RELATIVE_TO_TIME" in weights.flags:
+            minutes = np.ceil(np.array(system.requested_time) / 60)  # the unit of Slurm
+            shares = np.maximum(cores, nodes) / minutes
+        else:
+            shares = (cores + nodes) / 2
+        share: Column = np.minimum(shares, 1.0)
+        return 1.0 - share if weights.favor_small else shares
+
+    def _partition_factor(self, site: Site, names: Names) -> Column:
+        """Return the factor of the partition of each job, the highest of those that it names."""
+        most = max((each.priority_factor for each in site.partitions), default=0) or 1
+        if "NO_NORMAL_PART" in self._weights.flags:
+            most = 1
+        factor = {
+            text: max((each.priority_factor for each in known_partitions(text, site)), default=0)
+            for text in set(names)
+        }
+        return np.array([factor[text] for text in names]) / most
+
+    def _resources(self, system: System, machine: SiteMachine, names: Names) -> Column:
+        """Return the sum of the weighted factors of the resources of each job."""
+        site, requests = machine.site, machine.requests
+        total = {
+            text: [_amounts(site, each.nodes) for each in known_partitions(text, site)]
+            for text in set(names)
+        }
+        weights, found = self._weights, np.zeros(len(names))
+        nodes = np.maximum(system.annotations.get("nodes", np.ones(len(names))), 1).tolist()
+        for job, (text, number) in enumerate(zip(names, requests.numbers)):
+            if number < 0:
+                continue
+            one = requests.of(number)[0]
+            asked = {"node": nodes[job]} | {
+                _resource_name(name): one.chunks * amount
+                for name, amount in zip(site.resources, one.demand)
+            }
+            for name, weight in weights.resources.items():
+                there = [1] if "NO_NORMAL_TRES" in weights.flags else [t[name] for t in total[text]]
+                share = max((asked[name] / amount for amount in there if amount), default=0)
+                found[job] += weight * share
+        return found
 
     def _qos_factor(self, system: System) -> Column:
         """Return the factor of the QOS of each job."""
@@ -133,6 +198,8 @@ class Multifactor(PriorityOrder):
                 raise InputError(f"qos {self.qos!r}; {expected}")
             priorities[name] = int(number)
         most = max(priorities.values(), default=0) or 1
+        if "NO_NORMAL_QOS" in self._weights.flags:
+            most = 1
         names = system.texts.get("qos", [""] * len(system.job_id))
         return np.array([priorities.get(name, 0) / most for name in names])
 
@@ -192,15 +259,17 @@ class _Usage:
         return 1.0 - np.array([rank[pair] for pair in pairs]) / len(pairs)
 
 
-def read_weights(path: Path) -> Weights:
-    """Return the weights that slurm.conf states.
+def read_weights(path: Path, site: Site) -> Weights:
+    """Return the weights that slurm.conf states, of a site whose resources have the names.
 
     Raises
     ------
     InputError
         If the file cannot be read, or a value has another form.
     """
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
+    known = {"node", *map(_resource_name, site.resources)}
+    left_out: list[str] = []
     for line in configuration_lines(path):
         for key, name in (
             ("priorityweightage", "age"),
@@ -216,7 +285,19 @@ def read_weights(path: Path) -> Weights:
                 found[name] = _duration(line, key)
         if "priorityfavorsmall" in line.values:
             found["favor_small"] = line.text("priorityfavorsmall").lower() in ("yes", "true", "1")
-    return Weights(**found)  # type: ignore[arg-type]  # bool and int are numbers
+        if "priorityweighttres" in line.values:
+            weights = line.parsed("priorityweighttres", _named_weights)
+            found["resources"] = {name: of for name, of in weights.items() if name in known}
+            left_out += [f"PriorityWeightTRES {name}" for name in weights if name not in known]
+        if "priorityflags" in line.values:
+            flags = set(filter(None, line.text("priorityflags").upper().split(",")))
+            if "NO_NORMAL_ALL" in flags:
+                flags = flags - {"NO_NORMAL_ALL"} | {f for f in FLAGS if f.startswith("NO_NORMAL")}
+            found["flags"] = frozenset(flags).intersection(FLAGS)
+            left_out += [f"PriorityFlags {name}" for name in sorted(flags - {*FLAGS, *IDLE_FLAGS})]
+        if line.count("priorityweightassoc"):
+            left_out.append("PriorityWeightAssoc")
+    return Weights(**found, left_out=tuple(left_out))
 
 
 def _duration(line: Line, key: str) -> float:
@@ -227,16 +308,25 @@ def _duration(line: Line, key: str) -> float:
     return found
 
 
-def _partitions(site: Site, names: Sequence[str] | NDArray[np.object_]) -> tuple[Column, Column]:
-    """Return the highest tier and factor of the partitions that each job names."""
-    there = {each.name: each for each in site.partitions}
-    most = max((each.priority_factor for each in site.partitions), default=0) or 1
-    default = next((each.name for each in site.partitions if each.default), "")
-    known: dict[str, tuple[float, float]] = {}
-    for text in set(names):
-        named = [there[name] for name in (text or default).split(",") if name in there]
-        tier = max((each.priority_tier for each in named), default=1)
-        factor = max((each.priority_factor for each in named), default=0)
-        known[text] = float(tier), factor / most
-    tiers, factors = np.array([known[text] for text in names]).reshape(-1, 2).T
-    return tiers, factors
+def _named_weights(text: str) -> dict[str, float]:
+    """Return the weights of resources by name: ``cpu``, ``mem``, ``node``, ``gres/gpu``."""
+    found = {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.partition("=")
+        try:
+            found[name.lower()] = parse_number(number)
+        except ValueError:
+            expected = "expected weights such as CPU=1000,Mem=2000,GRES/gpu=3000"
+            raise InputError(f"{text!r}; {expected}") from None
+    return found
+
+
+def _resource_name(name: str) -> str:
+    """Return Slurm's name of a resource of a site."""
+    return {"cores": "cpu", "memory": "mem"}.get(name, f"gres/{name}".lower())
+
+
+def _amounts(site: Site, nodes: NDArray[np.int64]) -> dict[str, int]:
+    """Return the amounts of all resources of some nodes, by Slurm's names."""
+    total = site.capacity[nodes].sum(axis=0).tolist()
+    return {"node": len(nodes)} | {_resource_name(n): t for n, t in zip(site.resources, total)}

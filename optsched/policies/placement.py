@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
+from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.room import NodeRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
@@ -35,7 +36,8 @@ class Placement(Policy):
     as few leaf switches as possible. The jobs at the queue head that fit together count for more
     than all others, so each of them is placed. The first job that is not has a reservation as under
     `easy`; a later one starts where it was placed unless that delays the reserved job. Then further
-    jobs are backfilled.
+    jobs are backfilled. Jobs of a higher tier are first, and the reservations of the site hold;
+    there is one queue for all partitions.
 
     Parameters
     ----------
@@ -72,19 +74,24 @@ class Placement(Policy):
         """Forget the reservation."""
         assert isinstance(system.machine, SiteMachine)
         self._machine = system.machine
-        self._room = NodeRoom(system, system.machine)
+        self._queues = queues_of(system)
+        self._room = self._queues or NodeRoom(system, system.machine)
         self._switches = _switches(system.machine.site)
         self._put_off = 0
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start the jobs that the solver placed, except for those that delay the first left out."""
-        room = self._room
+        room, queues = self._room, self._queues
         room.update()
+        if queues is not None and system.queue:
+            queues.forget_heads()
+            yield from queues.wake()
         if not system.queue or not self._machine.free:
             return
-        places = self._place(system.queue[: self.window], system)
+        jobs = system.queue[:] if queues is None else [*queues.by_tier(system.queue)]
+        places = self._place(jobs[: self.window], system)
         blocked = None
-        for job in system.queue[:]:
+        for job in jobs:
             if blocked is None and job in places:
                 yield from room.start(job, places[job])
             elif blocked is None:
@@ -95,10 +102,13 @@ class Placement(Policy):
                 self._put_off += system.start[job] is None
         if blocked is None:
             return
-        if self._machine.fits(system.demands[blocked]):
+        if queues is not None and (place := queues.place_head(blocked)) is not None:
+            yield from queues.start(blocked, place)
+        elif isinstance(room, NodeRoom) and self._machine.fits(system.demands[blocked]):
             yield from room.start(blocked)
         elif self._machine.free:
-            yield from room.backfill([job for job in system.queue if job != blocked])
+            waiting = {*system.queue}
+            yield from room.backfill([job for job in jobs if job in waiting and job != blocked])
 
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return the number of placements that would have delayed the reserved job."""
@@ -113,7 +123,9 @@ class Placement(Policy):
         nodes = np.flatnonzero(self._machine.nodes.amount[:, 0])
         alternatives = [self._machine.requests.alternatives[chosen[at]] for at in fitting]
         names = [system.job_id[jobs[at]] for at in fitting]
-        problem = self._problem(alternatives, names, sum(at < together for at in fitting), nodes)
+        sets = [self._allowed(jobs[at], chosen[at])[nodes] for at in fitting]
+        first = sum(at < together for at in fitting)
+        problem = self._problem(alternatives, names, first, nodes, sets)
         solution = system.pose(problem)
         places = {}
         for at, where in zip(fitting, () if solution is None else solution.nodes):
@@ -124,13 +136,27 @@ class Placement(Policy):
                 places[jobs[at]] = Held(chosen[at], nodes[used], chunks)
         return places
 
+    def _allowed(self, job: int, one: int) -> Flags:
+        """Return the nodes on which a job may start now with an alternative, shape (nodes,)."""
+        requests = self._machine.requests
+        allowed = requests.nodes[requests.alternatives[one].nodes]
+        return allowed if self._queues is None else allowed & self._queues.open_to(job)
+
     def _problem(
-        self, jobs: Sequence[Chunks], names: list[int], first: int, nodes: NDArray[np.int64]
+        self,
+        jobs: Sequence[Chunks],
+        names: list[int],
+        first: int,
+        nodes: NDArray[np.int64],
+        sets: Sequence[Flags],
     ) -> NodePlacement:
-        """Return the problem of placing jobs, of which the `first` ones must be, on nodes."""
+        """Return the problem of placing jobs, of which the `first` ones must be, on nodes.
+
+        `sets` says for each job which of the nodes it may use.
+        """
         machine, site = self._machine, self._machine.site
         state = machine.nodes
-        kinds, allowed = _kinds([machine.requests.nodes[one.nodes][nodes] for one in jobs])
+        kinds, allowed = _kinds(sets)
         switches = None if self._switches is None else self._switches[nodes].tolist()
         is_left_out = self.then == "none" or (self.then == "switches" and switches is None)
         cores = np.array([one.chunks * one.demand[0] for one in jobs])

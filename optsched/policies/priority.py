@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
+from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.room import room_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+from optsched.traces.trace import UNKNOWN
 
 if TYPE_CHECKING:
     from optsched.machines._site_nodes import OnSite
@@ -48,34 +51,30 @@ class PriorityOrder(Policy):
     ----------
     backfill : {"none", "easy"}
         With ``easy`` the first job that does not fit has a reservation, and later jobs may start
-        if they do not delay that job.
+        if they do not delay that job. On a site there is such a job for each partition, or set of
+        partitions that share nodes.
     """
 
     backfill: Literal["none", "easy"] = "none"
 
     machines = frozenset({"nodes", "site"})
 
-    is_fixed: ClassVar[bool] = False
-    """Whether the score of a job does not change while the job waits."""
-
     def begin(self, system: System) -> None:
-        """Store the sizes and times of all jobs as arrays, and the scores if they are fixed."""
+        """Prepare for the machine."""
         self._room = room_of(system)
-        self._processors = np.array(system.processors, dtype=np.float64)
-        self._requested = np.array(system.requested_time, dtype=np.float64)
-        self._submit = np.array(system.submit, dtype=np.float64)
-        if self.is_fixed:
-            everybody = Waiting(self._processors, self._requested, self._submit, system.now)
-            self._scores = self.scores(everybody)
+        self._queues = queues_of(system)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
+        backfills = self.backfill == "easy"
+        if self._queues is not None:
+            yield from self._queues.decide(self._in_order(system), backfills=backfills)
+            return
         machine, room = system.machine, self._room
         room.update()
         if not system.queue or not machine.free:
             return
-        jobs = np.array(system.queue[:], dtype=np.int64)
-        ordered = jobs[np.argsort(self.scores_now(jobs, system), kind="stable")].tolist()
+        ordered = self._in_order(system)
         started = 0
         for job in ordered:
             if not machine.fits(system.demands[job]):
@@ -83,31 +82,71 @@ class PriorityOrder(Policy):
             yield from room.start(job)
             started += 1
         behind = ordered[started + 1 :]
-        if self.backfill == "easy" and behind and machine.free:
+        if backfills and behind and machine.free:
             room.reserve(ordered[started])
             yield from room.backfill(behind)
 
+    def _in_order(self, system: System) -> list[int]:
+        """Return the waiting jobs in order."""
+        jobs = np.array(system.queue[:], dtype=np.int64)
+        ordered: list[int] = jobs[np.argsort(self.scores_now(jobs, system), kind="stable")].tolist()
+        return ordered
+
+    @abstractmethod
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the scores of waiting jobs, shape (jobs,); the lowest starts first."""
+
+
+@policies.register("priority")
+@dataclass
+class Priority(PriorityOrder):
+    """The highest priority first, as the column `priority` of the trace states it.
+
+    These are the priorities that the scheduler of the log gave. They stay as they are; jobs of
+    unknown priority are behind all others.
+    """
+
+    def begin(self, system: System) -> None:
+        """Store the priorities.
+
+        Raises
+        ------
+        InputError
+            If the trace states no priority at all.
+        """
+        super().begin(system)
+        priorities = system.annotations.get("priority", np.array([UNKNOWN]))
+        if (priorities == UNKNOWN).all():
+            raise InputError(
+                "no job of the trace has a priority, by which policy priority orders; expected a "
+                "log that states priorities",
+                field="priority",
+            )
+        self._scores = -priorities.astype(np.float64)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return minus the priorities."""
+        return self._scores[jobs]
+
+
+class ScoreOrder(PriorityOrder):
+    """An order by a score of sizes and times."""
+
+    def begin(self, system: System) -> None:
+        """Store the sizes and times of all jobs as arrays."""
+        super().begin(system)
+        self._processors = np.array(system.processors, dtype=np.float64)
+        self._requested = np.array(system.requested_time, dtype=np.float64)
+        self._submit = np.array(system.submit, dtype=np.float64)
+
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return the scores of waiting jobs."""
-        if self.is_fixed:
-            return self._scores[jobs]
         columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
         return self.scores(Waiting(*columns, system.now))
 
     @abstractmethod
     def scores(self, jobs: Waiting) -> Column:
-        """Return the score of each job; the lowest starts first.
-
-        If scores are fixed, these are all jobs of the trace, scored once.
-        """
-
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy; return None if scores are not fixed."""
-        if not self.is_fixed:
-            return None
-        processors = state.processors.astype(np.float64)
-        everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
-        return self._replay(state, nodes, score=self.scores(everybody))
+        """Return the score of each job; the lowest starts first."""
 
     def _replay(self, state: ReplayState, nodes: int | OnSite, **order: Any) -> Runs | None:
         from optsched.policies.parts._priority_queue import replay_by_score
@@ -116,13 +155,30 @@ class PriorityOrder(Policy):
         return replay_by_score(state, nodes, backfills=backfills, **order)
 
 
-class FixedOrder(PriorityOrder):
-    """An order by scores that do not change while jobs wait."""
+class FixedOrder(ScoreOrder):
+    """An order by scores that do not change while jobs wait.
 
-    is_fixed = True
+    All jobs of the trace are scored once.
+    """
+
+    def begin(self, system: System) -> None:
+        """Score all jobs."""
+        super().begin(system)
+        everybody = Waiting(self._processors, self._requested, self._submit, system.now)
+        self._scores = self.scores(everybody)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the scores of waiting jobs."""
+        return self._scores[jobs]
+
+    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
+        """Replay the policy."""
+        processors = state.processors.astype(np.float64)
+        everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
+        return self._replay(state, nodes, score=self.scores(everybody))
 
 
-class WaitOrder(PriorityOrder):
+class WaitOrder(ScoreOrder):
     """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job.
 
     Attributes

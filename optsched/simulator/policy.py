@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from optsched.errors import InputError
@@ -125,6 +125,10 @@ class Policy(ABC):
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return additional figures of the summary, JSON-able, when a run is over."""
         return {}
+
+    def notes(self) -> Sequence[str]:
+        """Return warnings about what the policy leaves out, when a run is over."""
+        return ()
 
     @abstractmethod
     def decide(self, system: System) -> Iterable[Action]:

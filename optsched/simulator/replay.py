@@ -45,10 +45,8 @@ def find_replay(
     no replay, or if its kernels are not on disk and it may not compile them.
     """
     if execution is None and can_replay(machine, policy):
-        one = np.ones(1, dtype=np.int64)
-        # on a site, a job that asks for more than cores, which some replays leave out
-        sample = Trace(one, one, one, one, one, annotations={"exclusive": one})
         small = machine.emptied() if isinstance(machine, SiteMachine) else Nodes(1)
+        sample = sample_of(trace)
         if not _is_ready(lambda: replay(sample, small, policy, EventOrder.BATCHED), may_compile):
             return None
         return lambda trace: replay(trace, machine, policy, order)
@@ -70,6 +68,22 @@ def find_replay(
     if not _is_ready(warm_up, may_compile):
         return None
     return lambda trace: run(trace, machine, problem_solver, execution)
+
+
+def sample_of(trace: Trace) -> Trace:
+    """Return jobs for which the replay calls the kernels that it calls for a trace.
+
+    On a site, it calls others in several queues: the sample has a job of each partition. All jobs
+    ask for more than cores, as some replays leave out those that do not.
+    """
+    partitions = [*dict.fromkeys(trace.texts.get("partition_name", np.array([""])).tolist())]
+    one = np.ones(len(partitions), dtype=np.int64)
+    return Trace(
+        *(np.arange(len(one)), one * int(trace.submit.min()), one, one, one),
+        header=trace.header,
+        annotations={"exclusive": one},
+        texts={"partition_name": np.array(partitions, dtype=object)},
+    )
 
 
 def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
@@ -102,7 +116,8 @@ def replay(
     The policy is one for which `can_replay` is True. Its method ``replay(state, nodes)`` processes
     all events by the kernels of ``optsched.simulator._replay`` and returns the runs of nodes that
     the jobs held, or None if it cannot replay these jobs with its settings. Then the schedule is
-    None as well, and so it is for jobs that are held. On a site, `nodes` is an `OnSite`.
+    None as well, and so it is for jobs that are held, and where a reservation of the site counts.
+    On a site, `nodes` is an `OnSite`.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
@@ -110,13 +125,18 @@ def replay(
     assert policy.replay is not None
     nodes: Any = machine.size
     if isinstance(machine, SiteMachine):
-        from optsched.machines._site_nodes import OnSite
+        from optsched.machines._site_nodes import InQueues, OnSite
 
         if Holds(trace, [], []):
             return None
         requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
+        queues = machine.queues
+        if queues.reservations:
+            return None
+        several = np.array(queues.of_job), np.array(queues.tier), queues.cells, queues.has_tiers
+        in_queues = None if queues.is_one else InQueues(*several)
         only_cores = machine.requests.only_cores
-        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores)
+        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores, in_queues)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)

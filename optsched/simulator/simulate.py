@@ -84,7 +84,7 @@ def run_scenario(scenario: Scenario) -> Run:
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
-        figures, notes = policy.figures(engine.system), engine.notes
+        figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
     seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(

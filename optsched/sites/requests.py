@@ -32,7 +32,7 @@ NUMBERS = (
 )
 """Columns of numbers that are read, where a trace has them; -1 is unknown."""
 
-TEXTS = ("partition_name", "gpu_type", "features", "licences")
+TEXTS = ("partition_name", "gpu_type", "features", "licences", "reservation")
 """Columns of texts that are read, where a trace has them; the empty text is unknown."""
 
 Flags = NDArray[np.bool_]
@@ -81,7 +81,8 @@ class Requests:
         The site.
     jobs : mapping of str to array, shape (jobs,)
         Columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
-        `TEXTS`.
+        `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since
+        1970. A reservation that the site has not is none.
 
     Attributes
     ----------
@@ -92,7 +93,7 @@ class Requests:
     first : list of int
         ``alternatives[first[number]:first[number + 1]]`` are those of a request.
     nodes : list of bool array, shape (nodes,)
-        Sets of nodes that jobs may use; only nodes that are up.
+        Sets of nodes that jobs may use; only usable nodes.
 
     Examples
     --------
@@ -114,18 +115,19 @@ class Requests:
         self.first = [0]
         self.nodes: list[Flags] = []
         self._sets: dict[bytes, int] = {}
-        self._allowed: dict[tuple[int, bytes], _Allowed] = {}
-        self._everywhere = Partition("all", np.arange(len(site.nodes)))
+        self._allowed: dict[tuple[int, bytes, str], _Allowed] = {}
         self._reasons: list[str] = []
+        self._reservations = {each.name: each for each in site.reservations}
         limits = sorted({each.max_time for each in site.partitions})
         classes = np.searchsorted(limits, jobs["requested_time"])
+        too_late = self._too_late(jobs)
         columns: list[list[Any]]
         columns = [_whole(jobs.get(name), len(classes)) for name in NUMBERS]
         columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
         known: dict[tuple[Any, ...], int] = {}
         found: dict[tuple[Chunks, ...] | str, int] = {}
         self.numbers = []
-        for row in zip(*columns, classes.tolist()):
+        for row in zip(*columns, too_late, classes.tolist()):
             if row not in known:
                 *asked, limit = row
                 known[row] = self._number(_Asked(*asked), [*limits, math.inf][limit], found)
@@ -137,19 +139,32 @@ class Requests:
 
     @property
     def only_cores(self) -> bool:
-        """Whether jobs ask for nothing but single cores, on any nodes that are up."""
+        """Whether jobs ask for nothing but single cores, on any usable nodes."""
         core = tuple(int(name == CORES) for name in self.site.resources)
         return all(
             one.demand == core
             and one.most_per_node == one.chunks
             and not (one.exclusive or any(one.licences))
-            and bool(self.nodes[one.nodes].sum() == self.site.is_up.sum())
+            and bool(self.nodes[one.nodes].sum() == self.site.is_usable.sum())
             for one in self.alternatives
         )
 
     def why_never(self, number: int) -> str:
         """Return why the jobs of a negative number can never start."""
         return self._reasons[-1 - number]
+
+    def _too_late(self, jobs: Mapping[str, NDArray[Any]]) -> list[bool]:
+        """Return which jobs are in a reservation that ends before they could."""
+        if not self._reservations or "reservation" not in jobs:
+            return [False] * len(jobs["processors"])
+        ends = {name: each.end for name, each in self._reservations.items()}
+        last = np.array([ends.get(name, math.inf) for name in jobs["reservation"].tolist()])
+        starts = {name: each.start for name, each in self._reservations.items()}
+        first = np.array([starts.get(name, -math.inf) for name in jobs["reservation"].tolist()])
+        late: list[bool] = (
+            np.maximum(jobs["unix_time"], first) + jobs["requested_time"] > last
+        ).tolist()
+        return late
 
     def _number(
         self, asked: _Asked, limit: float, found: dict[tuple[Chunks, ...] | str, int]
@@ -174,10 +189,15 @@ class Requests:
 
     def _alternatives(self, asked: _Asked, limit: float) -> tuple[Chunks, ...]:
         site = self.site
+        if asked.too_late:
+            raise NeverStartsError("its reservation ends before it could")
         licences = _licences(asked.licences, site.licences)
         found: list[Chunks] = []
         refusals = []
-        for partition in _partitions(asked.partition_name, site) or [self._everywhere]:
+        partitions = known_partitions(asked.partition_name, site)
+        if not partitions:
+            raise NeverStartsError("the site has none of its partitions")
+        for partition in partitions:
             for features in _choices(asked.features, site):
                 try:
                     found += self._within(asked, limit, partition, features, licences)
@@ -203,7 +223,7 @@ class Requests:
         least = asked.least_nodes
         if least > partition.max_nodes:
             raise NeverStartsError("it asks more nodes than its partition allows")
-        allowed = self._allowed_nodes(partition, features)
+        allowed = self._allowed_nodes(partition, features, asked.reservation)
         of_chunk = _Amounts(asked, self.site, partition)
         tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
         most_nodes = max(partition.max_nodes, least)
@@ -231,15 +251,27 @@ class Requests:
             raise NeverStartsError("it does not fit on the nodes that it may use")
         return found
 
-    def _allowed_nodes(self, partition: Partition, features: Flags) -> _Allowed:
-        key = id(partition), features.tobytes()  # the partitions stay
+    def _allowed_nodes(self, partition: Partition, features: Flags, kept: str) -> _Allowed:
+        key = id(partition), features.tobytes(), kept  # the partitions stay
         if key not in self._allowed:
             nodes = np.zeros(len(self.site.nodes), dtype=bool)
             nodes[partition.nodes] = True
-            nodes &= features & self.site.is_up
+            nodes &= features & self.site.is_usable & self._kept(kept)
             alike = Counter(map(tuple, self.site.capacity[nodes].tolist()))
             self._allowed[key] = _Allowed(nodes, alike)
         return self._allowed[key]
+
+    def _kept(self, reservation: str) -> Flags:
+        """Return the nodes of a reservation, or those that none keeps at all times."""
+        own = self._reservations.get(reservation)
+        nodes = np.full(len(self.site.nodes), own is None)
+        if own is not None:
+            nodes[self.site.places(own.nodes)] = True
+            return nodes
+        for each in self._reservations.values():
+            if each.start == -math.inf and each.end == math.inf:
+                nodes[self.site.places(each.nodes)] = False
+        return nodes
 
     def _set(self, allowed: Flags) -> int:
         key = allowed.tobytes()
@@ -265,7 +297,7 @@ class _Allowed(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What jobs ask, in the columns `NUMBERS` and `TEXTS`."""
+    """What jobs ask, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
 
     processors: int
     nodes: int
@@ -283,6 +315,8 @@ class _Asked(NamedTuple):
     gpu_type: str
     features: str
     licences: str
+    reservation: str
+    too_late: bool
 
     @property
     def shapes(self) -> list[_Asked]:
@@ -364,15 +398,23 @@ def _fits(
     return room >= chunks and all(a <= b for a, b in zip(licences, site.licences.values()))
 
 
-def _partitions(names: str, site: Site) -> list[Partition]:
-    """Return the partitions of a job: those it names, or the default one; none if there is none."""
+def known_partitions(names: str, site: Site) -> list[Partition]:
+    """Return the partitions of a job: those that it names, or the default one, or all nodes.
+
+    Parameters
+    ----------
+    names : str
+        Names with commas between them; empty if the job names none.
+    site : Site
+        The site. Names that it has not are left out.
+    """
     if names:
         there = {each.name: each for each in site.partitions}
-        found = [there[name] for name in names.split(",") if name in there]
-        if not found:
-            raise NeverStartsError("the site has none of its partitions")
-        return found
-    return [each for each in site.partitions if each.default][:1]
+        return [there[name] for name in names.split(",") if name in there]
+    for each in site.partitions:
+        if each.default:
+            return [each]
+    return [site.everywhere]
 
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:

@@ -18,11 +18,12 @@ from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.sites.features import Constraint, parse_constraint
 from optsched.sites.host_lists import host_list
 from optsched.sites.records import Ints, Record, repeated, whole_numbers
+from optsched.sites.reservations import Reservation
 from optsched.sites.topology import MOST_NODES, Topology, Torus
 
 STATES = ("up", "reserved", "drained", "down")
-"""States of a node. Jobs are started on nodes that are up; on reserved ones only by the
-reservation's own jobs."""
+"""States of a node. Jobs are started on nodes that are up. On reserved ones they are if a
+reservation of the site keeps them, and says for which jobs and until when."""
 
 NODE_NAME = re.compile(r"[^,\[\]\s]+")
 
@@ -137,6 +138,8 @@ class Site(Record):
         Number of licences of each kind.
     topologies : mapping of str to Tree, Blocks or Torus
         Topologies by name; the first one is the default.
+    reservations : tuple of Reservation
+        The reservations.
 
     Raises
     ------
@@ -163,6 +166,7 @@ class Site(Record):
     partitions: tuple[Partition, ...] = ()
     licences: Mapping[str, int] = field(default_factory=dict)
     topologies: Mapping[str, Topology] = field(default_factory=dict)
+    reservations: tuple[Reservation, ...] = ()
 
     def __post_init__(self) -> None:
         number = len(self.nodes)
@@ -179,11 +183,13 @@ class Site(Record):
             ("partitions", tuple(self.partitions)),
             ("licences", MappingProxyType(dict(self.licences))),
             ("topologies", MappingProxyType(dict(self.topologies))),
+            ("reservations", tuple(self.reservations)),
         ):
             object.__setattr__(self, name, value)
         self._check_nodes()
         self._check_resources()
         self._check_partitions()
+        self._check_reservations()
         for name, total in self.licences.items():
             if type(total) is not int or not 0 <= total <= MOST_CAPACITY or not name:
                 expected = f"expected a whole number from 0 to {MOST_CAPACITY:,}"
@@ -298,6 +304,25 @@ class Site(Record):
         up.flags.writeable = False
         return up
 
+    @cached_property
+    def everywhere(self) -> Partition:
+        """All nodes, for jobs that name no partition where none is the default."""
+        return Partition("all", np.arange(len(self.nodes)))
+
+    @cached_property
+    def is_usable(self) -> NDArray[np.bool_]:
+        """Whether jobs may start on each node at some time, shape (nodes,); read-only.
+
+        The node is up, or reserved by a reservation that is known.
+        """
+        kept = np.zeros(len(self.nodes), dtype=bool)
+        for each in self.reservations:
+            kept[self.places(each.nodes)] = True
+        reserved = np.array([state == "reserved" for state in self.states], dtype=bool)
+        usable: NDArray[np.bool_] = self.is_up | (reserved & kept)
+        usable.flags.writeable = False
+        return usable
+
     def _check_nodes(self) -> None:
         number = len(self.nodes)
         if number > MOST_NODES:
@@ -353,6 +378,14 @@ class Site(Record):
                 fits = len(topology.group) == len(self.nodes)
             if not fits or not name:
                 raise InputError("expected the nodes of the site", field=f"topologies.{name}")
+
+    def _check_reservations(self) -> None:
+        if (twice := repeated(each.name for each in self.reservations)) is not None:
+            raise InputError(f"{twice}: is there twice", field="reservations")
+        for each in self.reservations:
+            for node in each.nodes:
+                if node not in self.index:
+                    raise InputError(f"{each.name}: unknown node", field="reservations")
 
 
 def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -14,8 +15,9 @@ import numpy as np
 
 from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
-from optsched.numbers import MOST_CAPACITY
+from optsched.numbers import LARGEST, MOST_CAPACITY
 from optsched.sites.host_lists import host_list_in_order, hosts_of
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import (
     STATES,
     Node,
@@ -30,12 +32,16 @@ from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, block
 from optsched.text_files import read_toml
 from optsched.toml_table import TomlTable
 
-KEYS = ("kind", "name", "nodes", "partitions", "unpartitioned", "licences", "topology")
+KEYS = (
+    *("kind", "name", "nodes", "partitions", "unpartitioned", "licences", "topology"),
+    "reservations",
+)
 NODE_KEYS = ("names", "cores", "memory", "gpus", "resources", "features", "state", "reason")
 PARTITION_KEYS = (
     *("name", "nodes", "default", "max_time", "max_nodes", "exclusive", "up"),
     *("priority_tier", "priority_factor", "memory_per_core", "topology"),
 )
+RESERVATION_KEYS = ("name", "nodes", "start", "end")
 KINDS = {
     "tree": ("switches",),
     "blocks": ("sizes", "blocks"),
@@ -43,6 +49,9 @@ KINDS = {
     "flat": (),
 }
 """Kinds of topologies, and the keys of each beside kind, name and unconnected."""
+
+LAST_DATE = 253_402_300_799
+"""The last second of the year 9999, the last one that a date of TOML can state."""
 
 _T = TypeVar("_T")
 _HOSTS = 'a host list such as "c[01-40,44]"'
@@ -123,6 +132,7 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     index = {node.name: place for place, node in enumerate(nodes)}
     topologies = _topologies(table, index)
     partitions = _partitions(table, index, topologies)
+    reservations = tuple(_reservations(table, index))
     licences = table.read("licences", _amounts, f"{_AMOUNT} for each name", {})
     table.done()
     resources, capacity = described(nodes)
@@ -137,6 +147,7 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
         tuple(partitions),
         licences,
         topologies,
+        reservations,
     )
     _check_members(table, site)
     table.done()
@@ -240,6 +251,29 @@ def _partitions(
             part.note(error.field or "name", error.mistakes[0])
     _known_nodes(table, "unpartitioned", table.hosts("unpartitioned", []), index)
     return found
+
+
+def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
+    found: dict[str, Reservation] = {}
+    expected = "a date and time such as 2026-12-24T08:00:00Z, or seconds since 1970"
+    for part in table.tables("reservations"):
+        part.known(RESERVATION_KEYS)
+        before = len(table.mistakes)
+        names = part.hosts("nodes")
+        _known_nodes(part, "nodes", names, index)
+        start = part.read("start", _instant, expected, -math.inf)
+        end = part.read("end", _instant, expected, math.inf)
+        name = part.read("name", _text, "a name")
+        if len(table.mistakes) > before:
+            continue
+        try:
+            reservation = Reservation(name, tuple(names), start, end)
+        except InputError as error:
+            part.note(error.field or "name", error.mistakes[0])
+            continue
+        if found.setdefault(name, reservation) is not reservation:
+            part.note("name", f"{name!r}: is there twice; expected different names")
+    return [*found.values()]
 
 
 def _check_members(table: _Table, site: Site) -> None:
@@ -429,6 +463,13 @@ def _time(value: Any) -> float:
     return seconds(_text(value))
 
 
+def _instant(value: Any) -> float:
+    """Return seconds since 1970; a time without a zone is in UTC."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return float(value) if type(value) in (int, float) and 0 <= value <= LARGEST else _refuse()
+
+
 def _amounts(value: Any) -> dict[str, int]:
     return {_text(name): _amount(amount) for name, amount in _mapping(value).items()}
 
@@ -473,6 +514,12 @@ def _lines(site: Site) -> Iterator[str]:
     for name in site.topologies:
         yield from ("", "[topology]" if len(site.topologies) == 1 else "[[topology]]")
         yield from _topology_lines(site, name)
+    for reservation in site.reservations:
+        yield from ("", "[[reservations]]", f"name = {_quoted(reservation.name)}")
+        yield f"nodes = {_hosts_text(reservation.nodes)}"
+        for key, at in (("start", reservation.start), ("end", reservation.end)):
+            if math.isfinite(at):
+                yield f"{key} = {_instant_text(at)}"
 
 
 def _node_lines(site: Site) -> Iterator[str]:
@@ -580,6 +627,13 @@ def _topology_lines(site: Site, name: str) -> Iterator[str]:
 def _quoted(text: str) -> str:
     # a JSON text is a TOML one, but for DEL, which TOML has escaped
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _instant_text(at: float) -> str:
+    """Return a time as a date in whole seconds if that is what it is, else as a number."""
+    if at != int(at) or at > LAST_DATE:
+        return repr(at)
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _key(name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.notes import Notes
+from optsched.sites.reservations import Reservation, read_reservations
 from optsched.sites.site import Partition
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, is_json, read_dump
@@ -21,6 +22,7 @@ from optsched.sites.topology import Topology
 
 PARTITIONS = ("partitions.txt", "partitions.json")
 LICENCES = ("licenses.json", "licenses.txt")
+RESERVATIONS = ("reservations.json", "reservations.txt")
 TOPOLOGIES = ("topoconf.txt", "topology.yaml", "topology.txt", "topology.conf")
 """Files of each kind, of which the first one that is there counts.
 
@@ -41,10 +43,10 @@ def read_shown_site(path: str | Path) -> SlurmSite:
         A folder with what commands of Slurm wrote, each file plain or gzip: ``nodes.json`` of
         ``scontrol show nodes --json``, or ``nodes.txt`` with ``-d -o``, or ``sinfo.json`` of Slurm
         22.05; and if there is, ``partitions.txt`` of ``scontrol show partitions -o`` or
-        ``partitions.json``, ``licenses.json`` or ``licenses.txt``, ``config.txt`` of ``scontrol
-        show config``, ``topoconf.txt`` of ``scontrol show topoconf``, topology.yaml or
-        topology.conf, or ``topology.txt`` of ``scontrol show topology``, and ``now``, the seconds
-        since 1970. Or the file of the nodes alone.
+        ``partitions.json``, ``licenses.json`` or ``licenses.txt``, likewise reservations,
+        ``config.txt`` of ``scontrol show config``, ``topoconf.txt`` of ``scontrol show topoconf``,
+        topology.yaml or topology.conf, or ``topology.txt`` of ``scontrol show topology``, and
+        ``now``, the seconds since 1970. Or the file of the nodes alone.
 
     Raises
     ------
@@ -61,6 +63,7 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     partitions: list[Partition] = []
     topologies: dict[str, Topology] = {}
     counts: tuple[dict[str, int], dict[str, int]] = {}, {}
+    reservations: tuple[Reservation, ...] = ()
     if path.is_dir():
         time = captured_time(path) if time is None else time
         settings = _settings(path)
@@ -68,8 +71,11 @@ def read_shown_site(path: str | Path) -> SlurmSite:
         topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
         partitions = _partitions(path, index, settings, notes)
         counts = _licences(path, settings, notes)
+        reserved = captured_file(path, *RESERVATIONS)
+        reservations = () if reserved is None else read_reservations(reserved)
     partitions = partitions or partitions_of_nodes([each.partitions for each in nodes], notes)
-    return slurm_site(nodes, partitions, topologies, settings, counts, notes, time, file=nodes_file)
+    described = nodes, partitions, topologies, settings, counts
+    return slurm_site(*described, notes, time, reservations=reservations, file=nodes_file)
 
 
 def _nodes_file(folder: Path) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Node, Partition, Site, described
 from optsched.sites.topology import Topology
 
@@ -83,6 +85,7 @@ def slurm_site(
     notes: Notes,
     time: int | None = None,
     *,
+    reservations: Sequence[Reservation] = (),
     file: Path,
 ) -> SlurmSite:
     """Return the site of nodes, partitions and topologies.
@@ -103,6 +106,9 @@ def slurm_site(
         What is left out or changed is added.
     time : int, optional
         When the output was captured.
+    reservations : sequence of Reservation
+        The reservations. Those of unknown times, and nodes that are not there, are left out and
+        noted.
     file : pathlib.Path
         The file or folder, for messages.
 
@@ -130,6 +136,7 @@ def slurm_site(
             tuple(partitions),
             total,
             topologies,
+            tuple(_kept(reservations, {each.node.name for each in nodes}, notes)),
         )
     except InputError as error:
         raise error.within(file) from None
@@ -157,6 +164,20 @@ def _known_topologies(
             each = replace(each, topology="")
         found.append(each)
     return found
+
+
+def _kept(
+    reservations: Iterable[Reservation], there: set[str], notes: Notes
+) -> Iterator[Reservation]:
+    """Yield the reservations of nodes whose times are known, with the nodes that are there."""
+    for each in reservations:
+        strange = [name for name in each.nodes if name not in there]
+        notes.count(strange, f"reservation {each.name}: not among the nodes")
+        nodes = tuple(name for name in each.nodes if name in there)
+        if nodes and math.isinf(each.start):
+            notes.count([each.name], "left out, as its times are not known", "reservation")
+        elif nodes:
+            yield replace(each, nodes=nodes)
 
 
 def _note_unpartitioned(site: Site, notes: Notes) -> None:

@@ -23,12 +23,12 @@ from optsched.numbers import counted
 from optsched.sites.chunks import divided, spread
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.reservations import Reservation
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
 
 WAITING = frozenset(

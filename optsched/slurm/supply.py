@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
+from optsched.sites.reservations import Reservation, read_reservations
 from optsched.sites.site import Site
-from optsched.sites.slurm_folder import read_shown_site
+from optsched.sites.slurm_folder import RESERVATIONS, read_shown_site
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
-from optsched.slurm.reservations import Reservation, read_reservations
 
 CORES, MEMORY = "cores", "memory"
 
@@ -185,7 +185,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     time = shown.time if time is None else time
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
-    reservations = captured_file(folder, "reservations.json", "reservations.txt")
+    reservations = captured_file(folder, *RESERVATIONS)
     notes = shown.notes
     if reservations is None:
         notes += ("no reservations.json: taken as none",)

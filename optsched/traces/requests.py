@@ -123,9 +123,14 @@ def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
     """Return the columns that say what jobs ask, for `Machine.demands`.
 
     The requested time is the one that the trace states, where cleaning has raised it for a job that
-    ran somewhat longer.
+    ran somewhat longer. The column ``unix_time`` is the submission in seconds since 1970; a trace
+    that does not say when it begins is taken to begin at 0.
     """
     stated = np.where(trace.stated_time > 0, trace.stated_time, trace.requested_time)
     requested = np.minimum(stated, trace.requested_time)
-    asked = {"processors": trace.processors, "requested_time": requested}
+    asked = {
+        "processors": trace.processors,
+        "requested_time": requested,
+        "unix_time": trace.submit + (trace.header.unix_start_time or 0),
+    }
     return asked | dict(trace.annotations) | dict(trace.texts)

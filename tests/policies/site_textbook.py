@@ -8,6 +8,7 @@ set of jobs on each node, and the licences.
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 
 class Nodes:
@@ -61,48 +62,80 @@ class Nodes:
             self.licences[licence] -= sign * needs
 
 
-def beside(now, then, job, one, head):
-    """Place a job that runs beyond the shadow time, or return None.
+def beside(now, heads, job, one):
+    """Place a job beside the heads at whose shadow times it would run, or return None.
 
-    Chunk by chunk: first where the head loses nothing, then where it can do without.
+    Chunk by chunk: first where no head loses anything, then where they can do without.
     """
-    if not now.fits(one):
-        return None
-    after = copy.deepcopy(then)
-    after.take(job, one, {})
-    if any(one.licences) and not all(
-        there >= needs
-        for there, needs, own in zip(after.licences, head.licences, one.licences)
-        if own
-    ):
-        return None
+    for head in heads:
+        after = copy.deepcopy(head.then)
+        after.take(job, one, {})
+        if any(
+            own and there < needs
+            for there, needs, own in zip(after.licences, head.one.licences, one.licences)
+        ):
+            return None
     place, missing = {}, one.chunks
     for may_lose in (False, True):
         for node in range(len(now.free)):
             while missing and place.get(node, 0) < now.room(one, node):
                 tried = place | {node: place.get(node, 0) + 1}
-                after = copy.deepcopy(then)
-                after.take(job, one, tried)
-                before = copy.deepcopy(then)
-                before.take(job, one, place)
-                least = head.chunks if may_lose else before.total(head)
-                if after.total(head) < least:
+                if any(loses(head, job, one, place, tried, may_lose) for head in heads):
                     break
                 place = tried
                 missing -= 1
-    return None if missing else place
+    return None if missing or not now.licensed(one) else place
 
 
-def easy(capacity, licences, jobs, submit, runtime, estimate, *, backfills=True, order=None):
+def loses(head, job, one, place, tried, may_lose):
+    """Whether a head loses more by a larger place than it may."""
+    before, after = copy.deepcopy(head.then), copy.deepcopy(head.then)
+    before.take(job, one, place)
+    after.take(job, one, tried)
+    return after.total(head.one) < (head.one.chunks if may_lose else before.total(head.one))
+
+
+def on_open_nodes(job, one, at, duration, windows, own):
+    """Restrict an alternative to nodes that reservations leave to a job during its time."""
+    end, nodes = at + duration, set(one.nodes)
+    for number, (start, stop, kept) in enumerate(windows):
+        if own[job] == number:
+            nodes &= kept if start <= at and end <= stop else set()
+        elif start < end and at < stop:
+            nodes -= kept
+    return SimpleNamespace(**vars(one) | {"nodes": nodes})
+
+
+def easy(
+    capacity,
+    licences,
+    jobs,
+    submit,
+    runtime,
+    estimate,
+    *,
+    backfills=True,
+    order=None,
+    cells=None,
+    tier=None,
+    windows=(),
+    own=None,
+):
     """EASY backfilling, or FCFS without; all ends, then all submissions, then a decision.
 
-    `order` gives the key of a job in the queue, by default its number.
+    `order` gives the key of a job in the queue, by default its number. Jobs with common `cells`
+    stop each other; by default all do. `windows` are reservations (start, end, nodes), and `own`
+    has the number of that of each job, if any.
     """
     order = order or (lambda job: job)
+    cells, tier = cells or [{0}] * len(jobs), tier or [0] * len(jobs)
+    own = own or [None] * len(jobs)
     nodes = Nodes(capacity, licences)
     starts, queue, running, arrived = [None] * len(jobs), [], [], 0
-    while arrived < len(jobs) or running:
-        moments = [entry[0] for entry in running]
+    changes = {at for start, stop, _ in windows for at in (start, stop)}
+    now = -1
+    while arrived < len(jobs) or running or (queue and any(at > now for at in changes)):
+        moments = [entry[0] for entry in running] + [at for at in changes if at > now and queue]
         if arrived < len(jobs):
             moments.append(submit[arrived])
         now = min(moments)
@@ -113,50 +146,59 @@ def easy(capacity, licences, jobs, submit, runtime, estimate, *, backfills=True,
             if jobs[arrived]:
                 queue.append(arrived)
             arrived += 1
-        queue.sort(key=order)
+        heads, stopped, behind = [], set(), []
 
-        def start(job, one, place, now=now):
-            nodes.take(job, one, place)
-            running.append((now + runtime[job], now + estimate[job], job, one, place))
-            queue.remove(job)
-            starts[job] = now
-
-        def possible(job, nodes=nodes):
-            return next((one for one in jobs[job] if nodes.fits(one)), None)
-
-        while queue and (one := possible(queue[0])) is not None:
-            start(queue[0], one, nodes.first_fit(one))
-        if not queue or not backfills:
-            continue
-        shadow, then = now, copy.deepcopy(nodes)
-        for moment in sorted({entry[1] for entry in running}):
-            shadow = moment
-            for entry in running:
-                if entry[1] == moment:
-                    then.take(*entry[2:], sign=-1)
-            if (head := possible(queue[0], then)) is not None:
-                break
-        for job in queue[1:]:
+        def ways(job, at, without=frozenset()):
             for one in jobs[job]:
-                late = now + estimate[job] > shadow
-                if late:
-                    place = beside(nodes, then, job, one, head)
-                else:
-                    place = nodes.first_fit(one)
+                one = on_open_nodes(job, one, at, estimate[job], windows, own)
+                one.nodes -= without
+                yield one
+
+        def start(job, without=frozenset(), now=now, heads=heads):
+            late = [head for head in heads if now + estimate[job] > head.shadow]
+            for one in ways(job, now, without):
+                place = beside(nodes, late, job, one)
                 if place is not None:
-                    if late:
-                        then.take(job, one, place)
-                    start(job, one, place)
-                    break
+                    for head in late:
+                        head.then.take(job, one, place)
+                    nodes.take(job, one, place)
+                    running.append((now + runtime[job], now + estimate[job], job, one, place))
+                    queue.remove(job)
+                    starts[job] = now
+                    return True
+            return False
+
+        for job in sorted(queue, key=lambda job: (-tier[job], order(job))):
+            if cells[job] <= stopped or (backfills and cells[job] & stopped):
+                behind.append(job)
+            elif not start(job, set() if own[job] is not None else stopped):
+                stopped |= cells[job]
+                if not backfills:
+                    continue
+                ends = {entry[1] for entry in running} | changes
+                for moment in sorted({now} | {end for end in ends if end > now}):
+                    then = copy.deepcopy(nodes)
+                    for entry in running:
+                        if entry[1] <= moment:
+                            then.take(*entry[2:], sign=-1)
+                    one = next((one for one in ways(job, moment) if then.fits(one)), None)
+                    if one is not None:
+                        heads.append(SimpleNamespace(one=one, shadow=moment, then=then))
+                        break
+        for job in behind if backfills else ():
+            start(job)
     return starts
 
 
-def conservative(capacity, licences, jobs, submit, runtime, estimate):
-    """Conservative backfilling with reserved nodes, batched.
+def conservative(
+    capacity, licences, jobs, submit, runtime, estimate, *, tier, windows=(), own=None, cells=None
+):
+    """Conservative backfilling with reserved nodes, batched; parameters as for `easy`.
 
     At an end every waiting job is placed again in order, if it can start earlier.
     """
-    starts = [None] * len(jobs)
+    starts, lost = [None] * len(jobs), set()
+    changes = {at for start, stop, _ in windows for at in (start, stop)}
     planned: dict[int, tuple] = {}  # job: start, alternative, place
     running, arrived = [], 0
 
@@ -175,10 +217,11 @@ def conservative(capacity, licences, jobs, submit, runtime, estimate):
             at + estimate[j] for j, (at, *_) in planned.items() if j != job
         }
         begins = {at for j, (at, *_) in planned.items() if j != job}
-        for at in sorted({now} | {end for end in ends if end > now}):
+        for at in sorted({now} | {end for end in ends | changes if end > now}):
             edges = {at} | {edge for edge in begins | ends if at < edge < at + estimate[job]}
             there = [left(edge, job) for edge in edges]
             for one in jobs[job]:
+                one = on_open_nodes(job, one, at, estimate[job], windows, own)
                 if not all(nodes.licensed(one) for nodes in there):
                     continue
                 place, missing = {}, one.chunks
@@ -189,24 +232,32 @@ def conservative(capacity, licences, jobs, submit, runtime, estimate):
                         missing -= count
                 if not missing:
                     return at, one, place
-        raise AssertionError("no place")
+        return None
 
+    now = -1
     while arrived < len(jobs) or running or planned:
-        moments = [entry[0] for entry in running]
+        moments = [entry[0] for entry in running] + [at for at in changes if at > now and planned]
         if arrived < len(jobs):
             moments.append(submit[arrived])
         now = min(moments)
         ended = [entry for entry in running if entry[0] == now]
         running = [entry for entry in running if entry[0] != now]
         if ended:
-            for job in sorted(planned):
+            for job in sorted({*planned, *lost}, key=lambda job: (-tier[job], job)):
                 found = earliest(job, now)
-                if found[0] < planned[job][0]:
+                if found and (job in lost or found[0] < planned[job][0]):
                     planned[job] = found
+                    lost.discard(job)
+        new = []
         while arrived < len(jobs) and submit[arrived] == now:
             if jobs[arrived]:
-                planned[arrived] = earliest(arrived, now)
+                new.append(arrived)
             arrived += 1
+        for job in sorted(new, key=lambda job: (-tier[job], job)):
+            if found := earliest(job, now):
+                planned[job] = found
+            else:
+                lost.add(job)
         for job in sorted(planned):
             at, one, place = planned[job]
             if at <= now:

@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.policies.multifactor import Multifactor, Weights, read_weights
 from optsched.simulator.system import System
+from optsched.sites.site import Site
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -38,10 +39,14 @@ def starts(tmp_path, make_trace):
         owners = {
             name: np.array(columns.pop(name)) for name in ("user", "group") if name in columns
         }
-        texts = {name: np.array(of, dtype=object) for name, of in columns.items()}
-        trace = clean(trace.changed(texts=texts, **owners, cleaning=None))
+        asks = {name: of for name, of in columns.items() if isinstance(of, np.ndarray)}
+        texts = {
+            name: np.array(of, dtype=object) for name, of in columns.items() if name not in asks
+        }
+        trace = clean(trace.changed(texts=texts, annotations=asks, **owners, cleaning=None))
         chosen = {"qos": priorities}
         found = simulate(trace, f"site:{folder}", "multifactor", settings=chosen, check=True)
+        run.notes = found.notes
         return found.start.tolist()
 
     return run
@@ -80,6 +85,59 @@ def test_jobs_of_a_higher_tier_are_before_all_others(starts):
     assert starts("PriorityWeightJobSize=1000", *rows, **partitions) == [0, 10, 5]
 
 
+def test_size_relative_to_time(starts):
+    relative = "PriorityWeightJobSize=1000\nPriorityFlags=SMALL_RELATIVE_TO_TIME"
+    rows = ((0, 60, 16), (1, 240, 16), (1, 60, 8))
+    # 16 cores for 4 minutes are less than 8 for one
+    assert starts("PriorityWeightJobSize=1000", *rows) == [0, 60, 300]
+    assert starts(relative, *rows) == [0, 120, 60]
+
+
+def test_age_may_count_from_the_submission(starts):
+    rows = ((0, 60, 16), (1, 5, 16), (20, 5, 16))
+    age = "PriorityWeightAge=1000\nPriorityMaxAge=0:10:00"
+    begin = np.array([0, 40, 0])
+    assert starts(age, *rows, begin=begin) == [0, 65, 60]
+    assert starts(age + "\nPriorityFlags=ACCRUE_ALWAYS", *rows, begin=begin) == [0, 60, 65]
+
+
+def test_resources_have_weights(starts):
+    rows = ((0, 5, 16), (1, 5, 13), (1, 5, 14))
+    assert starts("PriorityWeightTRES=CPU=1000", *rows) == [0, 10, 5]
+    memory = {"memory_per_core": np.array([-1, 200, 100])}
+    weights = "PriorityWeightTRES=cpu=1000,Mem=4000"
+    assert starts(weights, *rows, **memory) == [0, 5, 10]
+    # for the larger job 1/16 of the weight, or the weight if that is not normalized
+    small = "PriorityWeightJobSize=100\nPriorityFavorSmall=YES\nPriorityWeightTRES=CPU=4"
+    assert starts(small, *rows) == [0, 5, 10]
+    assert starts(small + "\nPriorityFlags=NO_NORMAL_TRES", *rows) == [0, 10, 5]
+
+
+def test_factors_that_are_not_normalized(starts):
+    rows = ((0, 5, 16), (1, 5, 16), (1, 5, 8))
+    weights = "PriorityWeightPartition=100\nPriorityWeightJobSize=900\n"
+    named = {"partition_name": ["low", "low", "high"]}
+    # 900 / 4 less for the size, 75 more for the partition, or 300 if that is not normalized
+    assert starts(weights, *rows, **named) == [0, 5, 10]
+    assert starts(weights + "PriorityFlags=NO_NORMAL_ALL", *rows, **named) == [0, 10, 5]
+    weights, qos = "PriorityWeightQOS=1\nPriorityWeightJobSize=100\n", {"qos": ["a", "a", "b"]}
+    flags = "PriorityFlags=NO_NORMAL_QOS"
+    assert starts(weights, *rows, **qos, priorities="b=90") == [0, 5, 10]
+    assert starts(weights + flags, *rows, **qos, priorities="b=90") == [0, 10, 5]
+
+
+def test_what_is_not_modeled_is_named_in_one_line(starts):
+    starts("PriorityFlags=CALCULATE_RUNNING,FAIR_TREE", (0, 5, 16))
+    assert not any("slurm.conf" in note for note in starts.notes)
+    starts(
+        "PriorityFlags=MAX_TRES,INCR_ONLY\nPriorityWeightAssoc=3\nPriorityWeightTRES=energy=1",
+        (0, 5, 16),
+    )
+    expected = "PriorityFlags INCR_ONLY, PriorityFlags MAX_TRES, PriorityWeightAssoc"
+    (note,) = [note for note in starts.notes if "slurm.conf" in note]
+    assert note == f"slurm.conf: not modeled, left out: {expected}, PriorityWeightTRES energy"
+
+
 def test_users_of_little_usage_are_first(starts):
     rows = ((0, 50, 16), (1, 10, 16), (2, 10, 16), (3, 10, 16))
     weights = "PriorityWeightFairShare=1000"
@@ -100,21 +158,28 @@ def test_usage_decays(starts):
 
 
 def test_the_weights_are_read(tmp_path):
+    site = Site("one", ("a",), ("cores", "memory", "gpu", "gpu:big"), np.array([[4, 9, 1, 1]]))
     file = tmp_path / "slurm.conf"
     file.write_text(
         "PriorityWeightAge=1\nPriorityWeightFairshare=2\nPriorityWeightJobSize=3\n"
         "PriorityWeightPartition=4\nPriorityWeightQOS=5\nPriorityMaxAge=1-0\n"
         "PriorityDecayHalfLife=2-0\nPriorityFavorSmall=NO\n"
+        "PriorityWeightTRES=CPU=10,GRES/gpu=20.5,GRES/gpu:Big=1,Node=3\n"
+        "PriorityFlags=ACCRUE_ALWAYS,no_normal_part\n"
     )
-    assert read_weights(file) == Weights(1, 2, 3, 4, 5, False, 86_400, 172_800)
+    resources = {"cpu": 10, "gres/gpu": 20.5, "gres/gpu:big": 1, "node": 3}
+    flags = frozenset({"ACCRUE_ALWAYS", "NO_NORMAL_PART"})
+    expected = Weights(1, 2, 3, 4, 5, False, 86_400, 172_800, resources, flags)
+    assert read_weights(file, site) == expected
     for text, message in (
         ("PriorityWeightAge=x", "line 1, priorityweightage: 'x'; expected a whole number"),
         ("PriorityMaxAge=0", "line 1, prioritymaxage: '0'; expected a time above 0"),
         ("PriorityMaxAge=soon", "line 1, prioritymaxage: 'soon'; expected a time"),
+        ("PriorityWeightTRES=CPU=x", "line 1, priorityweighttres: 'CPU=x'; expected weights"),
     ):
         file.write_text(text + "\n")
         with pytest.raises(InputError, match=re.escape(message)):
-            read_weights(file)
+            read_weights(file, site)
 
 
 def test_priorities_of_qos_that_cannot_be_read_are_told(starts):
@@ -146,10 +211,16 @@ def test_the_points_of_pending_jobs_are_those_of_slurm(version, shared):
     policy = Multifactor(qos="high=1000,normal=0,low=0")
     policy.begin(system)
     found = policy.scores_now(np.arange(len(jobs)), system)
-    tier = {"batch": 10, "bigmem": 10, "gpu": 20, "whole": 5, "debug": 50}
     for job, score in zip(jobs, found.tolist()):
         own = points[job["job_id"]]
         wanted = sum(int(own[name]) for name in ("JOBSIZE", "PARTITION", "QOS"))
-        highest = max(tier[name] for name in job["partition"].split(","))
-        assert -score - highest * 3001 == pytest.approx(wanted, abs=1)
+        assert -score == pytest.approx(wanted, abs=1)
     assert len(jobs) > 100
+
+
+def test_the_logged_priority_is_an_order(make_trace):
+    trace = make_trace((0, 5, 5, 4), (1, 5, 5, 4), (1, 5, 5, 4), (1, 5, 5, 4), (1, 5, 5, 1))
+    with pytest.raises(InputError, match="no job of the trace has a priority"):
+        simulate(trace, "nodes:4", "priority")
+    trace = trace.changed(annotations={"priority": np.array([1, -1, 7, 9, 7])})
+    assert simulate(trace, "nodes:4", "priority", check=True).start.tolist() == [0, 20, 10, 5, 15]

@@ -16,15 +16,20 @@ from optsched import registry, simulate
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies import placement
-from optsched.policies.parts import room
+from optsched.policies.parts import partition_queues, room
+from optsched.policies.parts.partition_queues import PartitionQueues
 from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
-from optsched.simulator.replay import find_replay
+from optsched.simulator.replay import find_replay, sample_of
+from optsched.simulator.system import columns_of
+from optsched.sites.queues import Queues
 from optsched.sites.requests import TEXTS, Requests
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
+from optsched.traces.header import Header
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
@@ -51,6 +56,18 @@ SITE = Site(
     licences={"matlab": 3},
 )
 
+
+KEPT = replace(
+    SITE,
+    partitions=(*SITE.partitions, Partition("first", np.array([1, 2, 4]), priority_tier=3)),
+    states=("up", "up", "reserved", "up", "up", "drained"),
+    reservations=(
+        Reservation("early", ("b", "c"), 6, 20),
+        Reservation("late", ("c", "d", "e"), 25, 45),
+        Reservation("over", ("a",), -9, 0),
+    ),
+)
+"""The same with a partition of a higher tier, and reservations."""
 
 WIRED = replace(SITE, topologies={"tree": Tree(("one", "two"), [-1, -1], [0, 1, 0, 1, 0, 1])})
 
@@ -85,10 +102,11 @@ jobs = st.fixed_dictionaries(
         "gpus": some(st.integers(0, 3)),
         "gpus_per_node": some(st.integers(1, 2)),
         "exclusive": some(st.integers(0, 1)),
-        "partition_name": st.sampled_from(["", "", "", "gpu", "own", "gpu,own", "lost"]),
+        "partition_name": st.sampled_from(["", "", "", "gpu", "own", "gpu,own", "first", "lost"]),
         "features": st.sampled_from(["", "", "", "ib", "fat", "[ib|fat]", "none"]),
         "gpu_type": st.sampled_from(["", "", "big"]),
         "licences": st.sampled_from(["", "", "matlab", "matlab:2"]),
+        "reservation": st.sampled_from(["", "", "", "", "early", "late", "over", "unknown"]),
     }
 )
 
@@ -111,8 +129,7 @@ def trace_of(rows):
 
 def alternatives(trace, site=SITE):
     """Return the alternatives of each job for the textbook; empty if it is rejected."""
-    columns = {"processors": trace.processors, "requested_time": trace.requested_time}
-    requests = Requests(site, columns | trace.annotations | trace.texts)
+    requests = Requests(site, columns_of(trace))
     return [
         [
             SimpleNamespace(
@@ -124,35 +141,149 @@ def alternatives(trace, site=SITE):
     ]
 
 
+def queues(trace, site):
+    """Return the cells, the tier and the number of the reservation of each job."""
+    there = {each.name: each for each in site.partitions}
+    number = {each.name: place for place, each in enumerate(site.reservations)}
+    cells, tiers, own = [], [], []
+    for names, kept in zip(trace.texts["partition_name"], trace.texts["reservation"]):
+        found = [there[name] for name in (names or "batch").split(",") if name in there]
+        own.append(number.get(kept))
+        cells.append({kept} if kept in number else {node for p in found for node in p.nodes})
+        tiers.append(max((each.priority_tier for each in found), default=0))
+    return {"cells": cells, "tier": tiers, "own": own}
+
+
+@pytest.mark.parametrize("site", [SITE, KEPT], ids=["queues", "reservations"])
 @pytest.mark.parametrize(
     ("policy", "backfill"),
     [("fcfs", "none"), ("easy", "easy"), ("sjf", "none"), ("sjf", "easy"), ("conservative", "all")],
 )
-def test_schedules_equal_the_textbook(policy, backfill, site_textbook):
+def test_schedules_equal_the_textbook(policy, backfill, site, site_textbook):
     @given(st.lists(jobs, min_size=1, max_size=20))
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=50, deadline=None)
     def compare(rows):
         trace = trace_of(rows)
         chosen = {"backfill": backfill} if policy == "sjf" else {}
-        run = simulate(trace, SiteMachine(SITE), policy, settings=chosen, check=True)
+        run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
         columns = [trace.submit, trace.runtime, trace.requested_time]
         submit, runtime, estimate = (column.tolist() for column in columns)
-        capacity = np.where(SITE.is_up[:, None], SITE.capacity, 0).tolist()
-        given_jobs = (capacity, SITE.licences.values(), alternatives(trace))
+        capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
+        given_jobs = (capacity, site.licences.values(), alternatives(trace, site))
+        windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
+        options = queues(trace, site) | {"windows": windows}
         if backfill == "all":
-            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate)
+            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate, **options)
         else:
             wanted = site_textbook.easy(
                 *(*given_jobs, submit, runtime, estimate),
                 backfills=backfill == "easy",
                 order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
+                **options,
             )
-        rejected = [start is None for start in wanted]
-        assert np.isnan(run.start).tolist() == rejected
-        assert run.start[~np.array(rejected)].tolist() == [at for at in wanted if at is not None]
-        assert run.summary["rejected"] == sum(rejected)
+        never = [start is None for start in wanted]
+        assert np.isnan(run.start).tolist() == never
+        assert run.start[~np.array(never)].tolist() == [at for at in wanted if at is not None]
 
     compare()
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "as-logged", "placement"])
+def test_reservations_hold(policy):
+    chosen = {"interval": 0.0} if policy == "placement" else {}
+
+    @given(st.lists(jobs, min_size=1, max_size=20), st.integers(0, 100))
+    @settings(max_examples=25, deadline=None)
+    def check(rows, began):
+        trace = trace_of(rows).changed(
+            wait=np.array([3 * row["gap"] for row in rows]),
+            header=Header((("UnixStartTime", str(began)),)),
+        )
+        site = replace(KEPT, reservations=tuple(later(each, began) for each in KEPT.reservations))
+        run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
+        for job in np.flatnonzero(~np.isnan(run.start)).tolist():
+            first, last = run.start[job], run.start[job] + trace.requested_time[job]
+            held = {*host_numbers(run.resources[job])}
+            for each in KEPT.reservations:
+                kept = {*site.places(each.nodes).tolist()}
+                if trace.texts["reservation"][job] == each.name:
+                    assert held <= kept
+                    assert each.start <= first < last <= each.end
+                else:
+                    assert not each.overlaps(first, last) or not held & kept
+
+    check()
+
+
+def later(reservation, seconds):
+    start, end = reservation.start + seconds, reservation.end + seconds
+    return Reservation(reservation.name, reservation.nodes, start, end)
+
+
+def host_numbers(text):
+    """Return the numbers of nodes in an interval set."""
+    for run in text.split():
+        first, _, last = run.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(make_trace):
+    site = replace(
+        plain_site(3, 4),
+        partitions=tuple(
+            Partition(name, np.array(nodes))
+            for name, nodes in (("left", [0]), ("right", [1]), ("both", [0, 1]), ("far", [2]))
+        ),
+    )
+    names = ["left", "left", "left", "both", "right", "both", "far"]
+    sizes = [2, 4, 1, 2, 1, 8, 4]
+    trace = make_trace(*((0, 50 if at < 2 else 9, 50, size) for at, size in enumerate(sizes)))
+    trace = trace.changed(texts={"partition_name": np.array(names, dtype=object)})
+    for policy, starts, nodes in (
+        # the second job is a head, so the third waits; the fourth has the right node
+        ("fcfs", [0, 50, 100, 0, 0, 109, 0], ["0", "0", "0", "1", "1", "0-1", "2"]),
+        # the third and the fourth end before the head needs all of the left node
+        ("easy", [0, 50, 0, 0, 0, 100, 0], ["0", "0", "0", "0-1", "1", "0-1", "2"]),
+    ):
+        run = simulate(trace, SiteMachine(site), policy, check=True)
+        assert run.start.tolist() == starts
+        assert [*run.resources] == nodes
+
+
+def test_with_one_queue_several_queues_are_the_same():
+    chosen = {"fcfs": {}, "easy": {}, "easy-sjbf": {}, "wfp3": {"backfill": "easy"}, "sjf": {}}
+
+    @given(
+        st.lists(jobs, min_size=1, max_size=20),
+        st.sampled_from(["batched", "one-by-one"]),
+        st.sampled_from([*chosen]),
+    )
+    @settings(max_examples=60, deadline=None)
+    def compare(rows, order, policy):
+        trace = trace_of([row | {"partition_name": ""} for row in rows])
+        found = []
+        for is_one in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Queues, "is_one", is_one)
+                run = simulate(
+                    *(trace, SiteMachine(SITE), policy),
+                    settings=chosen[policy],
+                    event_order=order,
+                    check=True,
+                )
+            found.append((str(run.start.tolist()), [*run.resources]))
+        assert found[0] == found[1]
+
+    compare()
+
+
+def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
+    trace = make_trace((0, 9, 9, 2))
+    trace = trace.changed(texts={"reservation": np.array(["gone"], dtype=object)})
+    run = simulate(trace, SiteMachine(KEPT), "easy", check=True)
+    assert run.start.tolist() == [0]
+    note = "reservations: 1 job in reservations that the site has not, taken as in none"
+    assert note in run.notes
 
 
 def plain_site(nodes, cores):
@@ -216,16 +347,22 @@ REPLAYED = [
 
 @pytest.mark.parametrize(("policy", "chosen"), REPLAYED)
 def test_a_replay_is_the_engine(policy, chosen):
-    @given(st.lists(jobs, min_size=1, max_size=30), st.sampled_from(["batched", "one-by-one"]))
+    @given(
+        st.lists(jobs, min_size=1, max_size=30),
+        st.sampled_from(["batched", "one-by-one"]),
+        st.booleans(),
+    )
     @settings(max_examples=60, deadline=None)
-    def compare(rows, order):
+    def compare(rows, order, several):
         options = {"settings": chosen, "event_order": order}
         if policy == "conservative":  # no licences, and a job that asks for more than a core
             alone = dict.fromkeys(rows[0], -1) | dict.fromkeys(TEXTS, "") | {"exclusive": 1}
             alone |= {"gap": 0, "runtime": 1, "slack": 0, "processors": 1}
             rows = [alone, *(row | {"licences": ""} for row in rows)]
-        trace = trace_of(rows)
-        assert_equal_to_the_engine(trace, SITE, policy, **options)
+        trace = trace_of(rows if several else [row | {"partition_name": ""} for row in rows])
+        tiers = replace(KEPT, states=SITE.states, reservations=())
+        site = SITE if policy == "conservative" else tiers
+        assert_equal_to_the_engine(trace, site, policy, **options)
 
     compare()
 
@@ -268,6 +405,16 @@ def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
     assert_equal_to_the_engine(trace, site, policy, {})
 
 
+@given(st.lists(jobs, min_size=1, max_size=5))
+def test_the_kernels_of_a_trace_are_compiled_before(rows):
+    trace, kinds = trace_of(rows), []
+    for each in (trace, sample_of(trace)):
+        machine = SiteMachine(SITE)
+        machine.demands(columns_of(each))
+        kinds.append((machine.queues.is_one, machine.queues.has_tiers))
+    assert kinds[0] == kinds[1]
+
+
 @pytest.mark.parametrize(
     ("policy", "column"),
     [
@@ -303,9 +450,15 @@ def kept(policy, rows, **options):
             super().reserve(job)
             first.setdefault(job, self._shadow)
 
+    class ObservedQueues(PartitionQueues):
+        def reserve(self, job):
+            super().reserve(job)
+            first.setdefault(job, self._heads.shadow[self._heads.number[0] - 1])
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "NodeRoom", Observed)
         patch.setattr(placement, "NodeRoom", Observed)
+        patch.setattr(partition_queues, "PartitionQueues", ObservedQueues)
         trace = trace_of(rows)
         run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
     return [(shadow, run.start[job]) for job, shadow in first.items()]
@@ -319,7 +472,8 @@ def test_a_reserved_job_starts_no_later_than_first_promised(solver):
     @settings(max_examples=20 if solver == "cp-sat" else 80, deadline=None)
     def check(rows, window):
         options["settings"]["window"] = window
-        for promised, start in (*kept(rows=rows, **options), *kept("easy", rows)):
+        in_one_queue = [row | {"partition_name": ""} for row in rows]
+        for promised, start in (*kept(rows=rows, **options), *kept("easy", in_one_queue)):
             assert start <= promised
 
     check()

@@ -7,6 +7,7 @@ new hash, which the failing test prints, to ``golden.json``.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
+from optsched.machines.site import SiteMachine
+from optsched.sites.site_file import read_site_file
 from optsched.traces.bandwidth import drawn
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -23,8 +26,14 @@ SAMPLES = {"locality": "sample-8x20.rackham"}
 
 SITE = bundled("traces") / "samples" / "sample-site.toml"
 
+PLAIN = read_site_file(SITE)
+ONE_QUEUE = SiteMachine(
+    replace(PLAIN, partitions=[replace(each, priority_tier=1) for each in PLAIN.partitions])
+)
+"""The sample with partitions that stop each other."""
+
 MACHINES = {
-    "placement": str(SITE),
+    "placement": ONE_QUEUE,
     "multifactor": str(SITE),
     "torus": "torus:8x8x4",
     "locality": "cluster:8x20",
@@ -54,7 +63,15 @@ def test_the_journal_is_the_one_on_record(policy, order):
 @pytest.mark.parametrize("policy", [p for p in registry.policies if on_a_site(p)])
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
 def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
-    assert journal(policy, str(SITE), order) == GOLDEN.get(f"{policy} on a site, {order}")
+    machine = str(SITE) if policy == "multifactor" else ONE_QUEUE
+    assert journal(policy, machine, order) == GOLDEN.get(f"{policy} on a site, {order}")
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_the_journal_of_several_queues_is_another_one(policy, order):
+    found = journal(policy, str(SITE), order)
+    assert found == GOLDEN.get(f"{policy} in several queues, {order}")
 
 
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
@@ -91,7 +108,7 @@ def with_requests(trace: Trace) -> Trace:
     return trace.changed(annotations=asks, texts=texts)
 
 
-def journal(policy: str, machine: str | None, order: str, **settings: str) -> str:
+def journal(policy: str, machine: str | SiteMachine | None, order: str, **settings: str) -> str:
     """Return the hash of the journal of the sample."""
     sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
     trace = read_trace(sample)
@@ -99,8 +116,10 @@ def journal(policy: str, machine: str | None, order: str, **settings: str) -> st
         trace = drawn(trace, "HIGH", seed=1)
     if policy == "as-logged":  # waits that some jobs on so small a machine cannot keep
         trace = trace.changed(wait=trace.job_id % 7 * 1000)
-    if machine == str(SITE):
+    if machine in (str(SITE), ONE_QUEUE):
         trace = with_requests(trace)
+    if policy == "priority":
+        trace = trace.changed(annotations={**trace.annotations, "priority": trace.job_id % 7})
     run = simulate(
         trace,
         machine,

@@ -6,6 +6,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
+from optsched.sites.reservations import Reservation
 
 NODES = {
     "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
@@ -53,3 +54,24 @@ def test_anything_else_is_refused_with_what_was_expected(tmp_path):
         load_site(tmp_path / "trace.swf")
     with pytest.raises(InputError, match=r"none\.json: No such file"):
         load_site(tmp_path / "none.json")
+
+
+def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
+    (tmp_path / "nodes.json").write_text(json.dumps(NODES))
+    record = {"name": "maint", "node_list": "c[1-2]", "start_time": 5, "end_time": 9}
+    dump = NODES | {"reservations": [record]}
+    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    notes = []
+    assert load_site(tmp_path, notes).reservations == (Reservation("maint", ("c1",), 5, 9),)
+    assert "1 node (c2): reservation maint: not among the nodes" in notes
+    # the text has local times
+    (tmp_path / "reservations.json").unlink()
+    text = "ReservationName=maint StartTime=2026-11-22T18:10:19 Nodes=c1 NodeCnt=1\n"
+    (tmp_path / "reservations.txt").write_text(text)
+    assert load_site(tmp_path, notes).reservations == ()
+    assert "1 reservation (maint): left out, as its times are not known" in notes
+    record["end_time"] = 2
+    (tmp_path / "reservations.txt").unlink()
+    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    with pytest.raises(InputError, match=r"end_time: record 1 \(maint\): 2; expected a time after"):
+        load_site(tmp_path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.sites.requests import Requests
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
@@ -216,3 +219,30 @@ def test_jobs_ask_what_they_ask_in_the_queue_of_slurm(
     assert one.exclusive == wanted.exclusive
     assert one.licences == tuple(wanted.licences.get(name, 0) for name in SITE.licences)
     np.testing.assert_array_equal(found.nodes[one.nodes], wanted.nodes)
+
+
+def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
+    site = replace(
+        SITE,
+        reservations=(
+            Reservation("course", ("a", "c"), 1000, 1100),
+            Reservation("kept", ("b",)),
+        ),
+    )
+    columns = {
+        "processors": np.ones(6, dtype=np.int64),
+        "requested_time": np.array([60, 60, 101, 60, 60, 60]),
+        "reservation": np.array(["", "course", "course", "course", "kept", "gone"], dtype=object),
+        "unix_time": np.array([0, 0, 0, 1041, 0, 0]),
+    }
+    found = Requests(site, columns)
+    ordinary, course, too_long, too_late, kept, gone = found.numbers
+    nodes = [found.nodes[found.of(number)[0].nodes].tolist() for number in (ordinary, course, kept)]
+    assert nodes == [
+        [True, False, True, True, True],  # b is always kept
+        [True, False, True, False, False],
+        [False, True, False, False, False],
+    ]
+    assert gone == ordinary
+    assert found.why_never(too_long) == "its reservation ends before it could"
+    assert too_late == too_long

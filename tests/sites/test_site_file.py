@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from optsched.content import bundled
 from optsched.errors import InputError
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.sites.site_file import read_site_file, write_site_file
 from optsched.sites.topology import Blocks, Places, Torus, Tree
@@ -53,6 +55,56 @@ def department(tmp_path):
     path = tmp_path / "department.toml"
     path.write_text(DEPARTMENT)
     return path
+
+
+RESERVED = """
+[[reservations]]
+name = "maint"
+nodes = "c[01-02]"
+start = 2026-12-24T08:00:00Z
+end = 2026-12-24T12:00:00
+
+[[reservations]]
+name = "course"
+nodes = "g1"
+start = 3600
+"""
+
+
+def test_reservations(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(DEPARTMENT + RESERVED)
+    site = read_site_file(path)
+    assert site.reservations == (
+        Reservation("maint", ("c01", "c02"), 1_798_099_200, 1_798_113_600),
+        Reservation("course", ("g1",), 3600),
+    )
+    write_site_file(site, path)
+    assert "start = 2026-12-24T08:00:00Z" in path.read_text()
+    assert read_site_file(path) == site
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("12:00:00", "07:00:00", r"reservations\[1\]\.end: expected a time after the start"),
+        ("c[01-02]", "c[01-99]", r"reservations\[1\]\.nodes: unknown node 'c41'"),
+        ("3600", '"soon"', r"reservations\[2\]\.start: 'soon'; expected a date and time such as"),
+        ('"course"', '"maint"', r"reservations\[2\]\.name: 'maint': is there twice"),
+    ],
+)
+def test_wrong_reservations_are_told(tmp_path, before, after, message):
+    path = tmp_path / "site.toml"
+    path.write_text(DEPARTMENT + RESERVED.replace(before, after))
+    with pytest.raises(InputError, match=message):
+        read_site_file(path)
+
+
+def test_reserved_nodes_are_usable_if_their_reservation_is_known(department):
+    site = replace(read_site_file(department), states=("reserved",) * 3 + ("up",) * 41)
+    site = replace(site, reservations=(Reservation("maint", ("c01", "c02", "c05"), 5, 9),))
+    assert site.is_usable[:6].tolist() == [True, True, False, True, True, True]
+    assert not site.is_up[0]
 
 
 def test_a_file_as_a_person_writes_it(department):

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from optsched.sites.host_lists import hosts_of
+from optsched.sites.reservations import read_reservations
 from optsched.sites.site import Partition, Site
 from optsched.sites.slurm_topology import read_topologies, read_topology_conf
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
-from optsched.slurm.reservations import read_reservations
 from optsched.slurm.supply import Supply
 
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
+from optsched.sites.reservations import Reservation
 from optsched.slurm.explain import earliest_start, explain, pending_job
 from optsched.slurm.hold_problem import ACTIONS
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Allocation, Queue, read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
-from optsched.slurm.reservations import Reservation
 from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from optsched.errors import InputError
-from optsched.slurm.reservations import Reservation, read_reservations
+from optsched.sites.reservations import Reservation, read_reservations
 
 MAINT = ("c01", "c02", "c03", "c04")
 

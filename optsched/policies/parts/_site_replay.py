@@ -269,7 +269,7 @@ def replay_on_site(
 
     The job of lowest score is first, and of equal ones the first submitted.
     """
-    asked, free, requests, _ = site
+    asked, free, requests, *_ = site
     jobs, nodes = len(requests), len(free.jobs)
     then = Free(*(part.copy() for part in free))
     # a job has a core at least on each of its nodes

@@ -417,7 +417,7 @@ def replay_on_site(state: State, site: OnSite) -> Runs | None:
 
     Returns None if jobs ask for licences, or all for nothing but cores: then these are counted.
     """
-    asked, free, requests, only_cores = site
+    asked, free, requests, only_cores, _ = site
     if only_cores or asked.licences.any():
         return None
     jobs, nodes = len(requests), len(free.jobs)

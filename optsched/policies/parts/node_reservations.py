@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.machines.site import Held, SiteMachine
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.system import System
+from optsched.sites.queues import Windows
+
+if TYPE_CHECKING:
+    from optsched.policies.parts._site_profile import Profile
 
 
 class NodeReservations:
@@ -16,8 +22,12 @@ class NodeReservations:
 
     A job is placed at the earliest time at which it delays no other, on the first nodes that have
     room for as long as it may run. When a job ends, the waiting jobs are placed again one by one in
-    order of submission; each starts earlier, or stays where it is. What is stated here is computed
-    in less time by `optsched.policies.parts._site_reservations`.
+    order of submission, those of a higher tier first; each starts earlier, or stays where it is.
+    What is stated here is computed in less time by `optsched.policies.parts._site_reservations`.
+
+    A reservation of the site is in the profile, as nodes that no job has. Its own jobs have a
+    profile of their own, in which they have its nodes. A job without any time at which it could
+    start within a reservation waits until a job has ended.
 
     Parameters
     ----------
@@ -33,7 +43,12 @@ class NodeReservations:
 
         self.system, self.machine = system, machine
         self._kernels, self._new_place = _site_profile, Place
-        self._profile = _site_profile.new_profile(machine.nodes, float(system.now))
+        self._queues = queues = machine.queues
+        origin = queues.first - system.submit[0]
+        windows = {each: queues.windows(each, origin) for each in {-1, *queues.reservation}}
+        self._profiles = {each: self._with_closed(closed) for each, closed in windows.items()}
+        edges = ((*closed.start, *closed.end) for closed in windows.values())
+        self._changes = sorted({at for some in edges for at in some if math.isfinite(at)})
         self._starts: dict[int, float] = {}
         self._places: dict[int, Held] = {}
         nodes = len(machine.site.nodes)
@@ -44,29 +59,38 @@ class NodeReservations:
         """Update the reservations, and start the jobs whose reservations begin."""
         system, now = self.system, float(self.system.now)
         jobs = len(system.running) + len(system.queue) + len(system.ended)
-        self._profile = self._kernels.with_space(self._profile, 2 * jobs + 4)
-        self._kernels.forget(self._profile, now)
+        for each, profile in self._profiles.items():
+            profile = self._profiles[each] = self._kernels.with_space(profile, 2 * jobs + 4)
+            self._kernels.forget(profile, now)
         for job in system.ended:
             if self._end(job) > now:
                 self._book(job, -1)
                 self._stable = False
             del self._starts[job], self._places[job]
+        new = {*system.submitted}
         if system.ended and not self._stable:
-            self._stable = not self._place_again(list(self._waiting()))
-        for job in system.submitted:
+            waiting = self._by_tier([job for job in system.queue if job not in new])
+            self._stable = not self._place_again(waiting)
+        for job in self._by_tier(system.submitted):
             self._reserve(job, np.inf)
         for job in system.queue[:]:
-            if self._starts[job] <= now:
+            if self._starts.get(job, np.inf) <= now:
                 yield Start(job, self._places[job])
+        if self._changes and system.queue:
+            yield from (Wake(at) for at in self._changes if at > now)
+            self._changes = []
 
-    def _waiting(self) -> Iterator[int]:
-        """Yield the waiting jobs that have reservations, in order of submission."""
-        return (job for job in self.system.queue if job in self._starts)
+    def _by_tier(self, jobs: list[int]) -> list[int]:
+        """Return jobs in order, those of a higher tier first."""
+        return sorted(jobs, key=lambda job: -self._queues.tier[job])
 
     def _place_again(self, jobs: Iterable[int]) -> bool:
         """Place jobs again, each at an earlier time if there is one; return whether any moved."""
         moved = False
         for job in jobs:
+            if job not in self._starts:
+                moved |= self._reserve(job, np.inf)
+                continue
             self._book(job, -1)
             if not self._reserve(job, self._starts[job]):
                 self._book(job, 1)
@@ -77,7 +101,7 @@ class NodeReservations:
     def _reserve(self, job: int, before: float) -> bool:
         """Reserve for a job at the earliest time before another; return whether there is one."""
         start, one, used = self._kernels.earliest(
-            self._profile,
+            self._profiles[self._reservation_of(job)],
             self.machine.asked,
             self.system.demands[job],
             float(self.system.requested_time[job]),
@@ -95,15 +119,36 @@ class NodeReservations:
     def _end(self, job: int) -> float:
         return self._starts[job] + self.system.requested_time[job]
 
+    def _reservation_of(self, job: int) -> int:
+        return self._queues.reservation[self._queues.of_job[job]]
+
     def _book(self, job: int, sign: int) -> None:
-        """Take (1) or free (-1) what is reserved for a job."""
+        """Take (1) or free (-1) what is reserved for a job; its licences in all profiles."""
         one, nodes, chunks = self._places[job]
-        self._kernels.book(
-            self._profile,
-            self.machine.asked,
-            one,
-            self._new_place(nodes, chunks),
-            self._starts[job],
-            float(self._end(job)),
-            sign,
-        )
+        own, other = self._new_place(nodes, chunks), self._new_place(nodes[:0], chunks[:0])
+        for each, profile in self._profiles.items():
+            self._kernels.book(
+                profile,
+                self.machine.asked,
+                one,
+                own if each == self._reservation_of(job) else other,
+                self._starts[job],
+                float(self._end(job)),
+                sign,
+            )
+
+    def _with_closed(self, windows: Windows) -> Profile:
+        """Return the profile of the site on which no job runs, with closed nodes."""
+        kernels, now = self._kernels, float(self.system.now)
+        profile = kernels.new_profile(self.machine.nodes, now)
+        profile = kernels.with_space(profile, 2 * len(windows.start) + 2)
+        for start, end, closed in zip(*windows):
+            if end <= now:
+                continue
+            first = kernels.split(profile, max(start, now))
+            last = kernels.split(profile, end) if end < math.inf else profile.rows[0]
+            profile.jobs[np.ix_(profile.row[first:last], closed)] = -1
+            profile.ends[profile.row[first]] += 1  # so that these rows remain
+            if end < math.inf:
+                profile.ends[profile.row[last]] += 1
+        return profile

@@ -1,4 +1,4 @@
-"""Reservations of Slurm: nodes that are kept for some jobs during some time."""
+"""Reservations: nodes that are kept for some jobs during some time."""
 
 from __future__ import annotations
 
@@ -28,12 +28,23 @@ class Reservation:
         Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     start, end : float
         Times in seconds since 1970; minus infinity and infinity where they are not known.
+
+    Raises
+    ------
+    InputError
+        If it has no name, or ends before it starts.
     """
 
     name: str
     nodes: tuple[str, ...]
     start: float = -math.inf
     end: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError("empty; expected a name", field="name")
+        if not self.start < self.end:
+            raise InputError("expected a time after the start", field="end")
 
     def at(self, time: float) -> bool:
         """Return whether the reservation holds at a time."""
@@ -65,15 +76,21 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
         return _from_text(data.decode("utf-8", errors="replace"), path)
     dump = read_dump(path, "reservations")
     records = (RecordFields(dump, place) for place in range(len(dump.records)))
-    return tuple(
-        Reservation(
-            record.text("name"),
-            record.parsed("node_list", hosts),
-            record.instant("start_time") or -math.inf,
-            record.instant("end_time") or math.inf,
-        )
-        for record in records
+    return tuple(map(_from_record, records))
+
+
+def _from_record(record: RecordFields) -> Reservation:
+    fields = (
+        record.text("name"),
+        record.parsed("node_list", hosts),
+        record.instant("start_time") or -math.inf,
+        record.instant("end_time") or math.inf,
     )
+    try:
+        return Reservation(*fields)
+    except InputError as error:
+        field = {"name": "name", "end": "end_time"}[error.field or "name"]
+        raise record.wrong(field, error.mistakes[0].rpartition("expected ")[2]) from None
 
 
 def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:

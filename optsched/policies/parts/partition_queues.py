@@ -1,0 +1,360 @@
+"""Waiting jobs of a site in several queues, and reservations of nodes for some of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.machines.site import Held, SiteMachine
+from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.system import System
+from optsched.sites.queues import Windows
+
+if TYPE_CHECKING:
+    from optsched.machines._site_nodes import Flags, Free, Numbers
+    from optsched.policies.parts._partition_queues import Closed
+
+
+class PartitionQueues:
+    """The queues of a site, see `optsched.sites.queues`, in which the first blocked job waits.
+
+    Jobs start in order, those of a higher tier first. One that does not fit is the *head* of its
+    queue. Without backfilling, no later job gets nodes of the partitions of a head. With it, each
+    head has a reservation as under `easy`, unless its partitions share nodes with those of a head
+    before it: two heads never want the same node. Later jobs start if they delay no head.
+
+    A job that names a reservation of the site runs on its nodes, within its time. No other job gets
+    a node that would be reserved before its requested time is over.
+
+    Parameters
+    ----------
+    system : System
+        The system before the first event.
+    machine : SiteMachine
+        Its machine.
+    """
+
+    def __init__(self, system: System, machine: SiteMachine) -> None:
+        from optsched.machines._site_nodes import Place, take
+        from optsched.policies.parts import _partition_queues, _site_backfilling
+
+        self.system, self.machine, self._queues = system, machine, machine.queues
+        self._kernels, self._tables, self._new_place = _partition_queues, _site_backfilling, Place
+        nodes, queues = len(machine.site.nodes), len(self._queues.cells)
+        origin = self._queues.first - system.submit[0]
+        self._worlds = {
+            number: self._world(self._queues.windows(number, origin))
+            for number in {-1, *self._queues.reservation}
+        }
+        edges = ((*each.closed.start, *each.closed.end) for each in self._worlds.values())
+        self._changes = sorted({at for some in edges for at in some if math.isfinite(at)})
+        self._woken = -math.inf
+        self._heads = _partition_queues.no_heads(queues, len(machine.site.licences))
+        self._scratch, self._take = self._copy_of_free(), take
+        self._running, self._held = _site_backfilling.nothing_runs()
+        self._on_node, *place = np.zeros((3, nodes), dtype=np.int64)
+        self._place = Place(*place)
+        self._requests = np.array(system.demands, dtype=np.int64)
+        self._requested = np.array(system.requested_time, dtype=np.float64)
+        self._shortages = _site_backfilling.no_shortages(len(machine.requests.alternatives))
+        self._no_reservation = _site_backfilling.no_reservation(machine.asked, nodes)
+        self._failed = np.zeros((queues + 1, len(machine.requests.first)), dtype=bool)
+        self._tier = self._queues.tier if self._queues.has_tiers else None
+        self._last, self._is_kept, self._until = -1, False, -math.inf
+        self._stopped = np.zeros(self._queues.cells.shape[1], dtype=bool)
+        self._overlaps: list[bool] = []
+        self._is_stopped: list[bool] = []
+        self.forget_heads()
+
+    def decide(
+        self,
+        jobs: Sequence[int],
+        *,
+        backfills: bool,
+        fixed: bool = False,
+        in_order: Callable[[list[int]], list[int]] = list,
+    ) -> Iterator[Action]:
+        """Start jobs of the queue.
+
+        Parameters
+        ----------
+        jobs : sequence of int
+            All waiting jobs, in the order of the policy.
+        backfills : bool
+            Whether later jobs may start that do not delay a head.
+        fixed : bool
+            Whether that is the order of submission.
+        in_order : callable
+            Returns jobs in the order of backfilling, by default as they are.
+        """
+        system, now = self.system, self.system.now
+        self.update()
+        if not system.queue:
+            return
+        yield from self.wake()
+        if not self.machine.free:
+            self._is_kept = False
+            return
+        is_kept = self._is_kept and fixed and now < self._until
+        if is_kept and min(system.submitted, default=math.inf) > self._last:
+            jobs = system.submitted  # the others still do not fit
+        else:
+            self.forget_heads()
+        behind: list[int] = []
+        of_job = self._queues.of_job
+        for job in self.by_tier(jobs):
+            queue = of_job[job]
+            if self._overlaps[queue] if backfills else self._is_stopped[queue]:
+                behind.append(job)
+            elif (place := self.place(job, unless_stopped=not backfills)) is not None:
+                yield from self.start(job, place)
+            else:
+                self._stop(job)
+                if backfills:
+                    self.reserve(job)
+        if backfills:
+            yield from self.backfill(self.by_tier(in_order(behind)))
+        self._is_kept = fixed and self._tier is None and self.machine.free > 0
+        self._until = next((at for at in self._changes if at > now), math.inf)
+
+    def place(self, job: int, *, unless_stopped: bool = False) -> Held | None:
+        """Return where a job can start now without delaying a head, or None.
+
+        With `unless_stopped`, not on nodes of queues that a head stops.
+        """
+        open_nodes = self.open_to(job)
+        if unless_stopped and self._reservation_of(job) < 0:
+            open_nodes = open_nodes & ~self._stopped[: len(open_nodes)]
+        return self._place_on(job, open_nodes, self.machine.nodes)
+
+    def place_head(self, job: int) -> Held | None:
+        """Return where the only head can start now, or None; then it is a head no longer."""
+        shadow = self._heads.shadow[0]
+        self._heads.shadow[0] = math.inf  # nothing is beyond that
+        if (place := self.place(job)) is None:
+            self._heads.shadow[0] = shadow
+        return place
+
+    def open_to(self, job: int) -> Flags:
+        """Return the nodes that no reservation closes to a job that starts now, shape (nodes,).
+
+        It is valid until the next call.
+        """
+        closed, now = self._world_of(job).closed, float(self.system.now)
+        self._kernels.note_closed(closed, now, now + self.system.requested_time[job])
+        return closed.open
+
+    def survey(self, jobs: Sequence[int]) -> tuple[list[int], int]:
+        """Return the alternative of each job that fits now, or -1, and how many fit together.
+
+        These are the first ones, placed one after the other. There must be no head.
+        """
+        chosen, together, left, asked = [], 0, self._scratch, self.machine.asked
+        for part, there in zip(left, self.machine.nodes):
+            part[:] = there
+        for at, job in enumerate(jobs):
+            place = None
+            if together == at:
+                place = self._place_on(job, self.open_to(job), left)
+            if place is not None:
+                where = self._new_place(place.nodes, place.chunks)
+                self._take(asked, left, place.alternative, where, 0, len(place.nodes))
+                together += 1
+            else:
+                place = self.place(job)
+            chosen.append(-1 if place is None else place.alternative)
+        return chosen, together
+
+    def _place_on(self, job: int, open_nodes: Flags, free: Free) -> Held | None:
+        world = self._world_of(job)
+        one, used = self._kernels.place_request(
+            self.machine.asked,
+            free,
+            world.then,
+            world.owner,
+            open_nodes,
+            self._heads,
+            self._requests[job],
+            self._end(job),
+            self._on_node,
+            self._place,
+        )
+        return self._found(one, used) if used else None
+
+    def _found(self, one: int, used: int) -> Held:
+        return Held(one, self._place.node[:used].copy(), self._place.chunks[:used].copy())
+
+    def backfill(self, jobs: Sequence[int]) -> Iterator[Action]:
+        """Start those of the jobs behind heads that fit and delay no head, in order.
+
+        Within a decision, a job fails if a like one has: one of the same request that would be
+        beyond the same shadow times.
+        """
+        if self._changes:
+            yield from self._backfill_among_reservations(jobs)
+            return
+        world, at = self._worlds[-1], 0
+        candidates = np.array(jobs, dtype=np.int64)
+        self._kernels.forget_failed(candidates, len(jobs), self._requests, self._failed)
+        while at < len(jobs):
+            at, one, used = self._kernels.next_beside_heads(
+                self.machine.asked,
+                self.machine.nodes,
+                world.then,
+                world.owner,
+                world.closed.open,
+                self._heads,
+                self._shortages,
+                candidates,
+                at,
+                len(jobs),
+                self._requests,
+                self._requested,
+                float(self.system.now),
+                self._failed,
+                self._on_node,
+                self._place,
+            )
+            if used:
+                yield from self.start(int(candidates[at]), self._found(one, used))
+                at += 1
+
+    def _backfill_among_reservations(self, jobs: Sequence[int]) -> Iterator[Action]:
+        """Start jobs where nodes are closed to some: like ones are closed to the same, too."""
+        now, heads = self.system.now, int(self._heads.number[0])
+        edges = np.sort(np.concatenate((self._heads.shadow[:heads], self._changes)))
+        ends = now + self._requested[np.array(jobs, dtype=np.int64)]
+        failed: set[tuple[int, int, int]] = set()
+        for job, beyond in zip(jobs, np.searchsorted(edges, ends).tolist()):
+            like = int(self._requests[job]), self._queues.of_job[job], beyond
+            if like in failed:
+                continue
+            if (place := self.place(job)) is None:
+                failed.add(like)
+                continue
+            yield from self.start(job, place)
+            if not self.machine.free:
+                return
+
+    @property
+    def change_now(self) -> bool:
+        """Whether a reservation begins or ends now."""
+        return self.system.now in self._changes
+
+    def wake(self) -> Iterator[Action]:
+        """Ask for a decision when a reservation begins or ends next."""
+        at = next((at for at in self._changes if at > self.system.now), math.inf)
+        if at != self._woken:
+            self._woken = at
+            if at < math.inf:
+                yield Wake(at)
+
+    def start(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job, and note where it runs."""
+        yield Start(job, place)
+        one, nodes, chunks = place
+        end = float(self.system.running.estimated_end(job))
+        entry = end, job, one, self._new_place(nodes, chunks), len(nodes)
+        if not self._tables.add(self._running, self._held, *entry):
+            tables = self._running, self._held
+            self._running, self._held = self._tables.with_room(*tables, len(nodes))
+            self._tables.add(self._running, self._held, *entry)
+
+    def start_beside(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job on nodes that are free and open to it, unless that delays a head."""
+        world, where = self._world_of(job), self._new_place(place.nodes, place.chunks)
+        heads = world.then, world.owner, self._heads
+        asked, one = self.machine.asked, place.alternative
+        if self._kernels.spare_for_heads(asked, *heads, one, self._end(job), where):
+            yield from self.start(job, place)
+
+    def _stop(self, job: int) -> None:
+        """Let a job be the head of its queue, which stops that and those that share cells."""
+        self._last = max(self._last, job)
+        self._stopped |= self._queues.cells[self._queues.of_job[job]]
+        cells = self._queues.cells
+        self._overlaps = np.any(cells & self._stopped, axis=1).tolist()
+        self._is_stopped = np.all(cells <= self._stopped, axis=1).tolist()
+
+    def reserve(self, job: int) -> None:
+        """Reserve for a head, at the earliest time at which it fits by estimated ends."""
+        world = self._world_of(job)
+        self._kernels.reserve(
+            self.machine.asked,
+            self.machine.nodes,
+            world.then,
+            self._scratch,
+            world.owner,
+            self._running,
+            self._held,
+            world.closed,
+            self._heads,
+            self._requests[job],
+            self._requested[job],
+            float(self.system.now),
+        )
+
+    def _reservation_of(self, job: int) -> int:
+        return self._queues.reservation[self._queues.of_job[job]]
+
+    def _world_of(self, job: int) -> _World:
+        return self._worlds[self._reservation_of(job)]
+
+    def _end(self, job: int) -> float:
+        """Return until when a job may run that starts now."""
+        return float(self.system.now + self.system.requested_time[job])
+
+    def forget_heads(self) -> None:
+        """Let there be no heads."""
+        self._heads.number[0] = 0
+        for world in self._worlds.values():
+            world.owner[:] = self._kernels.NO_HEAD
+        self._stopped[:] = False
+        self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
+        self._last, self._is_kept, self._until = -1, False, -math.inf
+
+    def update(self) -> None:
+        """Remove the jobs that have ended from the running ones."""
+        tables = self._running, self._held, self._shortages, self._no_reservation
+        state = self.machine.asked, self.machine.nodes, self._scratch
+        for job in self.system.ended:
+            self._tables.remove(*tables, *state, job)
+        if self.system.ended:
+            self._is_kept = False
+
+    def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:
+        """Return jobs in order, those of a higher tier first."""
+        tier = self._tier
+        return jobs if tier is None else sorted(jobs, key=lambda job: -tier[job])
+
+    def _world(self, windows: Windows) -> _World:
+        nodes = len(self.machine.site.nodes)
+        holds, open_nodes = np.zeros(len(windows.start), dtype=bool), np.ones(nodes, dtype=bool)
+        closed = self._kernels.Closed(*windows, holds, open_nodes)
+        owner = np.zeros(nodes, dtype=np.int64)
+        return _World(closed, owner, self._copy_of_free())
+
+    def _copy_of_free(self) -> Free:
+        return type(self.machine.nodes)(*(part.copy() for part in self.machine.nodes))
+
+
+class _World(NamedTuple):
+    """Jobs of one reservation, or those of none: no two worlds have a node at the same time.
+
+    `owner` has the head of each node, `then` what is free on it at the shadow time of that head.
+    """
+
+    closed: Closed
+    owner: Numbers
+    then: Free
+
+
+def queues_of(system: System) -> PartitionQueues | None:
+    """Return the queues of the machine of a simulation; None if one queue says all."""
+    machine = system.machine
+    if isinstance(machine, SiteMachine) and not machine.queues.is_one:
+        return PartitionQueues(system, machine)
+    return None

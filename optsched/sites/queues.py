@@ -1,0 +1,142 @@
+"""Queues of a site: the jobs of partitions, and those of reservations, which wait for each other.
+
+Slurm has one list of jobs, but a job that has to wait stops only those that want the same nodes:
+the others of its partitions and of partitions that share nodes with these, or those of its
+reservation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.sites.requests import known_partitions
+from optsched.sites.reservations import Reservation
+from optsched.sites.site import Site
+
+Flags = NDArray[np.bool_]
+
+
+class Windows(NamedTuple):
+    """Times at which nodes are closed to jobs; in seconds, in order of the ends.
+
+    Parameters
+    ----------
+    start, end : float64 array, shape (windows,)
+        The nodes are closed from `start` to before `end`.
+    closed : bool array, shape (windows, nodes)
+        Whether each node is closed.
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    closed: Flags
+
+
+class Queues:
+    """The queues of the jobs of a trace.
+
+    Jobs of a reservation are a queue. All others are in the queue of the nodes of their partitions;
+    a *cell* is a node, or a reservation, and two queues that share a cell stop each other.
+
+    Parameters
+    ----------
+    site : Site
+        The site.
+    jobs : mapping of str to array, shape (jobs,)
+        Columns of a trace by name: ``partition_name`` and ``reservation``, where it has them, and
+        ``unix_time``, the submission in seconds since 1970.
+
+    Attributes
+    ----------
+    of_job : list of int
+        Number of the queue of each job; -1 for one whose partitions the site has not.
+    cells : bool array, shape (queues, cells)
+        The cells of each queue: the nodes, then the reservations.
+    tier : list of int
+        Tier of each job, the highest of its partitions. Jobs of a higher tier are before others.
+    reservation : list of int
+        For each queue the number of its reservation in `reservations`; -1 for one of partitions.
+    reservations : list of Reservation
+        Those that have not ended before the first submission.
+    has_tiers : bool
+        Whether jobs are of different tiers.
+    first : float
+        The first submission, in seconds since 1970.
+    unknown : int
+        Number of jobs in reservations that the site has not; they are taken as in none.
+    """
+
+    def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
+        self.site = site
+        times = jobs.get("unix_time", np.empty(0))
+        self.first = float(times[0]) if len(times) else -math.inf
+        self.reservations = [each for each in site.reservations if each.end > self.first]
+        number = {each.name: place for place, each in enumerate(self.reservations)}
+        known = {each.name for each in site.reservations}
+        count = len(jobs["processors"])
+        partitions = jobs.get("partition_name", np.full(count, "")).tolist()
+        reserved = jobs.get("reservation", np.full(count, "")).tolist()
+        self.unknown = sum(bool(name) and name not in known for name in reserved)
+        self.of_job: list[int] = []
+        self.tier: list[int] = []
+        self.reservation: list[int] = []
+        cells: list[Flags] = []
+        seen: dict[tuple[str, int], tuple[int, int]] = {}
+        numbers: dict[bytes, int] = {}
+        for names, name in zip(partitions, reserved):
+            key = names, number.get(name, -1)
+            if key not in seen and not (found := known_partitions(names, site)):
+                seen[key] = -1, 0
+            if key not in seen:
+                own = np.zeros(len(site.nodes) + len(number), dtype=bool)
+                if key[1] >= 0:
+                    own[len(site.nodes) + key[1]] = True
+                else:
+                    for each in found:
+                        own[each.nodes] = True
+                queue = numbers.setdefault(own.tobytes(), len(cells))
+                if queue == len(cells):
+                    cells.append(own)
+                    self.reservation.append(key[1])
+                seen[key] = queue, max(each.priority_tier for each in found)
+            queue, tier = seen[key]
+            self.of_job.append(queue)
+            self.tier.append(tier)
+        kinds = {kind for kind in seen.values() if kind[0] >= 0}
+        self._several = len(kinds) > 1
+        self.has_tiers = len({tier for _, tier in kinds}) > 1
+        self.cells = np.array(cells, dtype=bool).reshape(-1, len(site.nodes) + len(number))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all jobs are in one queue, of one tier, and no reservation counts."""
+        return not (self._several or self.reservations)
+
+    def windows(self, reservation: int, origin: float) -> Windows:
+        """Return when nodes are closed to the jobs of a reservation, or of none (-1).
+
+        Times count from `origin`, in seconds since 1970.
+        """
+        site = self.site
+        others = [each for place, each in enumerate(self.reservations) if place != reservation]
+        spans = [(each.start, each.end, self._nodes_of(each)) for each in others]
+        if reservation >= 0:
+            own = self.reservations[reservation]
+            everywhere = np.ones(len(site.nodes), dtype=bool)
+            spans += [(-math.inf, own.start, everywhere), (own.end, math.inf, everywhere)]
+        spans.sort(key=lambda span: span[1])
+        return Windows(
+            np.array([start - origin for start, _, _ in spans], dtype=np.float64),
+            np.array([end - origin for _, end, _ in spans], dtype=np.float64),
+            np.array([nodes for _, _, nodes in spans], dtype=bool).reshape(-1, len(site.nodes)),
+        )
+
+    def _nodes_of(self, reservation: Reservation) -> Flags:
+        nodes = np.zeros(len(self.site.nodes), dtype=bool)
+        nodes[self.site.places(reservation.nodes)] = True
+        return nodes
