@@ -232,9 +232,10 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     if job.state != "RUNNING" or "COMPLETING" in job.flags:
         return None
     try:
-        requests = [each for each in alternatives(job, supply) if each.span == "anywhere"]
+        found = alternatives(job, supply)
     except LeftToSlurmError:
         return None
+    requests = [each for each in found if each.span == "anywhere" and not each.limits]
     if not requests:
         return None
     nodes: Flags = np.any([each.nodes for each in requests], axis=0)
