@@ -41,6 +41,9 @@ SEARCH, LONGEST_SEARCH = 2_000, 200_000
 TOLERANCE = 1e-7
 """Worth, in devices, by which a content may be better than the one found."""
 
+SECONDS_PER_ITERATION = 1e-4
+"""Nominal seconds of an iteration of simplex in an integer program, with all beside it."""
+
 GAP = 1e-6
 """Relative gap at which the bound is near enough."""
 
@@ -297,6 +300,7 @@ class Relaxation:
         run(highs)
         info = highs.getInfo()
         effort.work += price * (1 + max(0, info.mip_node_count))
+        effort.work += SECONDS_PER_ITERATION * max(0, info.simplex_iteration_count)
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             values = np.rint(highs.getSolution().col_value)

@@ -157,7 +157,7 @@ def test_nodes_are_packed_anew_for_less_fragmentation(jobs, monkeypatch):
     problem = packing(1, nodes=90, jobs=jobs)
     weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))
     start = Instance(problem)
-    search = FragmentationSearch(start, effort(work=2), weight_only.solution)
+    search = FragmentationSearch(start, effort(work=1), weight_only.solution)
     for _ in search.run(0):
         pass
     before, after = (
