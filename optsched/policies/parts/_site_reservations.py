@@ -14,6 +14,8 @@ something becomes free on a node, as a job ends early or moves, a later examinat
 chunks on this node than fit there now, for the best of the starts that would use it. So this number
 is taken from what is missing, and a job need not be examined as long as something is missing: it
 would stay where it is. What is taken since then, or has passed, can only increase what is missing.
+On a node of its own, the job counts as running only until s: behind it, where its reservation is,
+its chunks had a place before, and more fit only where they do beside it.
 """
 
 from __future__ import annotations
@@ -168,7 +170,12 @@ def ease(
         if table.missing[job] <= 0 or table.end[job] <= freed:
             continue
         request, most = table.requests[job], 0
-        for one in range(asked.first[request], asked.first[request + 1]):
+        first, stop = asked.first[request], asked.first[request + 1]
+        if stop > first + 1 and until > table.start[job]:
+            # one alternative may fit only where the job gives up another
+            table.missing[job] = 0
+            continue
+        for one in range(first, stop):
             room, group, own = 0, asked.nodes[one], table.first[job]
             for at in range(count):
                 if (
