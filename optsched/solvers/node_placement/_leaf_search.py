@@ -18,6 +18,7 @@ from optsched.solvers.node_placement._leaf_moves import (
     search,
     value_of,
 )
+from optsched.solvers.node_placement._limited_jobs import limited_jobs
 from optsched.solvers.node_placement._node_state import free_nodes, needs_of, numbered
 
 MOST_DEVICES = 62
@@ -35,11 +36,11 @@ SECONDS_PER_ATTEMPT = 5e-6
 
 
 def can_search(problem: NodePlacement) -> bool:
-    """Return whether a problem is small enough, and no job has to be on one switch or block."""
+    """Return whether a problem is small enough, and groups of nodes limit none of its jobs."""
     jobs, leaves = len(problem.chunks), len({*(problem.switches or ("",))})
     types = len({*first_alike(problem)})
     return (
-        {*problem.span} <= {"anywhere"}
+        not limited_jobs(problem).any()
         and max(map(len, problem.devices), default=0) <= MOST_DEVICES
         and max(jobs * leaves, types * len(problem.free)) <= MOST_CELLS
     )
@@ -62,7 +63,7 @@ class LeafSearch:
     Attributes
     ----------
     value : int
-        Objective of the best placement so far.
+        Objective of the best placement so far, its fragmentation left out.
     """
 
     def __init__(

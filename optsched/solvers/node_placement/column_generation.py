@@ -24,7 +24,7 @@ from optsched.solvers.node_placement._integer_program import admits
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
-from optsched.solvers.node_placement._limited_jobs import packed_around
+from optsched.solvers.node_placement._limited_jobs import limited_jobs, packed_around
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
@@ -396,7 +396,7 @@ def _is_of_whole_nodes(problem: NodePlacement) -> bool:
 
 
 def _spans_nothing(problem: NodePlacement) -> bool:
-    return {*problem.span} <= {"anywhere"} and not _has_limits(problem)
+    return not limited_jobs(problem).any()
 
 
 def _has_limits(problem: NodePlacement) -> bool:
