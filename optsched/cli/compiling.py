@@ -86,5 +86,7 @@ def _trace(kind: str) -> Trace:
     from optsched.traces.reading import read_trace
 
     trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])
-    trace = trace.changed(wait=np.zeros(len(trace), dtype=np.int64))  # for as-logged
+    none = np.zeros(len(trace), dtype=np.int64)
+    annotations = {**trace.annotations, "priority": none}
+    trace = trace.changed(wait=none, annotations=annotations)  # for as-logged and priority
     return drawn(trace, "HIGH") if kind == "smp" else trace
