@@ -243,12 +243,12 @@ class _Search:
         steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
         until = WEIGHING if self._reduces_fragmentation else PACKING if self._problem.then else 1.0
         for _ in chain.from_iterable(steps):
-            if self.effort.spent() >= until:
-                break
             self._most_weight = packing.bound
             self._lower(self._most_weight * self._radix)
             if packing.plan.value * self._radix > self.value:
                 self._offer(packing.placements())
+            if self.effort.spent() >= until:
+                break
         self._most_weight = packing.bound
         self._lower(self._most_weight * self._radix)
         few_leaves = self._problem.then[:1] not in ((), ("fragmentation",))
