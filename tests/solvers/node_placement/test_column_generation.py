@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,15 @@ def test_the_same_work_gives_the_same_answer():
     one, other = (solve(problem, SOLVER, budget=Budget(work=0.3), seed=7) for _ in range(2))
     assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
     assert one.solution == other.solution
+
+
+def test_a_placement_found_while_the_work_runs_out_counts():
+    problem = packing(0, nodes=90, jobs=200, weights=1000)
+    problem = replace(problem, chunks=np.ones_like(problem.chunks))
+    first = solve(problem, SOLVER, budget=Budget(work=1e-9))
+    later = solve(problem, SOLVER, budget=Budget(work=0.04))
+    assert later.work > 0.04
+    assert later.objective > 1.02 * first.objective
 
 
 def test_a_hint_is_not_lost():
