@@ -112,9 +112,9 @@ def test_a_placement_found_while_the_work_runs_out_counts():
     problem = packing(0, nodes=90, jobs=200, weights=1000)
     problem = replace(problem, chunks=np.ones_like(problem.chunks))
     first = solve(problem, SOLVER, budget=Budget(work=1e-9))
-    later = solve(problem, SOLVER, budget=Budget(work=0.04))
-    assert later.work > 0.04
-    assert later.objective > 1.02 * first.objective
+    later = solve(problem, SOLVER, budget=Budget(work=0.0015))
+    assert later.work > 0.0015
+    assert later.objective > first.objective
 
 
 def test_a_hint_is_not_lost():
