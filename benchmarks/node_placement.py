@@ -35,8 +35,7 @@ import pandas as pd
 from results import Times, circumstances, keep, shown
 
 import optsched
-from optsched.models.node_placement import NodePlacement
-from optsched.models.node_placement.fragmentation import fragmentation
+from optsched.models.node_placement import NodePlacement, fragmentation
 from optsched.solvers.node_placement.column_generation import ColumnGeneration
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver

@@ -195,7 +195,8 @@ def test_a_site_is_measured_by_policy(tmp_path):
     told = run("site.py", "--jobs", 300, "--loads", "0.5,1", "--policies", policies, "-o", tmp_path)
     assert told == (tmp_path / "site.txt").read_text()
     rows = rows_of(tmp_path / "site.csv")
-    assert [row["policy"] for row in rows] == policies.split(",") * 2
+    assert [row["policy"] for row in rows] == policies.split(",") * 4
+    assert len({row["workload"] for row in rows}) == 4
     assert rows[0]["mean_wait"] == rows[1]["mean_wait"]
 
 

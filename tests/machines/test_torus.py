@@ -122,7 +122,9 @@ def assert_same_schedule(one, other):
 )
 def test_policies_for_a_line_of_nodes_run_on_a_torus(policy, sample):
     """They see the line alone: whatever the ordering, the schedule is that of as many nodes."""
-    logged = replace(sample, wait=np.arange(len(sample)) % 600)  # as-logged needs waits
+    numbers = np.arange(len(sample))
+    logged = replace(sample, wait=numbers % 600)  # as-logged needs waits, priority priorities
+    logged = logged.annotated(priority=numbers % 7)
     line = simulate(logged, "nodes:256", policy, check=True)
     for spec in ("torus:4x4x8x2", "torus:8x8x4:snake"):
         assert_same_schedule(simulate(logged, spec, policy, check=True), line)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optsched import InputError, solve
 from optsched.models import NodePlacement, Placements
-from optsched.models.node_placement.fragmentation import fragmentation
+from optsched.models.node_placement import fragmentation
 from optsched.solvers.result import Status
 from optsched.testing import check_problem, node_placements
 

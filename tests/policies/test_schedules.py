@@ -86,6 +86,7 @@ def test_invariants_hold_under_every_policy(policy):
     @settings(max_examples=25, deadline=None)
     def check(workload, order):
         trace = trace_of(workload)
+        trace = trace.annotated(priority=trace.wait)
         if kind == "cluster":
             nothing = np.zeros(len(trace), np.int64)
             trace = trace.annotated(file=nothing - 1, file_size=nothing)

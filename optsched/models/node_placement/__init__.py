@@ -1,5 +1,5 @@
 """Node placement: pending jobs onto the free nodes of a site."""
 
-from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.models.node_placement.problem import NodePlacement, Placements, fragmentation
 
-__all__ = ["NodePlacement", "Placements"]
+__all__ = ["NodePlacement", "Placements", "fragmentation"]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.models.node_placement.fields import WHOLE
-from optsched.models.node_placement.fragmentation import task_types
-from optsched.models.node_placement.problem import NodePlacement
+from optsched.models.node_placement.problem import NodePlacement, task_types
 from optsched.models.program_builder import ProgramBuilder
 
 Ints = NDArray[np.int64]

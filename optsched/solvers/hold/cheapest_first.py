@@ -46,7 +46,7 @@ class CheapestFirst(Heuristic):
     ...     resources=["cores"], free=[[4], [1], [0]], chunks=2, demand=[4],
     ...     costs=[50, 30, 40], held=[[[1, 3]], [[2, 2]], [[2, 2]]])
     >>> CheapestFirst().place(problem)
-    Release(lifted=(0,), nodes=(0, 1))
+    Release(lifted=(0,), nodes=(0, 1), drained=(), moved=())
     """
 
     models = frozenset({"hold"})

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.models.node_placement.fragmentation import first_alike
+from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._leaf_moves import (
     NOWHERE,

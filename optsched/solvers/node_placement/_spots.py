@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.node_placement.fields import WHOLE
-from optsched.models.node_placement.fragmentation import task_types
+from optsched.models.node_placement.problem import task_types
 from optsched.solvers.node_placement._costed_pricing import (
     Costed,
     Mix,

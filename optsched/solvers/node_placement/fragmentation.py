@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement
-from optsched.models.node_placement.fragmentation import first_alike, task_types
+from optsched.models.node_placement.problem import first_alike, task_types
 from optsched.registry import solvers
 from optsched.solvers.node_placement.fit_rules import Rule
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.node_placement import NodePlacement, Placements, fragmentation
 from optsched.models.node_placement.fields import WHOLE as GPU
-from optsched.models.node_placement.fragmentation import fragmentation
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 from optsched.solvers.solving import solve as solve_problem

@@ -9,7 +9,7 @@ from hypothesis import given
 import optsched
 from optsched.content import bundled
 from optsched.models import NodePlacement, Placements
-from optsched.models.node_placement.fragmentation import fragmentation
+from optsched.models.node_placement import fragmentation
 from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.node_placement.fit_rules import BestFit, DevicePacking, FirstFit
 from optsched.solvers.node_placement.fragmentation import LeastFragmentation
