@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
+from optsched.sites.last_starts import LastStart, last_starts
 from optsched.sites.loading import load_site
 from optsched.sites.queues import Queues
 from optsched.sites.requests import Chunks, Requests
@@ -169,6 +170,12 @@ class SiteMachine(Machine):
     def why_never(self, demand: int) -> str:
         """Return why a job can never start; empty if it can."""
         return self.requests.why_never(demand) if demand < 0 else ""
+
+    def last_starts(
+        self, submit: Sequence[float], requested: Sequence[float]
+    ) -> dict[int, LastStart]:
+        """Return until when jobs can start because of the reservations of the site."""
+        return last_starts(self.requests, self.queues, submit, requested)
 
     def fits(self, demand: int) -> bool:
         """Return whether a job can start now."""

@@ -35,6 +35,8 @@ NUMBERS = (
 TEXTS = ("partition_name", "gpu_type", "features", "licences", "reservation")
 """Columns of texts that are read, where a trace has them; the empty text is unknown."""
 
+BEYOND_RESERVATION = "it cannot end within its reservation"
+
 Flags = NDArray[np.bool_]
 
 
@@ -190,7 +192,7 @@ class Requests:
     def _alternatives(self, asked: _Asked, limit: float) -> tuple[Chunks, ...]:
         site = self.site
         if asked.too_late:
-            raise NeverStartsError("its reservation ends before it could")
+            raise NeverStartsError(BEYOND_RESERVATION)
         licences = _licences(asked.licences, site.licences)
         found: list[Chunks] = []
         refusals = []

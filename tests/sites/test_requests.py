@@ -244,5 +244,5 @@ def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
         [False, True, False, False, False],
     ]
     assert gone == ordinary
-    assert found.why_never(too_long) == "its reservation ends before it could"
+    assert found.why_never(too_long) == "it cannot end within its reservation"
     assert too_late == too_long
