@@ -10,6 +10,7 @@ from optsched import simulate
 from optsched.machines.site import SiteMachine
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
+from optsched.traces.header import Header
 from optsched.traces.trace import Trace
 
 SITE = Site(
@@ -98,3 +99,21 @@ def test_without_reservations_jobs_can_start_at_any_time():
     machine = SiteMachine(SITE)
     machine.demands({"processors": np.array([99, 1]), "requested_time": np.array([9, 9])})
     assert machine.last_starts([0, 0], [9, 9]) == {}
+
+
+@pytest.mark.parametrize(
+    ("began", "span", "note"),
+    [
+        (None, (0, 100), ""),
+        (None, (1_798_099_200, math.inf), "1 reservation with dates after the trace, which does"),
+        (1_798_099_000, (1_798_099_200, math.inf), ""),
+        (1_798_099_000, (1_798_099_600, math.inf), "none of 1 holds during the trace"),
+        (1_798_099_000, (-math.inf, math.inf), ""),
+    ],
+)
+def test_dates_without_effect_are_told(began, span, note):
+    trace = trace_of([(0, 500, 8)])
+    if began is not None:
+        trace = trace.changed(header=Header((("UnixStartTime", str(began)),)))
+    notes = run_on([Reservation("x", ("n1",), *span)], trace, "easy").notes
+    assert [text.startswith(f"reservations: {note}") for text in notes] == [True] * bool(note)
