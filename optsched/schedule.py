@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,8 @@ class Schedule(NamedTuple):
         context switches or migrations; by default all 0.
     migrations : sequence of Migration
         The migrations in the order in which they took place.
+    reasons : mapping of int to str
+        Why jobs were rejected, by row in the trace, where the engine says it.
     """
 
     def __repr__(self) -> str:
@@ -76,6 +79,7 @@ class Schedule(NamedTuple):
     decisions: int
     paused: NDArray[np.float64] | None = None
     migrations: Sequence[Migration] = ()
+    reasons: Mapping[int, str] = MappingProxyType({})
 
     @property
     def run_time(self) -> NDArray[np.float64]:

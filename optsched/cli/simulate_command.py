@@ -131,8 +131,9 @@ def command(
     code = BAD_INPUT if wrong else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")
-    if run.summary["waiting"]:
-        say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
+    if waiting := run.summary["waiting"]:
+        never = "never starts" if waiting == 1 else "never start"
+        say(f"optsched: {counted(waiting, 'job')} {never} under this policy")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
         say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
     if run.summary["rejected"] or run.summary["waiting"]:

@@ -27,6 +27,7 @@ from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
+from optsched.numbers import counted
 from optsched.report.durations import spoken
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
@@ -378,7 +379,7 @@ def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
     lines += [("", f"{count:,}: {reason}") for reason, count in counts[:SHOWN]]
     if len(counts) > SHOWN:
         rest = sum(count for _, count in counts[SHOWN:])
-        lines.append(("", f"{rest:,} for {len(counts) - SHOWN:,} more reasons"))
+        lines.append(("", f"{rest:,} for {counted(len(counts) - SHOWN, 'more reason')}"))
     return lines
 
 

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
@@ -15,6 +15,9 @@ from optsched.errors import InputError
 from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
+
+if TYPE_CHECKING:
+    from optsched.sites.last_starts import LastStart
 
 Allocation = Any
 """Allocation of a job, in a form that depends on the machine."""
@@ -115,6 +118,18 @@ class Machine(ABC):
     def why_never(self, demand: int) -> str:
         """Return why a job that asks `demand` can never start; empty if it can."""
         return "" if demand <= self.size else "it is larger than the machine"
+
+    def last_starts(
+        self, submit: Sequence[float], requested: Sequence[float]
+    ) -> Mapping[int, LastStart]:
+        """Return until when expected jobs can start; jobs that can start at any time are left out.
+
+        Parameters
+        ----------
+        submit, requested : sequence of float, shape (jobs,)
+            Submission and requested time of each job in seconds.
+        """
+        return {}
 
     def fits(self, demand: int) -> bool:
         """Return whether a job that asks `demand` can start now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -14,9 +14,11 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
+from optsched.sites.last_starts import LastStart, last_starts
 from optsched.sites.loading import load_site
 from optsched.sites.queues import Queues
 from optsched.sites.requests import Chunks, Requests
+from optsched.sites.reservations import untimely
 from optsched.sites.site import Site
 from optsched.sites.site_file import site_of_table
 
@@ -152,9 +154,7 @@ class SiteMachine(Machine):
 
         self.requests = Requests(self.site, jobs)
         self.queues = Queues(self.site, jobs)
-        if self.queues.unknown:
-            where = f"{counted(self.queues.unknown, 'job')} in reservations that the site has not"
-            self.notes = (*self._notes, f"reservations: {where}, taken as in none")
+        self.notes = (*self._notes, *self._reservation_notes(jobs))
         self.asked = _for_kernels(self.requests)
         nodes = len(self.site.nodes)
         self.nodes = Free(
@@ -166,9 +166,27 @@ class SiteMachine(Machine):
         self._place = Place(*np.zeros((2, nodes), dtype=np.int64))
         return self.requests.numbers
 
+    def _reservation_notes(self, jobs: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+        """Yield what of the reservations has no effect on expected jobs."""
+        if self.queues.unknown:
+            jobs_there = counted(self.queues.unknown, "job")
+            where = f"{jobs_there} in reservations that the site does not have"
+            yield f"reservations: {where}, taken as in none"
+        times = jobs.get("unix_time", np.empty(0))
+        if self.site.reservations and len(times):
+            last = float((times + jobs["requested_time"]).max())
+            if note := untimely(self.site.reservations, float(times.min()), last):
+                yield f"reservations: {note}"
+
     def why_never(self, demand: int) -> str:
         """Return why a job can never start; empty if it can."""
         return self.requests.why_never(demand) if demand < 0 else ""
+
+    def last_starts(
+        self, submit: Sequence[float], requested: Sequence[float]
+    ) -> dict[int, LastStart]:
+        """Return until when jobs can start because of the reservations of the site."""
+        return last_starts(self.requests, self.queues, submit, requested)
 
     def fits(self, demand: int) -> bool:
         """Return whether a job can start now."""

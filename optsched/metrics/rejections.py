@@ -17,11 +17,8 @@ from optsched.schedule import Schedule, State
 from optsched.traces.requests import columns_of
 from optsched.traces.trace import Trace
 
-HELD_FOR_EVER = "a job that it depends on has ended otherwise"
-"""Reason of jobs that fit on a machine which follows dependencies."""
-
 BY_POLICY = "the policy can never start it"
-"""Reason of other jobs that are not too large for the machine."""
+"""Reason of jobs that the machine can run and the engine did not reject for another reason."""
 
 
 def why_rejected(trace: Trace, machine: Machine, schedule: Schedule) -> dict[int, str]:
@@ -31,8 +28,10 @@ def why_rejected(trace: Trace, machine: Machine, schedule: Schedule) -> dict[int
         return {}
     idle = machine.emptied()
     demands = idle.demands(columns_of(trace.select(rows)))
-    otherwise = HELD_FOR_EVER if machine.follows_requests else BY_POLICY
-    return {row: idle.why_never(asked) or otherwise for row, asked in zip(rows.tolist(), demands)}
+    return {
+        row: schedule.reasons.get(row) or idle.why_never(asked) or BY_POLICY
+        for row, asked in zip(rows.tolist(), demands)
+    }
 
 
 @metrics.register("rejections")

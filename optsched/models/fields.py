@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import counted
 
 SHOWN = 5
 """Number of wrong values of one list in a message."""
@@ -69,8 +70,9 @@ class FieldChecks:
     def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
         """Note when two lists that belong together differ in length."""
         if len(values) != len(others) and other not in self.unread:
+            given = counted(len(values), "value")
             self.mistakes.append(
-                f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
+                f"{name}: {given}; expected {len(others)}, one for each of {other}"
             )
 
     def note(self, name: str, wrong: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optsched.models.fields import LARGEST_FIELD, first_few, plain
 from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
+from optsched.numbers import counted
 
 HELD = ("node", "processes", "start", "end")
 """Columns of the table of allocations before those of the demand."""
@@ -150,9 +151,8 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
         if not _is_whole(value, least := int(name == "processes"))
     ]
     if resources is not None and len(demand) != resources:
-        mistakes.append(
-            f".demand: {len(demand)} values; expected {resources}, one for each of capacity"
-        )
+        given = counted(len(demand), "value")
+        mistakes.append(f".demand: {given}; expected {resources}, one for each of capacity")
     else:
         wrong = (
             f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST_FIELD}"

@@ -63,6 +63,9 @@ class AsLogged(Policy):
             heappush(self._coming, (self._due[job], job))
             if self._due[job] > now:
                 yield Wake(self._due[job])
+        if gone := {*system.rejected}:
+            self._coming = sorted(pair for pair in self._coming if pair[1] not in gone)
+            self._late = [job for job in self._late if job not in gone]
         due = []
         while self._coming and self._coming[0][0] <= now:
             due.append(heappop(self._coming)[1])

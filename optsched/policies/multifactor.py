@@ -58,6 +58,12 @@ class Weights(NamedTuple):
     flags: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any weight is not 0."""
+        factors = self.age, self.fair_share, self.job_size, self.partition, self.qos
+        return any((*factors, *self.resources.values()))
+
 
 @policies.register("multifactor")
 @dataclass
@@ -118,10 +124,13 @@ class Multifactor(PriorityOrder):
         return self._noting(super().decide(system), self._usage)
 
     def notes(self) -> Sequence[str]:
-        """Return the settings of slurm.conf that are not modeled."""
-        if not self._weights.left_out:
-            return ()
-        return (f"slurm.conf: not modeled, left out: {', '.join(self._weights.left_out)}",)
+        """Return the settings of slurm.conf that are not modeled, or that there are no weights."""
+        found = []
+        if not self._weights.has_any:
+            found.append("multifactor: all weights are 0, so jobs are in order of submission")
+        if self._weights.left_out:
+            found.append(f"slurm.conf: not modeled, left out: {', '.join(self._weights.left_out)}")
+        return found
 
     def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
         """Return minus the priority of each job."""

@@ -374,7 +374,7 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
             ]
         items.append(("decisions are charged", config["charge_decisions"]))
         items.append(("of equally good answers", config.get("ties", Ties.HEURISTIC)))
-    return [*([f"{policy}: {about}"] if about else []), Facts(items)]
+    return [*([f"{policy}: {about.replace('`', '')}"] if about else []), Facts(items)]
 
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:

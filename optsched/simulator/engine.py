@@ -88,6 +88,8 @@ class Engine:
         time or of a migration.
     migrations : list of Migration
         The migrations so far.
+    reasons : dict of int to str
+        Why jobs were rejected.
     decisions : int
         Number of decisions so far.
     """
@@ -118,6 +120,7 @@ class Engine:
         self.share = [1.0] * jobs
         self.paused = [0.0] * jobs
         self.migrations: list[Migration] = []
+        self.reasons: dict[int, str] = {}
         self._works_since = [0.0] * jobs
         self._ends_at = [NEVER] * jobs
         self._killed_at = [NEVER] * jobs
@@ -129,6 +132,8 @@ class Engine:
         self._wakes: list[float] = []
         self._eligible: list[tuple[float, int]] = []
         self._held_back: set[int] = set()
+        self._last_start = self.machine.last_starts(self.system.submit, self.system.requested_time)
+        self._expiring: list[tuple[float, int]] = []
         self.holds = Holds(trace, self.state, self.start) if self.machine.follows_requests else None
         self._busy_until = -NEVER
 
@@ -147,7 +152,11 @@ class Engine:
             end = ends[0][0] if ends else NEVER
             wake = self._wakes[0] if self._wakes else NEVER
             eligible = self._eligible[0][0] if self._eligible else NEVER
-            now = system.now = min(submission, end, wake, eligible, self._due)
+            now = min(submission, end, wake, eligible, self._due)
+            if self._expiring and self._expiring[0][0] < now:
+                self._expire(*heappop(self._expiring))
+                continue
+            system.now = now
             if now == NEVER:
                 break
             for _ in events(now):
@@ -182,6 +191,7 @@ class Engine:
             decisions=self.decisions,
             paused=np.array(self.paused, dtype=np.float64),
             migrations=tuple(self.migrations),
+            reasons=self.reasons,
         )
 
     def set_speed(self, job: int, speed: float) -> None:
@@ -280,6 +290,7 @@ class Engine:
             raise self._policy_failed(error) from error
         system.submitted.clear()
         system.ended.clear()
+        system.rejected.clear()
         if problem_solver.charged:
             self._busy_until = system.now + problem_solver.charged
         if self.policy.interval and 0 < len(system.queue) < waiting:
@@ -328,16 +339,34 @@ class Engine:
     def _reject(self, job: int, reason: str) -> None:
         """Reject a job, and those that can start only after it."""
         self.state[job] = State.REJECTED
+        self.reasons[job] = reason
         if self.journal is not None:
             self.journal.record(self.system.now, "rejected", job, reason)
         self._review_dependents(job)
 
     def _enqueue(self, job: int) -> None:
+        """Put a job into the queue, unless it can no longer start."""
+        if (last := self._last_start.get(job)) is not None:
+            if last.at < self.system.now:
+                self._reject(job, last.reason)
+                return
+            heappush(self._expiring, (last.at, job))
         self.state[job] = State.WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
         if self.journal is not None:
             self.journal.record(self.system.now, "waiting", job)
+
+    def _expire(self, at: float, job: int) -> None:
+        """Reject a job that still waits after the last time at which it could start."""
+        if self.state[job] is State.WAITING:
+            self.system.now = at
+            self.system.queue.remove(job)
+            self.system.rejected.append(job)
+            if job in self.system.submitted:  # the policy has not seen it
+                self.system.submitted.remove(job)
+            self._reject(job, self._last_start[job].reason)
+            self._request_decision(at)
 
     def _hold(self, job: int, until: float | None) -> None:
         """Hold a job until a time, `NEVER` if not yet known; reject it if there is none."""

@@ -144,6 +144,8 @@ class System:
     submitted, ended : list of int
         The jobs that came into the queue and that ended since the last decision, in order. A job
         comes into the queue when it is submitted, unless it is held.
+    rejected : list of int
+        The jobs that left the queue since the last decision because they can no longer start.
     start : list of float or None
         Start of each job in seconds.
     """
@@ -165,6 +167,7 @@ class System:
     held: dict[int, Allocation] = field(default_factory=dict, init=False)
     submitted: list[int] = field(default_factory=list, init=False)
     ended: list[int] = field(default_factory=list, init=False)
+    rejected: list[int] = field(default_factory=list, init=False)
     start: list[float | None] = field(init=False)
 
     def __post_init__(self) -> None:

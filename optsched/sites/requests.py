@@ -35,6 +35,8 @@ NUMBERS = (
 TEXTS = ("partition_name", "gpu_type", "features", "licences", "reservation")
 """Columns of texts that are read, where a trace has them; the empty text is unknown."""
 
+BEYOND_RESERVATION = "it cannot end within its reservation"
+
 Flags = NDArray[np.bool_]
 
 
@@ -190,7 +192,7 @@ class Requests:
     def _alternatives(self, asked: _Asked, limit: float) -> tuple[Chunks, ...]:
         site = self.site
         if asked.too_late:
-            raise NeverStartsError("its reservation ends before it could")
+            raise NeverStartsError(BEYOND_RESERVATION)
         licences = _licences(asked.licences, site.licences)
         found: list[Chunks] = []
         refusals = []
@@ -223,6 +225,8 @@ class Requests:
         least = asked.least_nodes
         if least > partition.max_nodes:
             raise NeverStartsError("it asks more nodes than its partition allows")
+        if asked.features and not (features & self.site.is_usable)[partition.nodes].any():
+            raise NeverStartsError("no node that it may use has its features")
         allowed = self._allowed_nodes(partition, features, asked.reservation)
         of_chunk = _Amounts(asked, self.site, partition)
         tasks, gpus = totals = asked.all_tasks, max(asked.gpus, 0)
@@ -244,11 +248,13 @@ class Requests:
         for count, shares, limit, on_nodes in divisions:
             most = min(limit or count, count)
             demand = of_chunk(shares, on_nodes=on_nodes)
-            if _fits(self.site, allowed, demand, count, most, licences):
+            if _fits(allowed, demand, count, most):
                 nodes = self._set(allowed.nodes)
                 found.append(Chunks(count, most, tuple(demand), nodes, exclusive, licences))
         if not found:
-            raise NeverStartsError("it does not fit on the nodes that it may use")
+            is_kept = asked.reservation in self._reservations
+            where = "in its reservation" if is_kept else "on the nodes that it may use"
+            raise NeverStartsError(f"it does not fit {where}")
         return found
 
     def _allowed_nodes(self, partition: Partition, features: Flags, kept: str) -> _Allowed:
@@ -383,19 +389,12 @@ class _Amounts:
         return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
 
 
-def _fits(
-    site: Site,
-    allowed: _Allowed,
-    demand: Sequence[int],
-    chunks: int,
-    most: int,
-    licences: Sequence[int],
-) -> bool:
+def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> bool:
     """Return whether chunks fit on the idle site."""
     room = 0
     for capacity, nodes in allowed.alike.items():
         room += nodes * min(most, *(a // b for a, b in zip(capacity, demand) if b))
-    return room >= chunks and all(a <= b for a, b in zip(licences, site.licences.values()))
+    return room >= chunks
 
 
 def known_partitions(names: str, site: Site) -> list[Partition]:
@@ -447,7 +446,12 @@ def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     """Return the number of each licence of the site that a job asks."""
     found = licences_asked(text)
     if not found.keys() <= there.keys():
-        raise NeverStartsError("the site has none of its licences")
+        unreadable = any(":" in name for name in found.keys() - there.keys())
+        raise NeverStartsError(
+            "its licences cannot be read" if unreadable else "the site has none of its licences"
+        )
+    if any(found[name] > total for name, total in there.items()):
+        raise NeverStartsError("it asks more licences than the site has")
     return tuple(found[name] for name in there)
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.sites.slurm_json import read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
+
+YEAR = 365 * 86_400
+"""Seconds of the year 1970."""
 
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
@@ -50,9 +55,47 @@ class Reservation:
         """Return whether the reservation holds at a time."""
         return self.start <= time < self.end
 
+    @property
+    def finite(self) -> list[float]:
+        """The start and the end, where there are any."""
+        return [at for at in (self.start, self.end) if math.isfinite(at)]
+
     def overlaps(self, first: float, last: float) -> bool:
         """Return whether the reservation holds at some time from `first` until `last`."""
         return self.start < last and first < self.end
+
+
+def overlapping(
+    one: Reservation, others: Iterable[Reservation]
+) -> Iterator[tuple[Reservation, list[str]]]:
+    """Yield the other reservations of the same nodes at the same time, with these nodes."""
+    for other in others:
+        shared = sorted({*one.nodes} & {*other.nodes})
+        if other is not one and shared and one.overlaps(other.start, other.end):
+            yield other, shared
+
+
+def untimely(reservations: Sequence[Reservation], first: float, last: float) -> str:
+    """Return a note on dates of reservations that have no effect on a trace; empty for none.
+
+    Parameters
+    ----------
+    reservations : sequence of Reservation
+        The reservations.
+    first, last : float
+        First submission of the trace, and its last one with the requested time, in seconds since
+        1970. A trace that begins in 1970 does not say when it begins.
+    """
+    if first < YEAR:
+        later = [each for each in reservations if max(last, YEAR) < max(each.finite, default=0)]
+        if later:
+            return (
+                f"{counted(len(later), 'reservation')} with dates after the trace, which does not "
+                "say when it begins (UnixStartTime in SWF); it is taken to begin in 1970"
+            )
+    elif reservations and not any(each.overlaps(first, last) for each in reservations):
+        return f"none of {len(reservations):,} holds during the trace"
+    return ""
 
 
 def read_reservations(path: str | Path) -> tuple[Reservation, ...]:

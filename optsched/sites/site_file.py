@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -17,7 +17,7 @@ from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LARGEST, MOST_CAPACITY
 from optsched.sites.host_lists import host_list_in_order, hosts_of
-from optsched.sites.reservations import Reservation
+from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import (
     STATES,
     Node,
@@ -83,6 +83,14 @@ class _Table(TomlTable):
     def hosts(self, key: str, default: Any = _REQUIRED) -> list[str]:
         found = self.read(key, _hosts, _HOSTS, default)
         return [] if found is _REQUIRED else found
+
+    def members(self, index: Mapping[str, int]) -> list[str]:
+        """Return the nodes under ``nodes``: a host list, or ``ALL``; note unknown ones."""
+        if self.table.get("nodes") == "ALL":
+            return [*index]
+        names = self.hosts("nodes")
+        _known_nodes(self, "nodes", names, index)
+        return names
 
     def tables(self, key: str) -> list[_Table]:
         """Return the tables under [[key]]."""
@@ -220,13 +228,10 @@ def _partitions(
     table: _Table, index: Mapping[str, int], topologies: Mapping[str, Topology]
 ) -> list[Partition]:
     found: list[Partition] = []
-    everything = list(index)
     for part in table.tables("partitions"):
         part.known(PARTITION_KEYS)
         before = len(table.mistakes)
-        given = part.table.get("nodes")
-        names = everything if given == "ALL" else part.hosts("nodes")
-        _known_nodes(part, "nodes", names, index)
+        names = part.members(index)
         whole = "a whole number from 0"
         fields: dict[str, Any] = {
             "default": part.read("default", _flag, "true or false", False),
@@ -259,8 +264,7 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
     for part in table.tables("reservations"):
         part.known(RESERVATION_KEYS)
         before = len(table.mistakes)
-        names = part.hosts("nodes")
-        _known_nodes(part, "nodes", names, index)
+        names = part.members(index)
         start = part.read("start", _instant, expected, -math.inf)
         end = part.read("end", _instant, expected, math.inf)
         name = part.read("name", _text, "a name")
@@ -273,6 +277,10 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
             continue
         if found.setdefault(name, reservation) is not reservation:
             part.note("name", f"{name!r}: is there twice; expected different names")
+        for other, shared in overlapping(reservation, found.values()):
+            message = f"{name!r} and {other.name!r} both have {some(shared)} at the same time"
+            part.note("nodes", f"{message}; expected other nodes or times")
+            break
     return [*found.values()]
 
 
@@ -465,6 +473,8 @@ def _time(value: Any) -> float:
 
 def _instant(value: Any) -> float:
     """Return seconds since 1970; a time without a zone is in UTC."""
+    if isinstance(value, str) and ":" in value:
+        value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     return float(value) if type(value) in (int, float) and 0 <= value <= LARGEST else _refuse()
@@ -494,7 +504,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = value.isoformat() if isinstance(value, date | time) else repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
-from optsched.sites.reservations import Reservation
+from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
 from optsched.sites.topology import Topology
 
@@ -108,7 +108,7 @@ def slurm_site(
         When the output was captured.
     reservations : sequence of Reservation
         The reservations. Those of unknown times, and nodes that are not there, are left out and
-        noted.
+        noted. Those that overlap are noted.
     file : pathlib.Path
         The file or folder, for messages.
 
@@ -170,6 +170,7 @@ def _kept(
     reservations: Iterable[Reservation], there: set[str], notes: Notes
 ) -> Iterator[Reservation]:
     """Yield the reservations of nodes whose times are known, with the nodes that are there."""
+    found: list[Reservation] = []
     for each in reservations:
         strange = [name for name in each.nodes if name not in there]
         notes.count(strange, f"reservation {each.name}: not among the nodes")
@@ -177,7 +178,11 @@ def _kept(
         if nodes and math.isinf(each.start):
             notes.count([each.name], "left out, as its times are not known", "reservation")
         elif nodes:
-            yield replace(each, nodes=nodes)
+            found.append(replace(each, nodes=nodes))
+            for other, shared in overlapping(found[-1], found):
+                what = f"in reservations {other.name} and {each.name} at the same time, which keep"
+                notes.count(shared, f"{what} each other's jobs from them")
+            yield found[-1]
 
 
 def _note_unpartitioned(site: Site, notes: Notes) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import counted
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
@@ -115,11 +116,15 @@ def say_left_out(
         lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
     names = [name for name in known_columns(trace) if name not in written]
     names += [name for name in (*trace.annotations, *trace.texts) if name not in written]
-    left_out = [f"{lines:,} header lines"] if lines else []
-    left_out += [f"{len(names)} columns ({', '.join(names)})"] if names else []
+    left_out = [counted(lines, "header line")] if lines else []
+    left_out += [f"{counted(len(names), 'column')} ({', '.join(names)})"] if names else []
+    log = logging.getLogger("optsched")
     if left_out:
-        logging.getLogger("optsched").info(
-            "not written, %s has no place for them: %s", target, " and ".join(left_out)
+        log.info("not written, %s has no place for them: %s", target, " and ".join(left_out))
+    if header is not None and trace.header.unix_start_time:
+        log.info(
+            "the time at which the trace begins (UnixStartTime) is not written, so reservations of "
+            "a site do not hold at their dates; Parquet and SWF have it"
         )
 
 

@@ -270,6 +270,21 @@ def test_help_needs_none_of_the_heavy_packages():
     assert done.returncode == 0, done.stderr
 
 
+def test_jobs_that_never_start_are_counted(optsched, tmp_path):
+    (tmp_path / "jobs.csv").write_text(
+        "job_id,submit,runtime,processors,dependency\n1,0,9,1,afterany:2\n2,0,9,1,afterany:1\n"
+        "3,0,9,1,afterany:3\n"
+    )
+    site = tmp_path / "small.toml"
+    site.write_text('kind = "site"\n[[nodes]]\nnames = "n[1-3]"\ncores = 4\nmemory = 1000\n')
+    options = ("--machine", site, "--policy", "easy", "--no-plots")
+    for jobs, said in (("1:3", "3 jobs never start"), ("3:3", "1 job never starts")):
+        done = optsched(
+            "simulate", tmp_path / "jobs.csv", *options, "--jobs", jobs, "-o", tmp_path / jobs
+        )
+        assert f"optsched: {said} under this policy\n" in done.stderr
+
+
 def test_a_site_says_why_it_rejects_jobs(optsched, tmp_path):
     (tmp_path / "jobs.csv").write_text(
         "submit,runtime,processors,memory_per_node,nodes\n0,9,1,500,1\n1,9,1,2000,1\n2,9,9,10,9\n"

@@ -277,7 +277,7 @@ def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
                 "waiting[0]: 0; expected an integer of at least 1",
                 "waiting[1]: 2.5; expected an integer of at least 1",
                 "profits[0]: -1; expected an integer of at least 0",
-                "profits: 1 values; expected 2, one for each of waiting",
+                "profits: 1 value; expected 2, one for each of waiting",
                 "running_jobs: 2 values; expected 1, one for each of running",
                 "waiting_jobs: 3 values; expected 2, one for each of waiting",
             ],

@@ -239,7 +239,7 @@ def test_columns_are_chosen_as_stated(data):
             {"rows_of_running": [1, 1], "waiting_jobs": ["F"]},
             [
                 "rows_of_running: 2 values; expected 5, one for each of running",
-                "waiting_jobs: 1 values; expected 2, one for each of waiting",
+                "waiting_jobs: 1 value; expected 2, one for each of waiting",
             ],
         ),
         (

@@ -216,7 +216,7 @@ def test_an_exclusive_job_needs_all_claims_on_its_nodes():
         ({"allowed": ["a", "c"]}, r"allowed\[1\]: 'c'; expected a text in kinds"),
         ({"span": "block"}, "span: block; expected blocks, one for each node"),
         ({"costs": [10**12] * 9008, "held": [[]] * 9008, "held_licences": [[0]] * 9008}, r"2\^53"),
-        ({"demand": [1]}, "demand: 1 values; expected 2, one for each of resources"),
+        ({"demand": [1]}, "demand: 1 value; expected 2, one for each of resources"),
     ],
 )
 def test_mistakes_are_named(fields, message):

@@ -297,7 +297,7 @@ def test_the_program_is_the_page_of_the_model_in_numbers():
             [
                 "torus: [6, 4]; expected three integers from 1 to 64",
                 "nodes_per_router: 0; expected an integer from 1",
-                "profits: 1 values; expected 7, one for each of waiting",
+                "profits: 1 value; expected 7, one for each of waiting",
             ],
         ),
         ({"waitng": []}, ["waitng: unknown field 'waitng'; did you mean waiting or waiting_jobs?"]),

@@ -214,7 +214,7 @@ def test_a_program_that_is_too_large_is_refused():
             {"waiting": [2, 0], "profits": [1], "required": [3], "worth": -1},
             [
                 "waiting[1]: 0; expected an integer of at least 1",
-                "profits: 1 values; expected 2, one for each of waiting",
+                "profits: 1 value; expected 2, one for each of waiting",
                 "required[0]: 3; expected a waiting job, from 1 to 2",
                 "worth: -1; expected an integer from 0 to 1000000000000",
             ],
@@ -223,7 +223,7 @@ def test_a_program_that_is_too_large_is_refused():
             {"required": "L", "waiting_jobs": ["L"]},
             [
                 "required: expected a list of numbers of waiting jobs, from 1",
-                "waiting_jobs: 1 values; expected 2, one for each of waiting",
+                "waiting_jobs: 1 value; expected 2, one for each of waiting",
             ],
         ),
         (

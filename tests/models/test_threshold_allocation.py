@@ -243,14 +243,14 @@ def test_all_mistakes_are_reported_at_once():
         "held[0].node: 2; expected a node from 0 to 1",
         "held[1].processes: 0; expected an integer from 1 to 1000000000000",
         "held[2].end: 5; expected more than its start, 5",
-        "held[3].demand: 1 values; expected 2, one for each of capacity",
+        "held[3].demand: 1 value; expected 2, one for each of capacity",
         "asked: 9; expected at most the 8 processors of all nodes",
         "walltime: 0; expected an integer from 1 to 1000000000000",
-        "demand: 1 values; expected 2, one for each of capacity",
+        "demand: 1 value; expected 2, one for each of capacity",
         "threshold: 999; expected an integer from 1000 to 1000000000000",
         "goal: 'best'; expected start, penalty, response or everybody",
         "latest: -1; expected an integer from 0 to 1000000000000",
-        "resources: 1 values; expected 2, one for each of capacity",
+        "resources: 1 value; expected 2, one for each of capacity",
         "job: 1.5; expected a label, a text or an integer",
     ]
 

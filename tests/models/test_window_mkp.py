@@ -130,7 +130,7 @@ def test_violations_are_named(solution, expected):
             [
                 "profits[1]: -1; expected an integer of at least 0",
                 "profits: 3 values; expected 2, one for each of weights",
-                "jobs: 1 values; expected 2, one for each of weights",
+                "jobs: 1 value; expected 2, one for each of weights",
             ],
         ),
         (

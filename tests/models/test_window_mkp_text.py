@@ -54,7 +54,7 @@ def test_an_instance_may_be_empty(file_of):
         (TEXT + "1 1\n", "8 lines that are not blank; expected 7: 2 counts, 2 capacities"),
         (TEXT.replace("12\n", "1.5\n"), "line 4, capacity: '1.5'; expected an integer from 0"),
         (TEXT.replace("12\n", "12 1\n"), "line 4: 2 values; expected capacity"),
-        (TEXT.replace("5 8", "5"), "line 6: 1 values; expected weight and profit"),
+        (TEXT.replace("5 8", "5"), "line 6: 1 value; expected weight and profit"),
         (TEXT.replace("5 8", "0 8"), "line 6, weight: '0'; expected an integer from 1"),
         (TEXT.replace("5 8", "5 " + "9" * 5000), "line 6, profit: '999"),
     ],

@@ -56,6 +56,15 @@ def test_without_weights_jobs_start_in_order_of_submission(starts):
     assert starts("", (0, 5, 16), (1, 5, 16), (2, 5, 1), (3, 5, 16)) == [0, 5, 10, 15]
 
 
+def test_that_all_weights_are_0_is_noted(starts):
+    note = "multifactor: all weights are 0, so jobs are in order of submission"
+    starts("PriorityWeightAge=0", (0, 5, 16))
+    assert note in starts.notes
+    for weight in ("PriorityWeightAge=1", "PriorityWeightTRES=CPU=1"):
+        starts(weight, (0, 5, 16))
+        assert note not in starts.notes
+
+
 def test_large_or_small_jobs_are_first(starts):
     rows = ((0, 5, 16), (1, 5, 12), (1, 5, 16))
     assert starts("PriorityWeightJobSize=1000", *rows) == [0, 10, 5]

@@ -282,7 +282,7 @@ def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     trace = trace.changed(texts={"reservation": np.array(["gone"], dtype=object)})
     run = simulate(trace, SiteMachine(KEPT), "easy", check=True)
     assert run.start.tolist() == [0]
-    note = "reservations: 1 job in reservations that the site has not, taken as in none"
+    note = "reservations: 1 job in reservations that the site does not have, taken as in none"
     assert note in run.notes
 
 

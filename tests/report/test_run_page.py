@@ -130,6 +130,12 @@ def test_an_interrupted_run_has_a_page(interrupted_run, tmp_path):
     ]
 
 
+def test_the_policy_is_described_without_marks_of_code(make_trace, tmp_path):
+    trace = make_trace((0, 5, 5, 1)).changed(annotations={"priority": np.array([3])})
+    folder = save(simulate(trace, "nodes:10", "priority"), tmp_path / "run", plots=False)
+    assert "as the column priority of the trace states it" in render(run_page.page(folder))
+
+
 def test_of_many_jobs_that_never_started_the_first_are_listed(make_trace, tmp_path):
     rows = [(k, 5, 5, 99 if k else 1) for k in range(run_page.OF_REASON + 4)]
     run = simulate(make_trace(*rows), "nodes:10", "easy")

@@ -56,6 +56,22 @@ def test_anything_else_is_refused_with_what_was_expected(tmp_path):
         load_site(tmp_path / "none.json")
 
 
+def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
+    (tmp_path / "nodes.json").write_text(json.dumps(NODES))
+    spans = {"maint": (5, 9), "course": (8, 12), "later": (12, 13)}
+    dump = NODES | {
+        "reservations": [
+            {"name": name, "node_list": "c1", "start_time": start, "end_time": end}
+            for name, (start, end) in spans.items()
+        ]
+    }
+    (tmp_path / "reservations.json").write_text(json.dumps(dump))
+    notes = []
+    assert len(load_site(tmp_path, notes).reservations) == 3
+    what = "in reservations maint and course at the same time, which keep each other's jobs from"
+    assert [note for note in notes if "same time" in note] == [f"1 node (c1): {what} them"]
+
+
 def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     (tmp_path / "nodes.json").write_text(json.dumps(NODES))
     record = {"name": "maint", "node_list": "c[1-2]", "start_time": 5, "end_time": 9}

@@ -102,10 +102,11 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
             "its requested time is over the limit of its partition",
         ),
         ({"partition_name": "gpu", "nodes": 2}, "it asks more nodes than its partition allows"),
-        ({"features": "warm"}, "it does not fit on the nodes that it may use"),
+        ({"features": "warm"}, "no node that it may use has its features"),
         ({"features": "ib*2"}, "its features cannot be read"),
         ({"licences": "ansys"}, "the site has none of its licences"),
-        ({"licences": "matlab:4"}, "it does not fit on the nodes that it may use"),
+        ({"licences": "matlab:4"}, "it asks more licences than the site has"),
+        ({"licences": "matlab:many"}, "its licences cannot be read"),
         ({"gpus": 1, "gpu_type": "old"}, "it asks GPUs that no node has"),
         ({"memory_per_core": 2**62, "tasks": 8}, "it does not fit on the nodes that it may use"),
         ({"gpus_per_node": 2**63 - 1}, "it does not fit on the nodes that it may use"),
@@ -113,7 +114,7 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ({"nodes": 2**62}, "it does not fit on the nodes that it may use"),
         (
             {"licences": "matlab:99999999999999999999"},
-            "it does not fit on the nodes that it may use",
+            "it asks more licences than the site has",
         ),
     ],
 )
@@ -230,13 +231,13 @@ def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
         ),
     )
     columns = {
-        "processors": np.ones(6, dtype=np.int64),
-        "requested_time": np.array([60, 60, 101, 60, 60, 60]),
-        "reservation": np.array(["", "course", "course", "course", "kept", "gone"], dtype=object),
-        "unix_time": np.array([0, 0, 0, 1041, 0, 0]),
+        "processors": np.array([1, 1, 1, 1, 1, 1, 99]),
+        "requested_time": np.array([60, 60, 101, 60, 60, 60, 60]),
+        "reservation": np.array(["", *["course"] * 3, "kept", "gone", "course"], dtype=object),
+        "unix_time": np.array([0, 0, 0, 1041, 0, 0, 0]),
     }
     found = Requests(site, columns)
-    ordinary, course, too_long, too_late, kept, gone = found.numbers
+    ordinary, course, too_long, too_late, kept, gone, large = found.numbers
     nodes = [found.nodes[found.of(number)[0].nodes].tolist() for number in (ordinary, course, kept)]
     assert nodes == [
         [True, False, True, True, True],  # b is always kept
@@ -244,5 +245,6 @@ def test_jobs_of_a_reservation_have_its_nodes_and_its_time():
         [False, True, False, False, False],
     ]
     assert gone == ordinary
-    assert found.why_never(too_long) == "its reservation ends before it could"
+    assert found.why_never(too_long) == "it cannot end within its reservation"
     assert too_late == too_long
+    assert found.why_never(large) == "it does not fit in its reservation"

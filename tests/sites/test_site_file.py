@@ -84,12 +84,28 @@ def test_reservations(tmp_path):
     assert read_site_file(path) == site
 
 
+def test_reservations_of_all_nodes_and_quoted_dates(tmp_path):
+    path = tmp_path / "site.toml"
+    stated = RESERVED.replace('"g1"', '"ALL"').replace("3600", '"2026-12-24T13:00:00+01:00"')
+    path.write_text(DEPARTMENT + stated)
+    site = read_site_file(path)
+    # it begins when the other ends, so they do not overlap
+    assert site.reservations[1] == Reservation("course", site.nodes, 1_798_113_600)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("12:00:00", "07:00:00", r"reservations\[1\]\.end: expected a time after the start"),
         ("c[01-02]", "c[01-99]", r"reservations\[1\]\.nodes: unknown node 'c41'"),
         ("3600", '"soon"', r"reservations\[2\]\.start: 'soon'; expected a date and time such as"),
+        ("3600", "2026-12-25", r"reservations\[2\]\.start: 2026-12-25; expected a date and time"),
+        ("3600", '"2026-12-25"', r"reservations\[2\]\.start: '2026-12-25'; expected a date and"),
+        (
+            '"g1"',
+            '"c[02-03]"',
+            r"reservations\[2\]\.nodes: 'course' and 'maint' both have c02 at the same time; expec",
+        ),
         ('"course"', '"maint"', r"reservations\[2\]\.name: 'maint': is there twice"),
     ],
 )

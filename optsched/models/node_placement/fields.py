@@ -11,6 +11,7 @@ import numpy as np
 from optsched.models.fields import LARGEST_FIELD, plain, plain_sequence
 from optsched.models.read_only import read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading, is_table
+from optsched.numbers import counted
 
 WHOLE = 1000
 """A whole device, in thousandths.
@@ -253,7 +254,7 @@ def _row_mistakes(row: Any, columns: int | None, of: str) -> list[str]:
     if not isinstance(row, list | tuple):
         return [f": {row!r}; expected a list of integers from 0"]
     if columns is not None and len(row) != columns:
-        return [f": {len(row)} values; expected {columns}, one for each of {of}"]
+        return [f": {counted(len(row), 'value')}; expected {columns}, one for each of {of}"]
     return [
         f"[{place}]: {amount!r}; expected an integer from 0 to {LARGEST_FIELD}"
         for place, amount in enumerate(map(plain, row))

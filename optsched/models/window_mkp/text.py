@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.problem import WindowMKP
+from optsched.numbers import counted
 
 SHOWN = 5
 """Number of mistakes in a message."""
@@ -49,7 +50,9 @@ def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
     def read(number: int, fields: list[str], **least: int) -> list[int]:
         """Return the values of the fields of a line, and note a mistake and 0 for a wrong one."""
         if len(fields) != len(least):
-            mistakes.append(f"line {number}: {len(fields)} values; expected {' and '.join(least)}")
+            mistakes.append(
+                f"line {number}: {counted(len(fields), 'value')}; expected {' and '.join(least)}"
+            )
             return [0] * len(least)
         values = []
         for text, (name, at_least) in zip(fields, least.items()):

@@ -322,7 +322,7 @@ class PartitionQueues:
         state = self.machine.asked, self.machine.nodes, self._scratch
         for job in self.system.ended:
             self._tables.remove(*tables, *state, job)
-        if self.system.ended:
+        if self.system.ended or self.system.rejected:
             self._is_kept = False
 
     def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:

@@ -186,7 +186,7 @@ def test_solvers_of_whole_nodes_refuse_limits_of_levels(name):
         ({"groups": [["a", "a"]]}, "groups"),
         ({"groups": [["a", "a"], ["b"]]}, r"groups\[1\]: 1 groups; expected 2"),
         ({"groups": [["a", "a"], ["b", 1]]}, r"groups\[1\]: expected a list of texts"),
-        ({"most_groups": [[1]]}, r"most_groups\[0\]: 1 values; expected 2, one for each of levels"),
+        ({"most_groups": [[1]]}, r"most_groups\[0\]: 1 value; expected 2, one for each of levels"),
     ],
 )
 def test_mistakes_are_named(changed, said):
