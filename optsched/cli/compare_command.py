@@ -9,14 +9,13 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.compare_runs import are_runs, compare_runs
-from optsched.cli.options import Integer, Number, Output
+from optsched.cli.options import Integer, Number, Output, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.solvers.comparison import compare
-from optsched.solvers.result import Budget
 
 DEFAULT_SECONDS = 10.0
 """Default time limit per solve in seconds."""
@@ -64,12 +63,13 @@ def command(
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
+    budget = budget_of(time_limit, work_limit)
     with written_folder(output, FOLDER) as folder:
         with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(
                 snapshots,
                 names,
-                budget=Budget(time_limit, work_limit),
+                budget=budget,
                 seed=seed,
                 progress=advance,
                 separate_process=True,

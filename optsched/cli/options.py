@@ -11,6 +11,7 @@ from cyclopts import Parameter, Token
 
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, parse_integer, parse_number
+from optsched.solvers.result import Budget
 
 
 def _converter(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
@@ -42,6 +43,17 @@ TraceName: TypeAlias = Annotated[str, Parameter(help="A trace file or a name fro
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
 ]
+
+
+def budget_of(time_limit: float | None, work_limit: float | None = None) -> Budget:
+    """Return the budget of ``--time-limit`` and ``--work-limit``; errors name the option."""
+    limits = {"seconds": ("--time-limit", time_limit), "work": ("--work-limit", work_limit)}
+    for name, (option, limit) in limits.items():
+        try:
+            Budget(**{name: limit})
+        except InputError as error:
+            raise InputError(*error.mistakes, field=option) from None
+    return Budget(time_limit, work_limit)
 
 
 @contextmanager

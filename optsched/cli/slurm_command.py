@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import Integer, Json, Number, Output
+from optsched.cli.options import Integer, Json, Number, Output, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -234,7 +234,7 @@ def watch(
 
 def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool) -> int:
     """Apply a plan, and return the exit code."""
-    solved = _solve(current_situation(weigh), solver, time_limit)
+    solved = _solve(_situation(None, weigh), solver, time_limit)
     if isinstance(solved, int):
         return solved
     jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
@@ -250,7 +250,7 @@ def _check_yes(source: Path | None, yes: bool) -> None:
 def _check_solver(solver: str | None, time_limit: float) -> None:
     """Check the solver and its time limit, before Slurm is asked."""
     find_solver(solver or NodePlacement.default_solver, NodePlacement.name)
-    Budget(time_limit)
+    budget_of(time_limit)
 
 
 def _files_in(folder: Path | None) -> list[Path]:
@@ -259,7 +259,8 @@ def _files_in(folder: Path | None) -> list[Path]:
 
 
 def _situation(source: Path | None, weigh: str) -> Situation:
-    return current_situation(weigh) if source is None else read_situation(source, weigh)
+    with as_options(("weigh",)):
+        return current_situation(weigh) if source is None else read_situation(source, weigh)
 
 
 def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solved | int:

@@ -11,20 +11,20 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.options import Json, Number, as_options
+from optsched.cli.options import Json, Number, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
-from optsched.numbers import LARGEST, counted
+from optsched.numbers import LONGEST, counted
 from optsched.report.durations import short
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
-from optsched.slurm.explain import DEFAULT, Explanation
+from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import Claim
 from optsched.slurm.pins import without_pins
@@ -85,8 +85,8 @@ def explain(
     source
         A folder with captured output of Slurm; by default the Slurm of this machine.
     by
-        When the job is to start: a time such as 2026-11-25T18:00, or seconds since 1970; by
-        default now.
+        When the job is to start: a time such as 2026-11-25T18:00, of the time zone of this machine
+        or with another as in 2026-11-25T18:00+01:00, or seconds since 1970; by default now.
     within
         In how many seconds the job is to start, in place of --by.
     actions
@@ -98,11 +98,11 @@ def explain(
     """
     if by is not None and within is not None:
         raise InputError("expected without --by", field="--within")
-    if within is not None and not 0 <= within <= LARGEST:
-        raise InputError(f"{within:g}; expected a number from 0", field="--within")
+    if within is not None and not 0 <= within <= LONGEST:
+        raise InputError(f"{within:g}; expected a number from 0 to 10^9", field="--within")
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
-    Budget(time_limit)
+    budget_of(time_limit)
     if source is None:
         with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
             capture(Path(folder))
@@ -128,15 +128,15 @@ def _explanation(
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)
-    with as_options(("by",)):
+    with as_options(("by", "actions")):
         return explained(queue, supply, label, by=at, actions=actions)
 
 
 def _seconds(text: str) -> int:
     """Return a time in seconds since 1970."""
-    if text.isascii() and text.isdigit() and len(text) <= 12:
-        return int(text)
     try:
+        if text.isascii() and text.isdigit():
+            return round(datetime.fromtimestamp(int(text)).timestamp())
         return round(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError):
         expected = "expected a time such as 2026-11-25T18:00, or seconds since 1970"
@@ -211,10 +211,9 @@ def _print(found: Explanation, answer: Answer) -> None:
     if rows:
         print()
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
-    when = datetime.fromtimestamp(found.by).isoformat(sep=" ")
     parts = (
         ("", [*_by_hand(relief), *relief.lines]),
-        (f"# at {when}:", relief.at_start),
+        (f"# at {moment(found.by)}:", relief.at_start),
         (f"# once job {job.label} has started:", relief.afterwards),
     )
     for heading, listed in parts:
@@ -325,6 +324,8 @@ def _earliest(found: Explanation) -> str:
     once = "" if found.released is found.job else ", once it is released"
     if found.earliest is not None:
         text = _when(found.earliest, found.supply.time)
+        if found.gives_up_switches:
+            text += ", when it no longer waits for one switch"
         return f"{text}, if jobs end at their limits and no other starts{once}"
     if found.shortage_of_idle.is_proof:
         return "never, as the site is now"
@@ -346,7 +347,7 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     proof = f"proven by {result.solver}" if answer.proven else "not proven to be the least"
     at = f"to start {when} on {host_list(relief.nodes)}"
     if not relief.count:
-        return [f"no job has to be requeued {at}", *pinned]
+        return [f"nothing has to be done {at}", *pinned]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)
     counts = {
@@ -376,16 +377,17 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "slurm_start": job.start,
         "slurm_nodes": list(job.planned_nodes),
         "rule": found.rule or None,
-        "left": found.left or None,
+        "left": (found.left != found.rule and found.left) or None,
     }
     if found.left:
         return described
     request, relief, result = found.request, answer.relief, answer.result
     least = None
     if result is not None:
+        is_best = answer.proven and relief is not None
         least = {
             "solver": result.solver,
-            "status": result.status.value,
+            "status": (Status.OPTIMAL if is_best else result.status).value,
             "proven": answer.proven,
             "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.options import Integer, Json, Number, Output
+from optsched.cli.options import Integer, Json, Number, Output, budget_of
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
@@ -84,7 +84,7 @@ def command(
     name = solver or read.problem.default_solver
     budget = None
     if time_limit is not None or work_limit is not None:
-        budget = Budget(time_limit, work_limit)
+        budget = budget_of(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     result = solve_in_process(read, name, budget, hint, seed)

@@ -70,7 +70,7 @@ def convert(trace: TraceName, /, *, columns: str | None = None, output: TraceOut
     read = read_to_write(trace, output, clean=False, columns=_columns(columns))
     write(read, output)
     for what, count in read.oddities.items():
-        say(f"{count:>9,} {what}")
+        say(f"{what}: {count:,}")
 
 
 @command.command
@@ -111,7 +111,7 @@ def scale(
     ]
     write(scaled.trace, output, changed)
     for count, what in scaled.changes:
-        say(f"{count:>9,} {what}")
+        say(f"{what}: {count:,}")
 
 
 @command.command
@@ -253,7 +253,7 @@ def generate(
     ]
     write(trace, output, generated)
     for what, count in trace.oddities.items():
-        say(f"{count:,} {what}")
+        say(f"{what}: {count:,}")
 
 
 def _whole_numbers(text: str) -> list[int]:

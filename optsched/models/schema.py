@@ -296,14 +296,16 @@ class JobNumbers(Kind):
 
     def __init__(self, of: str, noun: str) -> None:
         self.of, self.noun = of, noun
-        self.on_file = f"list of numbers of {noun}s, from 1"
+        self.on_file = f"list of distinct numbers of {noun}s, from 1"
 
     def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
             return DOUBTFUL
         if value and not (min(value) >= 0 and max(value) < len(fields[self.of])):
             return DOUBTFUL
-        return tuple(sorted(set(value)))
+        if len({*value}) < len(value):
+            return DOUBTFUL
+        return tuple(sorted(value))
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         given = plain(value)
@@ -320,6 +322,11 @@ class JobNumbers(Kind):
             for place, job in enumerate(jobs)
             if not 0 <= job < most
         ]
+        wrong += [
+            f"{name}[{place}]: {job + 1} again; expected every {self.noun} once"
+            for place, job in enumerate(jobs)
+            if job in jobs[:place]
+        ]
         reading.note(name, wrong)
         return tuple(sorted(set(jobs)))
 
@@ -327,7 +334,8 @@ class JobNumbers(Kind):
         return [job + 1 for job in value]
 
     def json_schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "integer", "minimum": 1}}
+        items = {"type": "integer", "minimum": 1}
+        return {"type": "array", "items": items, "uniqueItems": True}
 
 
 class Declared(NamedTuple):

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from optsched.binary_files import read_bytes
@@ -132,8 +133,11 @@ def _from_record(record: RecordFields) -> Reservation:
     try:
         return Reservation(*fields)
     except InputError as error:
-        field = {"name": "name", "end": "end_time"}[error.field or "name"]
-        raise record.wrong(field, error.mistakes[0].rpartition("expected ")[2]) from None
+        if error.field == "name":
+            raise record.wrong("name", "a name") from None
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:])
+        message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
+        raise InputError(message, file=record.dump.path, field="end_time") from None
 
 
 def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:

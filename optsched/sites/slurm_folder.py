@@ -65,7 +65,8 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     counts: tuple[dict[str, int], dict[str, int]] = {}, {}
     reservations: tuple[Reservation, ...] = ()
     if path.is_dir():
-        time = captured_time(path) if time is None else time
+        now = captured_time(path)
+        time = now if time is None else time
         settings = _settings(path)
         _note_missing(path, notes)
         topologies = read_first_topologies(path, TOPOLOGIES, index, notes)

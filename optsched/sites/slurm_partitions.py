@@ -15,7 +15,7 @@ from optsched.sites.notes import Notes
 from optsched.sites.site import Partition
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
 from optsched.sites.slurm_json import is_json, number, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines
+from optsched.sites.slurm_lines import Line, printed_lines, read_text
 
 LAST_WITHOUT_DEFAULT = 44
 """Last version of the data parser that does not say which partition is the default."""
@@ -58,7 +58,7 @@ def shown_partitions(
     InputError
         If the file cannot be read, or a value has another form.
     """
-    lines = _of_dump(path, notes) if is_json(path) else printed_lines(path)
+    lines = _of_dump(path, notes) if is_json(path) else _of_text(path)
     return [partition_of(line, hosts_of, index, settings, notes) for line in lines]
 
 
@@ -155,6 +155,17 @@ def _note_left_out(line: Line, name: str, notes: Notes) -> None:
         notes.count([name], "cores that jobs may share are taken as not shared", "partition")
     if line.text("exclusive").upper() not in ("", "NO", "NODE"):
         notes.count([name], "exclusive left out", "partition")
+
+
+def _of_text(path: Path) -> list[Line]:
+    """Return the lines of a text, which has nothing else."""
+    lines = list(printed_lines(path))
+    known = {line.number for line in lines}
+    for place, text in enumerate(read_text(path).splitlines(), 1):
+        if text.strip() and place not in known and not text.startswith("No partitions"):
+            expected = "expected PartitionName=..., as scontrol -o show partitions writes it"
+            raise InputError(f"{text.strip()[:40]!r}; {expected}", file=path, line=place)
+    return lines
 
 
 def _of_dump(path: Path, notes: Notes) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 
 from optsched.errors import InputError, UnknownNameError
@@ -114,6 +115,18 @@ class Explanation:
         return earliest_start(self.released, self.queue, self.supply)
 
     @cached_property
+    def gives_up_switches(self) -> bool:
+        """Whether the job fits at its earliest start only as it waits for switches no more."""
+        job = self.released
+        if self.earliest is None or not job.switches or job.eligible is None:
+            return False
+        if job.eligible + job.switches_wait <= self.supply.time:
+            return False
+        then = supply_at(self.supply, self.queue, self.earliest)
+        waiting = replace(job, eligible=None)  # from which its wait is counted
+        return not any(_fits(each, then) for each in alternatives(waiting, then))
+
+    @cached_property
     def ahead(self) -> tuple[QueuedJob, ...]:
         """Pending jobs before it in its partitions that no rule keeps from starting.
 
@@ -176,17 +189,24 @@ def explain(
     UnknownNameError
         If an action is unknown.
     InputError
-        If there is no such pending job, or the time is over.
+        If an action is repeated, there is no such pending job, or the time is over.
     """
     for action in actions:
         if action not in ACTIONS:
             raise UnknownNameError("action", action, ACTIONS)
+    if len({*actions}) < len(actions):
+        raise InputError(f"{','.join(actions)}; expected every action once", field="actions")
     job = pending_job(queue, label)
     by = supply.time if by is None else by
     if by < supply.time:
-        expected = f"expected a time from {supply.time}, when Slurm was asked"
-        raise InputError(f"{by}; {expected}", field="by")
+        expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
+        raise InputError(f"{moment(by)}; {expected}", field="by")
     return Explanation(queue, supply, job, by, actions)
+
+
+def moment(seconds: int) -> str:
+    """Return a time in seconds since 1970 as a date, with the offset of the local time zone."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat()
 
 
 def pending_job(queue: Queue, label: str) -> QueuedJob:

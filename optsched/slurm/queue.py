@@ -33,6 +33,13 @@ SAME_NODE = ("node", "none")
 MOST_TASKS = 4_000_001
 """Most tasks of a job array that Slurm can be configured for."""
 
+UNSTATED = {
+    "switches": "switches",
+    "planned_nodes": "planned nodes",
+    "allocations.gres": "allocated GPUs and other generic resources",
+}
+"""Words for the fields that a dump may not state of a job, beside `QueuedJob.exclusive`."""
+
 ENDED = frozenset(
     (
         *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
@@ -261,10 +268,15 @@ class Queue:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the dump does not state, counted."""
-        return tuple(
-            f"the queue does not state {field} of {counted(jobs, 'job')}"
-            for field, jobs in self.missing.items()
-        )
+        found = []
+        for field, number in self.missing.items():
+            jobs = counted(number, "job")
+            if field == "exclusive":
+                text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
+            else:
+                text = f"the {UNSTATED[field]} of {jobs}"
+            found.append(f"the queue does not state {text}")
+        return tuple(found)
 
     @cached_property
     def running(self) -> tuple[QueuedJob, ...]:

@@ -154,8 +154,8 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
         if not reservation.at(supply.time):
             return f"reservation {job.reservation} does not hold now"
     partitions = _partitions(job, supply)
-    if partitions and all(closed := [_closed(job, partition) for partition in partitions]):
-        return "; ".join(closed)
+    if partitions and all(_closed(job, partition) for partition in partitions):
+        return _no_partition(job, supply)
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
     return f"Slurm names the reason {job.reason}"
@@ -202,7 +202,7 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
             except LeftToSlurmError as error:
                 refusals.append(error)
     if not found:
-        raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job))
+        raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job, supply))
     first = found[0]
     same = (first.chunks, first.demand, first.exclusive)
     if first.chunks == 1 and all((r.chunks, r.demand, r.exclusive) == same for r in found):
@@ -242,8 +242,11 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     return [*found, ("in one topology, partition and choice of features", request.nodes)]
 
 
-def _no_partition(job: QueuedJob) -> str:
-    return f"the site has no open partition {' or '.join(job.partitions) or 'for it'}"
+def _no_partition(job: QueuedJob, supply: Supply) -> str:
+    """Return why no partition is open to a job."""
+    if partitions := _partitions(job, supply):
+        return "; ".join(_closed(job, partition) for partition in partitions)
+    return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
 
 
 def _partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
@@ -263,6 +266,9 @@ def _closed(job: QueuedJob, partition: Partition) -> str:
     if job.least_nodes > partition.max_nodes:
         of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
         return f"its {job.least_nodes:,} nodes are more than the {of}"
+    if job.least_nodes > len(partition.nodes):
+        asked = counted(job.least_nodes, "node")
+        return f"it asks {asked}, and partition {partition.name} has {len(partition.nodes):,}"
     return ""
 
 

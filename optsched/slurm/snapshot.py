@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.errors import UnknownNameError
+from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
 from optsched.slurm.group_limits import GroupLimit
@@ -98,13 +98,12 @@ def placement_problem(
 
     Raises
     ------
-    UnknownNameError
-        If `weigh` is not in `WEIGHTS`.
     InputError
-        If there are more rows than weights that the objective can tell apart.
+        If `weigh` is not in `WEIGHTS`, or if there are more rows than weights that the objective
+        can tell apart.
     """
     if weigh not in WEIGHTS:
-        raise UnknownNameError("weight", weigh, WEIGHTS)
+        raise InputError(f"{weigh!r}; expected one of {', '.join(WEIGHTS)}", field="weigh")
     rows: list[Row] = []
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}

@@ -81,7 +81,7 @@ def find_solver(
         profile = load_profile(name)
         cls = registry.solvers[profile.solver]
     else:
-        raise registry.solvers.unknown(name, profile_names())
+        raise _unknown(name, model)
     if model is not None:
         if not supports(cls, model):
             raise unsupported(profile.name, model)
@@ -96,6 +96,21 @@ def find_solver(
             f"{solver.install_command()}"
         )
     return solver, profile
+
+
+def _unknown(name: str, model: str | None) -> InputError:
+    """Return the error of an unknown name, with those that answer problems of the model."""
+    profiles = profile_names()
+    error = registry.solvers.unknown(name, profiles)
+    if model is None or not isinstance(error, UnknownNameError):
+        return error
+    known = []
+    for other in (*registry.solvers, *profiles):
+        with suppress(InputError):  # a broken plug-in
+            solver = load_profile(other).solver if other in profiles else other
+            if supports(registry.solvers[solver], model):
+                known.append(other)
+    return UnknownNameError(f"solver of {model} problems", name, known)
 
 
 def solve(

@@ -207,7 +207,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     page += ["", "cleaning", *CleaningReport(**counts).lines()]
     if facts["oddities"]:
         page += ["", "odd, but read"]
-        page += [f"{count:>9,} {what}" for what, count in facts["oddities"].items()]
+        page += [f"{what}: {count:,}" for what, count in facts["oddities"].items()]
     return page
 
 

@@ -35,12 +35,14 @@ def reports(tmp_path_factory):
         ["gamma-10", 20, Cell("2.5 h", 9000.0, note="published 2 h"), 2, 1e-5, 3, Verdict.IN_PART],
         ["gamma-9", None, 1e6, 2, 12, 3, Verdict.HELD],
     ]
+    named = [7, "u" * 300, "p" * 300, 1, 2, 3]
     page = Page(
         "Everything",
         "It held in part.",
         [
             Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
             Section("Pictures", [Figure(name, SVG, *texts) for name, texts in FIGURES.items()]),
+            Section("Names", [Table("Names.", ["job", "user", "partition", *"abc"], [named])]),
             Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", Verdict.HELD)])]),
         ],
         "optsched " + "z" * 300,

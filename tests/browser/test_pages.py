@@ -10,6 +10,9 @@ NAMES = ("run", "comparison", "everything")
 PAPER = 182 * 96 / 25.4
 """Width of A4 without margins, in CSS pixels."""
 
+WIDEST = 20 * 16
+"""Width of a cell of text in a row of many, in CSS pixels."""
+
 COLUMN = """([table, column]) => Array.from(
     document.querySelectorAll("table")[table].tBodies[0].rows,
     (row) => row.cells[column].textContent
@@ -103,6 +106,17 @@ def test_a_phone_shows_all_without_scrolling_sideways(open_page, name):
     )
     assert any(wider for wider, _ in boxes)  # else nothing was tested
     assert {style for _, style in boxes} == {"auto"}
+
+
+def test_long_names_leave_room_for_the_other_columns(open_page):
+    page = open_page("everything", viewport={"width": 1280, "height": 800})
+    cells = (
+        page.locator("table")
+        .nth(1)
+        .locator("td")
+        .evaluate_all("all => all.slice(0, 2).map((c) => [c.textContent.length, c.offsetWidth])")
+    )
+    assert cells == [[300, WIDEST], [300, WIDEST]]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -41,11 +43,13 @@ def test_a_time_at_which_it_fits_needs_no_requeue(explain):
     answer = json.loads(done.stdout)
     assert answer["earliest"] == answer["by"] == answer["time"] + 298 == answer["slurm_start"]
     assert answer["least"]["lifted"] == []
-    assert answer["least"]["proven"]
+    assert (answer["least"]["status"], answer["least"]["proven"]) == ("optimal", True)
     assert answer["now"]["fits"] is False
     assert answer["idle"]["fits"] is True
     same = json.loads(explain(61, "--by", answer["by"], "--json").stdout)
     assert same == answer
+    date = datetime.fromtimestamp(answer["by"], timezone(timedelta(hours=-7))).isoformat()
+    assert json.loads(explain(61, "--by", date, "--json").stdout) == answer
 
 
 def test_other_jobs_are_kept_away_until_the_time(explain):
@@ -55,7 +59,7 @@ def test_other_jobs_are_kept_away_until_the_time(explain):
     lines = done.stdout.split("\n\n")[1].splitlines()
     drain, heading, *at_start = lines[1:5]
     assert drain == "scontrol update 'NodeName=c[05-07],m4' State=DRAIN Reason=optsched:57"
-    assert heading.startswith("# at 20")
+    assert re.fullmatch(r"# at 20\S+T\S+[+-]\d\d:\d\d:", heading)
     assert at_start == [
         "scontrol update JobId=57 Nice=-2080",
         "scontrol update 'NodeName=c[05-07],m4' State=UNDRAIN",
@@ -93,6 +97,17 @@ def test_rules_are_told(explain, job, text):
     assert text in done.stdout
 
 
+def test_a_closed_partition_is_told_once(explain):
+    answer = json.loads(explain(2, "--json").stdout)
+    assert answer["rule"].startswith("its time limit, 43,200 s, exceeds")
+    assert answer["left"] is None
+
+
+def test_where_nothing_may_be_requeued_nothing_has_to_be_done(explain):
+    done = explain(61, "--within", 298, "--actions", "resume")
+    assert "least to do     nothing has to be done to start in 4.97 min on" in done.stdout
+
+
 def test_a_rule_as_solver_proves_nothing(explain):
     answer = json.loads(explain(61, "--solver", "cheapest-first", "--json").stdout)
     assert answer["least"]["proven"] is False
@@ -103,11 +118,16 @@ def test_a_rule_as_solver_proves_nothing(explain):
     ("options", "message"),
     [
         (["--by", "noon"], "--by: 'noon'; expected a time such as 2026-11-25T18:00, or seconds"),
-        (["--by", "17"], "--by: 17; expected a time from 1795367431, when Slurm was asked"),
+        (["--by", "2020-01-01T12:00:00+00:00"], "--by: 20"),
+        (["--by", "17"], "expected a time from 2026-11-22T"),
+        (["--by", "999999999999"], "--by: '999999999999'; expected a time such as"),
         (["--by", "17", "--within", "3"], "--within: expected without --by"),
-        (["--within", "-3"], "--within: -3; expected a number from 0"),
+        (["--within", "-3"], "--within: -3; expected a number from 0 to 10^9"),
+        (["--within", "9e9"], "--within: 9e+09; expected a number from 0 to 10^9"),
+        (["--actions", "hold,hold"], "--actions: hold,hold; expected every action once"),
         (["--actions", "hold,requue"], "unknown action 'requue'; did you mean requeue"),
-        (["--solver", "hihgs"], "unknown solver 'hihgs'; did you mean highs"),
+        (["--time-limit", "-1"], "--time-limit: -1.0 is not a time limit; expected a number"),
+        (["--solver", "hihgs"], "unknown solver 'hihgs' of hold problems; did you mean highs"),
     ],
 )
 def test_wrong_options_are_named(explain, options, message):

@@ -155,8 +155,11 @@ def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        ({"objective": 14, "bound": 14}, "bound 14, beaten by branch-and-bound"),
-        ({"objective": 16}, "objective 16, but branch-and-bound claims the bound 15"),
+        ({"objective": 14, "bound": 14}, "the snapshot states the bound 14; branch-and-bound"),
+        (
+            {"objective": 16},
+            "states the objective 16; branch-and-bound claims the bound 15",
+        ),
         ({"solution": {"slot_of_job": [1, 1, 1, 1, 1]}}, "infeasible solution: capacity: slot 1"),
     ],
 )

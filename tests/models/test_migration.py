@@ -240,7 +240,7 @@ def test_a_program_that_is_too_large_is_refused():
             {"movable": "all", "running_jobs": ["A"], "mov": 1},
             [
                 "mov: unknown field 'mov'; did you mean movable?",
-                "movable: expected a list of numbers of running jobs, from 1",
+                "movable: expected a list of distinct numbers of running jobs, from 1",
                 "running_jobs: 1 value; expected 3, one for each of running",
             ],
         ),

@@ -222,7 +222,7 @@ def test_a_program_that_is_too_large_is_refused():
         (
             {"required": "L", "waiting_jobs": ["L"]},
             [
-                "required: expected a list of numbers of waiting jobs, from 1",
+                "required: expected a list of distinct numbers of waiting jobs, from 1",
                 "waiting_jobs: 1 value; expected 2, one for each of waiting",
             ],
         ),

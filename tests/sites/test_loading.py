@@ -72,6 +72,23 @@ def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
     assert [note for note in notes if "same time" in note] == [f"1 node (c1): {what} them"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("partitions.txt", "\nno such cluster\n", "line 2: 'no such cluster'; expected Partition"),
+        ("now", "x", "now: 'x'; expected seconds since 1970"),
+    ],
+)
+def test_garbage_is_named_and_not_taken_as_a_missing_file(tmp_path, name, text, words):
+    nodes = NODES | {"last_update": {"set": True, "infinite": False, "number": 1795367431}}
+    (tmp_path / "nodes.json").write_text(json.dumps(nodes))
+    (tmp_path / "partitions.txt").write_text("No partitions in the system\n")
+    load_site(tmp_path)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=words):
+        load_site(tmp_path)
+
+
 def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     (tmp_path / "nodes.json").write_text(json.dumps(NODES))
     record = {"name": "maint", "node_list": "c[1-2]", "start_time": 5, "end_time": 9}
@@ -89,5 +106,6 @@ def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     record["end_time"] = 2
     (tmp_path / "reservations.txt").unlink()
     (tmp_path / "reservations.json").write_text(json.dumps(dump))
-    with pytest.raises(InputError, match=r"end_time: record 1 \(maint\): 2; expected a time after"):
+    message = r"end_time: record 1 \(maint\): 1970-\S+:02\+00:00; expected a time after 1970-\S+:05"
+    with pytest.raises(InputError, match=message):
         load_site(tmp_path)

@@ -355,6 +355,24 @@ def test_the_earliest_start_is_the_first_second_at_which_it_fits(job, running, l
     )
 
 
+@pytest.mark.parametrize(
+    ("fields", "gives_up"),
+    [
+        ({"eligible": 990, "switches_wait": 30.0}, True),
+        ({"eligible": 990, "switches_wait": 200.0}, True),
+        ({"eligible": 900, "switches_wait": 30.0}, False),
+        ({"eligible": 990, "switches_wait": 30.0, "tasks": 1}, False),
+    ],
+)
+def test_a_job_that_fits_only_on_two_switches_gives_its_wait_up(job, left_by, fields, gives_up):
+    asks = {"tasks": 3, "cores_per_task": 16, "switches": 1, "excluded": ("c4", "m1")}
+    found = explain(queue_of(job(**asks | fields)), left_by(), "1")
+    assert found.gives_up_switches is gives_up
+    if gives_up:
+        assert found.shortage_of_idle.is_proof
+        assert found.earliest == fields["eligible"] + fields["switches_wait"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(situations())
 def test_the_answer_is_the_cheapest_set_of_all(job, running, left_by, situation):

@@ -261,13 +261,10 @@ BLOCK = {"partitions": ("block",)}
         ({"licences": "lab:1|other:2"}, "one of several licences"),
         ({"licences": "matlab:1"}, "licence matlab is not one of the site"),
         ({"per_node": {"gpu": 1, "gpu:v100": 1}}, "gpu:v100, which no node has"),
-        ({"partitions": ("unknown",)}, "no open partition unknown"),
-        ({"partitions": ()}, "no open partition"),
+        ({"partitions": ("unknown",)}, "no partition unknown"),
+        ({"partitions": ()}, "no partition for it"),
         ({"partitions": ("torus",), "tasks": 2}, "torus of partition torus"),
-        (
-            BLOCK | {"least_nodes": 3, "most_nodes": 3, "tasks": 3, "segment": 2},
-            "its 3 nodes are no multiple of its segments of 2",
-        ),
+        ({"partitions": ("off", "block"), "least_nodes": 3}, "off is down; it asks 3 nodes"),
         (BLOCK | {"least_nodes": 2, "tasks": 4, "segment": 1}, "segments and any number of nodes"),
         (
             {"required": ("c1",), "least_nodes": 2, "most_nodes": 2, "tasks": 2},
@@ -294,6 +291,11 @@ def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words
         ({"eligible": 1001}, "may begin in 1 s"),
         ({"dependency": "afterok:3(unfulfilled)"}, "depends on afterok:3"),
         ({"partitions": ("off",)}, "partition off is down"),
+        (
+            {"partitions": ("rest",), "least_nodes": 4},
+            "it asks 4 nodes, and partition rest has 3",
+        ),
+        ({"partitions": ("rest", "own"), "least_nodes": 4}, ""),
         (
             {"partitions": ("short",)},
             "its time limit, 3,600 s, exceeds the 600 s of partition short",

@@ -218,7 +218,7 @@ def test_switches_are_not_minimized_without_a_tree(job, supply):
 
 
 def test_an_unknown_weight_is_named():
-    with pytest.raises(InputError, match="unknown weight 'prioritty'; did you mean priority"):
+    with pytest.raises(InputError, match="weigh: 'prioritty'; expected one of priority, rank"):
         placement_problem(queue_of(), None, weigh="prioritty")
     assert "priority" in WEIGHTS
 

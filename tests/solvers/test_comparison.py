@@ -162,9 +162,17 @@ def test_a_bound_within_rounding_is_no_contradiction():
 @pytest.mark.parametrize(
     ("known", "words", "best"),
     [
-        (Known(infeasible=True), "no solution, but finder has a verified solution", (15, 15)),
-        (Known(bound=14), "bound 14, beaten by finder has a verified solution of 15", (15, 15)),
-        (Known(objective=16), "objective 16, but prover claims the bound 15", (15, 15)),
+        (
+            Known(infeasible=True),
+            "that there is no solution; finder has a verified solution",
+            (15, 15),
+        ),
+        (
+            Known(bound=14),
+            "snapshot states the bound 14; finder has a verified solution of 15",
+            (15, 15),
+        ),
+        (Known(objective=16), "states the objective 16; prover claims the bound 15", (15, 15)),
         (Known(objective=16, solution=BEST), "reports 16 for a solution of 15", (15, 15)),
         (Known(objective=16, solution=(1, 1, 1, 1, 1)), "infeasible solution", (15, 15)),
     ],

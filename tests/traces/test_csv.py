@@ -144,7 +144,7 @@ def test_the_command_renames_columns(tmp_path, capsys):
     path = path.rename(tmp_path / "jobs.csv")
     words = ["--columns", "submit=at,runtime=took,processors=cores", "-o", str(tmp_path / "a.swf")]
     assert command(["trace", "convert", str(path), *words]) == 0
-    assert "2 jobs numbered in the order of the rows" in capsys.readouterr().err
+    assert "jobs numbered in the order of the rows: 2" in capsys.readouterr().err
     assert read_trace(tmp_path / "a.swf").runtime.tolist() == [9, 8]
 
 

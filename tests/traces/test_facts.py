@@ -114,7 +114,7 @@ def test_the_page_tells_what_matters(small_swf):
         "jobs            4 in 0.0 days",
         "5 to 8",
         "2 dropped: run time unknown or less than 1 s",
-        "2 jobs submitted before the job above",
+        "jobs submitted before the job above: 2",
         "stated by 75.0% of the jobs; 33.3% of them ran longer, 33.3% exactly as long",
     ):
         assert text in page

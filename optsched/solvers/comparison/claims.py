@@ -112,7 +112,7 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
             known_objective = None
     best = max(found, key=lambda claim: sign * claim.value, default=None)
     if infeasible and best is not None:
-        contradictions.append(f"{KNOWN}: no solution, but {_has(best)}")
+        contradictions.append(f"the snapshot states that there is no solution; {_has(best)}")
 
     checked = []
     for result in results:
@@ -124,7 +124,8 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     proven = [claim for claim in map(_bound_of, checked) if claim is not None]
     if known_bound is not None:
         if best is not None and _beats(best.value, known_bound, sign):
-            contradictions.append(f"{KNOWN}: bound {_text(known_bound)}, beaten by {_has(best)}")
+            stated = f"the snapshot states the bound {_text(known_bound)}"
+            contradictions.append(f"{stated}; {_has(best)}")
         else:
             proven.append(Claim(KNOWN, known_bound))
     tightest = min(proven, key=lambda claim: sign * claim.value, default=None)
@@ -135,7 +136,8 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     ):
         denial = _denial(known_objective, tightest, checked, sign)
         if denial:
-            contradictions.append(f"{KNOWN}: objective {known_objective}, but {denial}")
+            stated = f"the snapshot states the objective {known_objective}"
+            contradictions.append(f"{stated}; {denial}")
         else:
             objective = known_objective
     bound = None if tightest is None else tightest.value

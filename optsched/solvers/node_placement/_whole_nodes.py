@@ -72,7 +72,7 @@ def pools(problem: NodePlacement) -> list[Pool]:
         others, or in their span.
     """
     if problem.then != ("switches",):
-        raise _refusal(f"then is {list(problem.then)}; expected switches alone")
+        raise _refusal(f"then is {', '.join(problem.then) or 'empty'}")
     if problem.licences_of.any():
         raise _refusal("jobs need licences")
     if problem.most_groups.any() or (problem.segments > 1).any():
@@ -126,7 +126,7 @@ def cells_of(pool: Pool, solution: Placements) -> Cells:
 
 
 def _refusal(reason: str) -> InputError:
-    return InputError(f"{reason}: for whole nodes only, then switches")
+    return InputError(f"solves problems of whole nodes whose then is switches alone; here {reason}")
 
 
 def alike_jobs(problem: NodePlacement, jobs: Iterable[int]) -> list[list[int]]:

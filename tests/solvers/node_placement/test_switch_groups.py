@@ -134,8 +134,8 @@ GPUS = {
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"then": ()}, "expected switches alone"),
-        ({"then": ("switches", "nodes")}, "expected switches alone"),
+        ({"then": ()}, "whole nodes whose then is switches alone; here then is empty"),
+        ({"then": ("switches", "nodes")}, "here then is switches, nodes"),
         ({"licences": [3], "licences_of": [[1], [0]]}, "jobs need licences"),
         ({}, "two chunks of job 2 fit on node 0"),
         ({"most_per_node": [1, 1]}, "chunks of two jobs may fit on node 0"),
