@@ -160,7 +160,9 @@ def holds(
     holding = st.lists(st.integers(0, nodes - 1), unique=True, max_size=2) if nodes else st.just([])
     numbers = st.lists(st.integers(0, claims - 1), unique=True) if claims else st.just([])
     pending = draw(numbers) if drains else []
-    chunks = st.lists(st.tuples(st.integers(1, 2), amounts), max_size=2)
+    chunks = st.lists(
+        st.tuples(st.integers(1, 2), amounts), max_size=2, unique_by=lambda row: tuple(row[1])
+    )
     moved: list[list[list[int]]] = [[] for _ in range(claims)]
     for claim in [claim for claim in draw(numbers) if claim not in pending][:moves]:
         moved[claim] = [[count, *needs] for count, needs in draw(chunks)]

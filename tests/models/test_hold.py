@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain, combinations, combinations_with_replacement, islice, product
 
 import numpy as np
@@ -75,7 +76,9 @@ def contested(draw):
         fixed=[claim for claim in range(claims) if draw(st.booleans())],
         drain_costs=[draw(st.integers(0, 6)) for _ in range(nodes)],
         moved=[
-            [] if claim in pending else [[1, amount] for _, amount in rows]
+            []
+            if claim in pending
+            else [[count, need] for need, count in Counter(need for _, need in rows).items()]
             for claim, rows in enumerate(held)
         ],
         move_costs=[draw(st.integers(0, 6)) for _ in range(claims)],
@@ -119,7 +122,8 @@ def test_a_release_is_feasible_if_what_is_used_is_there(problem):
             if any(len({*at}) < len(at) for at in new):
                 continue
             for claim, at in zip(moved, new):
-                for node, (_, amount) in zip(at, problem.moved[claim]):
+                needs = [need for count, need in problem.moved[claim] for _ in range(count)]
+                for node, amount in zip(at, needs):
                     used[node] += 100 if problem.moved_to[claim] and not node else amount
             if any(taken > one for taken, one in zip(used, now)):
                 continue
@@ -217,6 +221,10 @@ def test_an_exclusive_job_needs_all_claims_on_its_nodes():
         ({"span": "block"}, "span: block; expected blocks, one for each node"),
         ({"costs": [10**12] * 9008, "held": [[]] * 9008, "held_licences": [[0]] * 9008}, r"2\^53"),
         ({"pending": [2, 0, 2]}, r"pending\[2\]: 3 again; expected every claim once"),
+        (
+            {"moved": [[[1, 2, 0], [1, 2, 0]], [], []]},
+            r"moved\[0\]: two rows of the same amounts; expected their chunks in one row",
+        ),
         ({"fixed": (1, 1)}, r"fixed\[1\]: 2 again; expected every claim once"),
         ({"demand": [1]}, "demand: 1 value; expected 2, one for each of resources"),
     ],

@@ -259,6 +259,12 @@ class Hold(Problem[Release]):
             f"moved[{claim}]: expected no chunks, as claim {claim + 1} is pending"
             for claim in moving[:1]
         ]
+        repeated = [
+            f"moved[{claim}]: two rows of the same amounts; expected their chunks in one row"
+            for claim, rows in enumerate(fields["moved"])
+            if len({tuple(amounts) for _, *amounts in rows}) < len(rows)
+        ]
+        found += first_few("moved", repeated)
         costs = [fields["costs"], fields["move_costs"], fields["drain_costs"]]
         total = sum(sum(each.tolist()) for each in costs if each is not None)
         if total > COUNTABLE:
