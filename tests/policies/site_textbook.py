@@ -125,7 +125,8 @@ def easy(
 
     `order` gives the key of a job in the queue, by default its number. Jobs with common `cells`
     stop each other; by default all do. `windows` are reservations (start, end, nodes), and `own`
-    has the number of that of each job, if any.
+    has the number of that of each job, if any. A job leaves the queue after the last time at which
+    it could still end within its reservation.
     """
     order = order or (lambda job: job)
     cells, tier = cells or [{0}] * len(jobs), tier or [0] * len(jobs)
@@ -133,12 +134,19 @@ def easy(
     nodes = Nodes(capacity, licences)
     starts, queue, running, arrived = [None] * len(jobs), [], [], 0
     changes = {at for start, stop, _ in windows for at in (start, stop)}
+    last = [
+        float("inf") if of is None else windows[of][1] - needs for of, needs in zip(own, estimate)
+    ]
     now = -1
     while arrived < len(jobs) or running or (queue and any(at > now for at in changes)):
         moments = [entry[0] for entry in running] + [at for at in changes if at > now and queue]
+        moments += [last[job] for job in queue]
         if arrived < len(jobs):
             moments.append(submit[arrived])
-        now = min(moments)
+        gone = [job for job in queue if last[job] <= now]
+        queue[:] = [job for job in queue if job not in gone]
+        if not gone:  # else those behind them are tried again, now
+            now = min(moments)
         for entry in [entry for entry in running if entry[0] == now]:
             running.remove(entry)
             nodes.take(*entry[2:], sign=-1)

@@ -199,8 +199,10 @@ def test_reservations_hold(policy):
             wait=np.array([3 * row["gap"] for row in rows]),
             header=Header((("UnixStartTime", str(began)),)),
         )
-        site = replace(KEPT, reservations=tuple(later(each, began) for each in KEPT.reservations))
+        kept = (*KEPT.reservations, Reservation("endless", ("c", "e"), 50))
+        site = replace(KEPT, reservations=tuple(later(each, began) for each in kept))
         run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
+        assert "WAITING" not in run.state.tolist()  # whoever can no longer start is rejected
         for job in np.flatnonzero(~np.isnan(run.start)).tolist():
             first, last = run.start[job], run.start[job] + trace.requested_time[job]
             held = {*host_numbers(run.resources[job])}

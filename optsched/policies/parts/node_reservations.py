@@ -67,13 +67,13 @@ class NodeReservations:
                 self._book(job, -1)
                 self._stable = False
             del self._starts[job], self._places[job]
-        for job in system.rejected:
-            if job in self._starts:
-                self._book(job, -1)
-                self._stable = False
-                del self._starts[job], self._places[job]
+        lost = [job for job in system.rejected if job in self._starts]
+        for job in lost:
+            self._book(job, -1)
+            self._stable = False
+            del self._starts[job], self._places[job]
         new = {*system.submitted}
-        if (system.ended or system.rejected) and not self._stable:
+        if (system.ended or lost) and not self._stable:
             waiting = self._by_tier([job for job in system.queue if job not in new])
             self._stable = not self._place_again(waiting)
         for job in self._by_tier(system.submitted):
