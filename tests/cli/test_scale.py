@@ -21,7 +21,7 @@ def test_scale_says_what_was_changed(optsched, sample, tmp_path):
     before, after = map(float, lines["offered load"].split(" to "))
     rounding = float(lines["by rounding"].split("%")[0]) / 100
     assert after == pytest.approx(1.25 * before * (1 + rounding), abs=0.002)
-    assert "sizes rounded up to a multiple of 4\n" in done.stderr
+    assert "sizes rounded up to a multiple of 4: 3,000\n" in done.stderr
     assert gzip.decompress(outputs[1].read_bytes()) == outputs[0].read_bytes()
     assert (read_trace(outputs[0]).processors % 4 == 0).all()
 

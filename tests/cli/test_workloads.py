@@ -27,7 +27,7 @@ def test_generate_says_what_came_out(baseline):
     assert len(trace) == 3000
     assert lines["machine"] == "320 processors"
     assert lines["span"] == f"{(trace.submit[-1] - trace.submit[0]) / 86400:.1f} days"
-    assert "run times that round to 0 s, raised to 1 s\n" in done.stderr
+    assert "run times that round to 0 s, raised to 1 s: 18\n" in done.stderr
     assert trace.header.max_procs == 320
     assert "spec franke-1999, seed 1, interarrival factor 1.0" in trace.header.values("Note")[0]
     assert trace.cleaning.counts() == []
