@@ -23,8 +23,8 @@ VISIBLE_SECONDS = 10.0
 """Time limit in seconds for a finished folder to appear here, through a network file system."""
 
 LOGS = ("distributed", "distributed.client", "tornado.application")
-"""Loggers that are silenced: they report a lost scheduler, and an interrupt that comes as Dask begins
-to wait, in tracebacks, optsched in one line."""
+"""Loggers that are silenced: they report a lost scheduler, and an interrupt as Dask begins to wait,
+in tracebacks, optsched in one line."""
 
 log = logging.getLogger("optsched")
 
