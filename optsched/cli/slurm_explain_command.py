@@ -239,7 +239,7 @@ def _row(
 
 
 def _by_hand(relief: Relief) -> list[str]:
-    """Return what has to be done without Slurm."""
+    """Return comment lines that name the migrations, which Slurm cannot do."""
     return [
         f"# first migrate job {claim.job.label} to {host_list(nodes)}: "
         "Slurm cannot, checkpoint and restart it by other means"

@@ -121,7 +121,7 @@ def _lead(runs: Sequence[_Run]) -> str:
 
 
 def _cautions(runs: Sequence[_Run]) -> list[str]:
-    """Return what makes the figures of the runs less comparable."""
+    """Return sentences that name differences between the runs, which limit the comparison."""
     words = []
     if len({run.summary["finished"] + run.summary["killed"] for run in runs}) > 1:
         words.append(

@@ -76,7 +76,7 @@ class AmountRows(Kind):
         return self.mistake(rows)
 
     def _row_mistake(self, row: Any, columns: int, least: int, most: int) -> str:
-        """Return what was expected of a row, an empty text if it is so."""
+        """Return the expected form of a wrong row, an empty text for a valid one."""
         numbers: Sequence[Any] = row if isinstance(row, list | tuple) else ()
         if len(numbers) != 1 + columns or not {*map(type, numbers)} <= {int}:
             return f"a {self.number} and {columns} amounts"

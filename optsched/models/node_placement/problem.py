@@ -615,7 +615,17 @@ def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[
 def _left(
     problem: NodePlacement, solution: Placements | None
 ) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what is free, which nodes have jobs, and which belong to one that does not share."""
+    """Return free amounts and states of nodes after placement.
+
+    Returns
+    -------
+    free : array of int, shape (nodes, resources)
+        Free amount of each resource.
+    devices : array of int, shape (nodes, most devices)
+        Free thousandths of each device, 0 beyond the devices of a node.
+    others, owned : array of bool, shape (nodes,)
+        Whether jobs run on the node, and whether an exclusive job does.
+    """
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)
     for node, row in enumerate(problem.devices):
