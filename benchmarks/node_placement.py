@@ -15,9 +15,9 @@ jobs in the order of the list; "largest" is the best of the four rules when the 
 first. Values and bounds are weights in thousands: GPUs, for pods. "gap" is that of the bound, in
 per cent. Seconds are those of one solve, after compiling. With `--cp-sat SECONDS`, CP-SAT answers
 the model's program, too. With `--fragmentation`, for the family `busy` alone, the table has the
-fragmentation in devices: "FGD leaves" after `least-fragmentation`, "leaves" after the exact answer, "leaves
-least" after one that is asked for the least fragmentation at the greatest weight; "weight" is the
-weight of that, and "least" the lower bound, where the greatest weight is proven.
+fragmentation in devices: "FGD leaves" after `least-fragmentation`, "leaves" after the exact answer,
+"leaves least" after one that is asked for the least fragmentation at the greatest weight; "weight"
+is the weight of that, and "least" the lower bound, where the greatest weight is proven.
 """
 
 from __future__ import annotations
