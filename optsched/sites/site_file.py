@@ -41,7 +41,7 @@ PARTITION_KEYS = (
     *("name", "nodes", "default", "max_time", "max_nodes", "exclusive", "up"),
     *("priority_tier", "priority_factor", "memory_per_core", "topology"),
 )
-RESERVATION_KEYS = ("name", "nodes", "start", "end")
+RESERVATION_KEYS = ("name", "nodes", "start", "end", "overlap")
 KINDS = {
     "tree": ("switches",),
     "blocks": ("sizes", "blocks"),
@@ -267,6 +267,7 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
         names = part.members(index)
         start = part.read("start", _instant, expected, -math.inf)
         end = part.read("end", _instant, expected, math.inf)
+        overlap = part.read("overlap", _flag, "true or false", False)
         name = part.read("name", _text, "a name")
         if len(table.mistakes) > before:
             continue
@@ -277,9 +278,9 @@ def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
             continue
         if found.setdefault(name, reservation) is not reservation:
             part.note("name", f"{name!r}: is there twice; expected different names")
-        for other, shared in overlapping(reservation, found.values()):
+        for other, shared in () if overlap else overlapping(reservation, found.values()):
             message = f"{name!r} and {other.name!r} both have {some(shared)} at the same time"
-            part.note("nodes", f"{message}; expected other nodes or times")
+            part.note("nodes", f"{message}; expected other nodes or times, or overlap = true")
             break
     return [*found.values()]
 
@@ -524,12 +525,14 @@ def _lines(site: Site) -> Iterator[str]:
     for name in site.topologies:
         yield from ("", "[topology]" if len(site.topologies) == 1 else "[[topology]]")
         yield from _topology_lines(site, name)
-    for reservation in site.reservations:
+    for place, reservation in enumerate(site.reservations):
         yield from ("", "[[reservations]]", f"name = {_quoted(reservation.name)}")
         yield f"nodes = {_hosts_text(reservation.nodes)}"
         for key, at in (("start", reservation.start), ("end", reservation.end)):
             if math.isfinite(at):
                 yield f"{key} = {_instant_text(at)}"
+        if any(overlapping(reservation, site.reservations[:place])):
+            yield "overlap = true"
 
 
 def _node_lines(site: Site) -> Iterator[str]:

@@ -7,6 +7,7 @@ import pytest
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
 from optsched.sites.reservations import Reservation
+from optsched.sites.site_file import read_site_file, write_site_file
 
 NODES = {
     "meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}},
@@ -67,9 +68,13 @@ def test_reservations_of_slurm_that_overlap_are_noted(tmp_path):
     }
     (tmp_path / "reservations.json").write_text(json.dumps(dump))
     notes = []
-    assert len(load_site(tmp_path, notes).reservations) == 3
+    site = load_site(tmp_path, notes)
+    assert len(site.reservations) == 3
     what = "in reservations maint and course at the same time, which keep each other's jobs from"
     assert [note for note in notes if "same time" in note] == [f"1 node (c1): {what} them"]
+    write_site_file(site, tmp_path / "site.toml")
+    assert (tmp_path / "site.toml").read_text().count("overlap = true") == 1
+    assert read_site_file(tmp_path / "site.toml").reservations == site.reservations
 
 
 @pytest.mark.parametrize(
