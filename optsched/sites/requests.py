@@ -448,7 +448,9 @@ def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
     if not found.keys() <= there.keys():
         unreadable = any(":" in name for name in found.keys() - there.keys())
         raise NeverStartsError(
-            "its licences cannot be read" if unreadable else "the site does not have all of its licences"
+            "its licences cannot be read"
+            if unreadable
+            else "the site does not have all of its licences"
         )
     if any(found[name] > total for name, total in there.items()):
         raise NeverStartsError("it asks more licences than the site has")
