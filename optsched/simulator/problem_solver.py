@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.compilation import clock
 from optsched.errors import InputError
-from optsched.models.problem import Problem
+from optsched.models.problem import ListsEquallyGood, Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import LONGEST
@@ -119,7 +119,7 @@ class ProblemSolver:
     ) -> None:
         self.solvers = solvers
         for model in solvers if ties is Ties.RANDOM else ():
-            if models[model].equally_good is Problem.equally_good:
+            if not issubclass(models[model], ListsEquallyGood):
                 reason = f"model {model!r} cannot list its equally good solutions"
                 raise InputError(f"'random'; {reason}, expected heuristic or solver", field="ties")
         for chosen in solvers.values():
@@ -183,6 +183,7 @@ class ProblemSolver:
             result = contradicted(problem, result, heuristic)
         used, fell_back, message = _choose_result(problem, result, heuristic, self.ties)
         if self.ties is Ties.RANDOM and used.objective is not None:
+            assert isinstance(problem, ListsEquallyGood)  # checked above for its model
             choices = problem.equally_good(used.objective)
             used = replace(used, solution=self._draws[problem.name].choice(choices))
         self.fallbacks += fell_back

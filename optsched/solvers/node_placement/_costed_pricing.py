@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import NO_DEVICE, Types
+from optsched.solvers.node_placement._depth_first import (
+    Found,
+    Way,
+    begin,
+    close_device,
+    keep,
+)
+from optsched.solvers.node_placement._multipliers import STEPS, descend, find_slope
+from optsched.solvers.node_placement._types import Types
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-STEPS = 12
-"""Most changes of multipliers for each node."""
 
 TINY = 1e-12
 
@@ -79,28 +84,17 @@ class Scratch(NamedTuple):
     nearest: Floats
     left: Ints  # of each device, at the end of the way
     copies: Ints  # of each item on the way
-    # the way to a content, one entry for each chunk or closed device
-    stage: Ints
-    room: Ints
-    first: Ints
-    option: Ints
-    item: Ints
-    free: Ints  # of each resource, shape (entries, resources)
-    worth: Floats  # sum of net prices, less the cost of closed devices
-    value: Floats  # sum of prices
+    way: Way
 
 
 @by_reference
 class Costed(NamedTuple):
-    """The contents found for each spot; the best one, `found - 1`, and some before it in turn."""
+    """The best contents of each spot."""
 
     value: Floats  # price less fragmentation, shape (spots,)
     bound: Floats
-    found: Ints
+    found: Found
     cost: Floats  # fragmentation, shape (spots, contents)
-    length: Ints
-    type_of: Ints  # of each chunk, shape (spots, contents, entries)
-    device_of: Ints
     multipliers: Floats  # shape (spots, resources)
 
 
@@ -292,20 +286,11 @@ def choose_multipliers(
             best = bound
             for resource in range(resources):
                 s.nearest[resource] = multipliers[resource]
-        square = 0.0
-        for resource in range(resources):
-            free = spots.free[spot, resource]
-            slope = (free - s.used[resource]) / max(free, 1)
-            if multipliers[resource] <= 0 and slope > 0:
-                slope = 0.0
-            s.slope[resource] = slope
-            square += slope * slope
+        square = find_slope(spots.free[spot], s.used, multipliers, s.slope)
         if square < TINY:
             break
         length = 0.3 / (step + 1) * (best - lowest) + bound - best
-        for resource in range(resources):
-            change = length / square * s.slope[resource] / max(spots.free[spot, resource], 1)
-            multipliers[resource] = max(0.0, multipliers[resource] - change)
+        descend(spots.free[spot], s.slope, length / square, multipliers)
     for resource in range(resources):
         multipliers[resource] = s.nearest[resource]
     return float(relax(types, spots, spot, prices, number, unit, multipliers, s))
@@ -327,28 +312,6 @@ def sort_items(types: Types, number: int, s: Scratch) -> None:
 
 
 @kernel(allocates=False)
-def keep(types: Types, spot: int, top: int, cost: float, s: Scratch, found: Costed) -> None:
-    """Keep the content at the end of the way."""
-    place = found.found[spot] % found.length.shape[1]
-    found.found[spot] += 1
-    length = taken = 0
-    for entry in range(1, top + 1):
-        if s.item[entry] < 0:
-            continue
-        one = s.items[s.item[entry]]
-        device = NO_DEVICE
-        if s.stage[entry] < 0:
-            device = taken
-            taken += types.devices[one]
-        elif types.devices[one] == 1:
-            device = s.stage[entry]
-        found.type_of[spot, place, length] = one
-        found.device_of[spot, place, length] = device
-        length += 1
-    found.length[spot, place], found.cost[spot, place] = length, cost
-
-
-@kernel(allocates=False)
 def search(
     types: Types,
     mix: Mix,
@@ -361,30 +324,27 @@ def search(
     tolerance: float,
     limit: int,
     s: Scratch,
-    found: Costed,
+    costed: Costed,
 ) -> tuple[float, int, bool]:
     """Search depth first for the best content; return its value, the steps, and if it was cut off.
 
     Contents that are better by at most `tolerance` are not looked for.
     """
-    resources, whole, devices = types.need.shape[1], spots.whole[spot], spots.useful[spot]
-    deepest, empty = len(s.stage) - 1, WHOLE * spots.lost_whole[spot, whole]
+    way, resources = s.way, types.need.shape[1]
+    whole, devices = spots.whole[spot], spots.useful[spot]
+    deepest, empty = len(way.stage) - 1, WHOLE * spots.lost_whole[spot, whole]
     best, steps, top = -np.inf, 0, 0
     for i in range(number):
         s.copies[i] = 0
     for device in range(spots.devices[spot]):
         s.left[device] = spots.device[spot, device]
-    for resource in range(resources):
-        s.free[0, resource] = spots.free[spot, resource]
-    s.stage[0], s.room[0], s.first[0], s.item[0] = -1, 0, 0, -1
-    s.option[0] = 0 if whole else number
-    s.worth[0] = s.value[0] = 0.0
+    begin(way, spots.free[spot], whole, number)
     while top >= 0:
-        stage, i, worth = s.stage[top], s.option[top], s.worth[top]
+        stage, i, worth = way.stage[top], way.option[top], way.worth[top]
         cut, pushed = best + tolerance, False
         while i < number:
             one = s.items[i]
-            room, first, bound = 0, s.first[top], -np.inf
+            room, first, bound = 0, way.first[top], -np.inf
             there = spots.copies[spot, one] - s.copies[i]
             if there <= 0:
                 pass
@@ -393,8 +353,8 @@ def search(
                     first += types.devices[one]
                     bound = s.tail[whole - first] + s.rest[whole]
             elif stage < devices:
-                if types.devices[one] == 1 and types.share[one] <= s.room[top]:
-                    room = s.room[top] - types.share[one]
+                if types.devices[one] == 1 and types.share[one] <= way.room[top]:
+                    room = way.room[top] - types.share[one]
                     bound = s.fill[stage, room] + s.rest[stage + 1]
                     if first < 0:
                         first = i
@@ -403,56 +363,53 @@ def search(
             if worth + s.net[i] + bound + base > cut:
                 fits = True
                 for resource in range(resources):
-                    fits &= types.need[one, resource] <= s.free[top, resource]
+                    fits &= types.need[one, resource] <= way.free[top, resource]
                 if fits:
-                    s.option[top] = i + 1
+                    way.option[top] = i + 1
                     top += 1
-                    pushed = True
-                    s.stage[top], s.room[top], s.first[top] = stage, room, first
-                    s.option[top] = s.item[top] = i
+                    way.stage[top], way.room[top], way.first[top] = stage, room, first
+                    way.option[top] = way.item[top] = i
                     for resource in range(resources):
-                        s.free[top, resource] = s.free[top - 1, resource]
-                        s.free[top, resource] -= types.need[one, resource]
-                    s.worth[top] = worth + s.net[i]
-                    s.value[top] = s.value[top - 1] + prices[one]
+                        needs = types.need[one, resource]
+                        way.free[top, resource] = way.free[top - 1, resource] - needs
+                    way.worth[top] = worth + s.net[i]
+                    way.value[top] = way.value[top - 1] + prices[one]
+                    pushed = True
                     s.copies[i] += 1
                     take(types, one, stage, first, unit, -1, s)
                     break
             i += 1
         if not pushed and i == number and stage < devices:
-            s.option[top] = number + 1
-            following = s.first[top] if stage < 0 else stage + 1
+            following = way.first[top] if stage < 0 else stage + 1
             cost = 0.0
             if stage >= whole:
                 cost = cost_of_share(spots, spot, s.left[stage])
             elif stage >= 0:
-                cost = empty if s.first[top] < 0 else cost_of_share(spots, spot, s.left[stage])
+                cost = empty if way.first[top] < 0 else cost_of_share(spots, spot, s.left[stage])
             if worth - cost + s.rest[following] + base > cut:
-                option = 0
-                alike = stage >= 0 and following < devices
-                if alike and spots.device[spot, following] == spots.device[spot, stage]:
-                    option = s.first[top] if s.first[top] >= 0 else number  # in order of them
+                room, alike = 0, False
+                if following < devices:
+                    room = spots.room[spot, following]
+                    alike = stage >= 0
+                    alike &= spots.device[spot, following] == spots.device[spot, stage]
+                close_device(way, top, following, room, alike, number, cost)
                 top += 1
                 pushed = True
-                s.stage[top], s.first[top], s.option[top], s.item[top] = following, -1, option, -1
-                s.room[top] = spots.room[spot, following] if following < devices else 0
-                for resource in range(resources):
-                    s.free[top, resource] = s.free[top - 1, resource]
-                s.worth[top], s.value[top] = worth - cost, s.value[top - 1]
         if not pushed:
-            if s.item[top] >= 0:
-                one = s.items[s.item[top]]
-                s.copies[s.item[top]] -= 1
-                take(types, one, s.stage[top], s.first[top], unit, 1, s)
+            if way.item[top] >= 0:
+                one = s.items[way.item[top]]
+                s.copies[way.item[top]] -= 1
+                take(types, one, way.stage[top], way.first[top], unit, 1, s)
             top -= 1
             continue
         steps += 1
-        if s.stage[top] == devices:
+        if way.stage[top] == devices:
             steps += len(mix.part) // 8
-            cost = unusable(mix, spots, spot, s.free[top], s.left)
-            if s.value[top] - cost > best:
-                best = s.value[top] - cost
-                keep(types, spot, top, cost, s, found)
+            cost = unusable(mix, spots, spot, way.free[top], s.left)
+            if way.value[top] - cost > best:
+                best = way.value[top] - cost
+                place = keep(types, s.items, way, top, costed.found, spot)
+                costed.cost[spot, place] = cost
         if steps > limit or top >= deepest:
             return best, steps, True
     return best, steps, False
@@ -479,7 +436,7 @@ def price_spot(
     tolerance: float,
     limit: int,
     s: Scratch,
-    found: Costed,
+    costed: Costed,
 ) -> int:
     """Price one spot; return the steps."""
     number = find_items(types, spots, spot, prices, s)
@@ -487,8 +444,8 @@ def price_spot(
     for device in range(devices):
         s.left[device] = spots.device[spot, device]
     empty = -unusable(mix, spots, spot, spots.free[spot], s.left)
-    found.found[spot] = 0
-    multipliers = found.multipliers[spot]
+    costed.found.number[spot] = 0
+    multipliers = costed.multipliers[spot]
     bound = choose_multipliers(types, spots, spot, prices, number, unit, empty, multipliers, s)
     sort_items(types, number, s)
     s.loose[number] = 0.0
@@ -510,11 +467,11 @@ def price_spot(
     for device in range(useful, devices):
         base -= cost_of_share(spots, spot, spots.device[spot, device])
     value, steps, cut_off = search(
-        types, mix, spots, spot, prices, number, unit, base, tolerance, limit, s, found
+        types, mix, spots, spot, prices, number, unit, base, tolerance, limit, s, costed
     )
     if not cut_off:
         bound = min(bound, value + tolerance)
-    found.value[spot], found.bound[spot] = value, max(value, bound)
+    costed.value[spot], costed.bound[spot] = value, max(value, bound)
     return int(steps)
 
 
@@ -529,12 +486,12 @@ def price_spots(
     tolerance: float,
     limit: int,
     s: Scratch,
-    found: Costed,
+    costed: Costed,
 ) -> int:
     """Price spots; return the steps of the searches, some for each spot."""
     steps = 0
     for place in range(len(todo)):
         steps += STEPS + price_spot(
-            types, mix, spots, todo[place], prices, unit, tolerance, limit, s, found
+            types, mix, spots, todo[place], prices, unit, tolerance, limit, s, costed
         )
     return steps

@@ -3,8 +3,7 @@
 Each resource has a multiplier, which is charged for what chunks need of it. Without limits on
 resources, a device is an unbounded knapsack, and a chunk without devices is worth having if its
 price is above the charge. The value of this relaxation, plus the charge for all that is free, is an
-upper bound. The search takes chunks of the wholly free devices first, then fills device after
-device, and then takes chunks without devices; it is cut off by that bound.
+upper bound, by which a depth-first search over contents is cut off.
 
 All bounds are sums of numbers that are not negative, so their relative rounding error is that of
 some thousand additions.
@@ -19,6 +18,15 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.solvers.node_placement._depth_first import (
+    Found,
+    Way,
+    begin,
+    close_device,
+    found_for,
+    keep,
+    way_for,
+)
 from optsched.solvers.node_placement._device_filling import (
     CELLS,
     LITTLE,
@@ -29,15 +37,10 @@ from optsched.solvers.node_placement._device_filling import (
     list_fills,
     trace_back,
 )
-from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Ints, Kinds, Types
+from optsched.solvers.node_placement._multipliers import STEPS, descend, find_slope
+from optsched.solvers.node_placement._types import Instance, Ints, Kinds, Types
 
 Floats = NDArray[np.float64]
-
-STEPS = 12
-"""Most changes of multipliers for each node."""
-
-DEEPEST = 512
-"""Most chunks, and devices closed, on the way to a content."""
 
 GAINS = 1e-12
 WORTHLESS = 1e-9
@@ -66,28 +69,17 @@ class Scratch(NamedTuple):
     loose: Floats  # of the items from each on that need no device
     copies: Ints  # of each item on the way
     counts: Ints  # of each type
-    # the way to a content, one entry for each chunk or closed device
-    stage: Ints
-    room: Ints
-    first: Ints
-    option: Ints
-    item: Ints
-    left: Ints  # of each resource, shape (entries, resources)
-    worth: Floats  # sum of net prices
-    value: Floats  # sum of prices
+    way: Way
 
 
 @by_reference
 class Priced(NamedTuple):
-    """The contents found for each kind; the best one, `found - 1`, and some before it in turn."""
+    """The best contents of each kind."""
 
     value: Floats  # shape (kinds,)
     bound: Floats
     counts: Ints  # of the best content, shape (kinds, types)
-    found: Ints
-    length: Ints  # shape (kinds, contents)
-    type_of: Ints  # of each chunk, shape (kinds, contents, entries)
-    device_of: Ints
+    found: Found
     multipliers: Floats  # for the next pricing, shape (kinds, resources)
 
 
@@ -100,7 +92,6 @@ def scratch_for(instance: Instance) -> Scratch:
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
 
-    entries = entries_of(instance)
     return Scratch(
         items=ints(number),
         net=np.zeros(number),
@@ -120,42 +111,20 @@ def scratch_for(instance: Instance) -> Scratch:
         loose=np.zeros(number + 1),
         copies=ints(number),
         counts=ints(number),
-        stage=ints(entries),
-        room=ints(entries),
-        first=ints(entries),
-        option=ints(entries),
-        item=ints(entries),
-        left=ints(entries, resources),
-        worth=np.zeros(entries),
-        value=np.zeros(entries),
+        way=way_for(instance),
     )
 
 
 def priced_for(instance: Instance, contents: int) -> Priced:
     """Return room for so many contents of each kind."""
     kinds, (types, resources) = len(instance.nodes), instance.types.need.shape
-    entries = entries_of(instance)
-
-    def ints(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
     return Priced(
         value=np.zeros(kinds),
         bound=np.zeros(kinds),
-        counts=ints(kinds, types),
-        found=ints(kinds),
-        length=ints(kinds, contents),
-        type_of=ints(kinds, contents, entries),
-        device_of=ints(kinds, contents, entries),
+        counts=np.zeros((kinds, types), dtype=np.int64),
+        found=found_for(instance, kinds, contents),
         multipliers=np.zeros((kinds, resources)),
     )
-
-
-def entries_of(instance: Instance) -> int:
-    """Return the number of entries that a content may take."""
-    devices = int((instance.kinds.whole + instance.kinds.num_parts).max(initial=0))
-    chunks = int(np.minimum(instance.kinds.fits, DEEPEST).sum(axis=1).max(initial=0))
-    return min(chunks + devices + 3, DEEPEST)
 
 
 @kernel(allocates=False)
@@ -320,24 +289,16 @@ def choose_multipliers(
             best = bound
             for resource in range(resources):
                 s.nearest[resource] = multipliers[resource]
-        fits, square = True, 0.0
+        square = find_slope(kinds.free[kind], s.used, multipliers, s.slope)
+        fits = True
         for resource in range(resources):
-            free = kinds.free[kind, resource]
-            fits &= s.used[resource] <= free
-            slope = (free - s.used[resource]) / max(free, 1)
-            if multipliers[resource] <= 0 and slope > 0:
-                slope = 0.0
-            s.slope[resource] = slope
-            square += slope * slope
+            fits &= s.used[resource] <= kinds.free[kind, resource]
         if fits:
             feasible = max(feasible, value)
         if square < GAINS or best - feasible <= tolerance:
             break
         target = max(feasible, best * (1 - 0.3 / (step + 1)))
-        length = (bound - target) / square
-        for resource in range(resources):
-            change = length * s.slope[resource] / max(kinds.free[kind, resource], 1)
-            multipliers[resource] = max(0.0, multipliers[resource] - change)
+        descend(kinds.free[kind], s.slope, (bound - target) / square, multipliers)
     for resource in range(resources):
         multipliers[resource] = s.nearest[resource]
     nearest, _ = relax(types, kinds, kind, prices, most, number, multipliers, s)
@@ -363,29 +324,6 @@ def sort_items(types: Types, number: int, s: Scratch) -> None:
 
 
 @kernel(allocates=False)
-def keep(types: Types, kind: int, top: int, whole: int, s: Scratch, priced: Priced) -> None:
-    """Keep the content at the end of the way."""
-    contents = priced.length.shape[1]
-    place = priced.found[kind] % contents
-    priced.found[kind] += 1
-    length = taken = 0
-    for entry in range(1, top + 1):
-        if s.item[entry] < 0:
-            continue
-        one = s.items[s.item[entry]]
-        device = NO_DEVICE
-        if s.stage[entry] < 0:
-            device = taken
-            taken += types.devices[one]
-        elif types.devices[one] == 1:
-            device = s.stage[entry]
-        priced.type_of[kind, place, length] = one
-        priced.device_of[kind, place, length] = device
-        length += 1
-    priced.length[kind, place] = length
-
-
-@kernel(allocates=False)
 def search(
     types: Types,
     kinds: Kinds,
@@ -397,35 +335,29 @@ def search(
     tolerance: float,
     limit: int,
     s: Scratch,
-    priced: Priced,
+    found: Found,
 ) -> tuple[float, int, bool]:
     """Search depth first for the best content; return its value, the nodes, and if it was cut off.
 
     Contents that are better by at most `tolerance` are not looked for.
     """
-    resources, whole = types.need.shape[1], kinds.whole[kind]
+    way, resources, whole = s.way, types.need.shape[1], kinds.whole[kind]
     devices = whole + kinds.num_parts[kind]
-    deepest = len(s.stage) - 2
+    deepest = len(way.stage) - 2
     several = max(0.0, s.group[whole] - whole * s.fill[len(s.best) - 1])
     best, nodes, top = 0.0, 0, 0
-    s.stage[0] = -1
-    s.room[0] = s.first[0] = 0
-    s.option[0] = 0 if whole else number
-    s.item[0] = -1
-    s.worth[0] = s.value[0] = 0.0
-    for resource in range(resources):
-        s.left[0, resource] = kinds.free[kind, resource]
+    begin(way, kinds.free[kind], whole, number)
     without_devices = False  # those of a negative net price may fit as well
     for i in range(number):
         s.copies[i] = 0
         without_devices |= types.devices[s.items[i]] == 0
     while top >= 0:
-        stage, i, worth, cut = s.stage[top], s.option[top], s.worth[top], best + tolerance
-        pushed = False
+        stage, i, worth = way.stage[top], way.option[top], way.worth[top]
+        cut, pushed = best + tolerance, False
         while i < number:
             one = s.items[i]
             there = copies(types, kinds, kind, most, one) - s.copies[i]
-            bound, room, first = -1.0, 0, s.first[top]
+            bound, room, first = -1.0, 0, way.first[top]
             if there <= 0:
                 pass
             elif stage < 0:
@@ -435,8 +367,8 @@ def search(
                     if first < whole:
                         bound += several
             elif stage < devices:
-                if types.devices[one] == 1 and types.share[one] <= s.room[top]:
-                    room = s.room[top] - types.share[one]
+                if types.devices[one] == 1 and types.share[one] <= way.room[top]:
+                    room = way.room[top] - types.share[one]
                     bound = worth + s.net[i] + s.fill[room] + s.rest[stage + 1] + base
                     if first < 0:
                         first = i
@@ -446,50 +378,41 @@ def search(
             if bound > cut:
                 fits = True
                 for resource in range(resources):
-                    fits &= types.need[one, resource] <= s.left[top, resource]
+                    fits &= types.need[one, resource] <= way.free[top, resource]
                 if fits:
-                    s.option[top] = i + 1
+                    way.option[top] = i + 1
                     top += 1
+                    way.stage[top], way.room[top], way.first[top] = stage, room, first
+                    way.option[top] = way.item[top] = i
+                    for resource in range(resources):
+                        needs = types.need[one, resource]
+                        way.free[top, resource] = way.free[top - 1, resource] - needs
+                    way.worth[top] = worth + s.net[i]
+                    way.value[top] = way.value[top - 1] + prices[one]
                     nodes += 1
                     pushed = True
-                    s.stage[top], s.room[top], s.first[top] = stage, room, first
-                    s.option[top] = s.item[top] = i
-                    for resource in range(resources):
-                        s.left[top, resource] = (
-                            s.left[top - 1, resource] - types.need[one, resource]
-                        )
-                    s.worth[top] = worth + s.net[i]
-                    s.value[top] = s.value[top - 1] + prices[one]
                     s.copies[i] += 1
                     break
             i += 1
         if pushed:
-            if s.value[top] > best:
-                best = s.value[top]
-                keep(types, kind, top, whole, s, priced)
+            if way.value[top] > best:
+                best = way.value[top]
+                keep(types, s.items, way, top, found, kind)
             if nodes > limit or top > deepest - 1:
                 return best, nodes, True
             continue
         if i == number and stage < devices:
-            s.option[top] = number + 1
-            following = s.first[top] if stage < 0 else stage + 1
+            following = way.first[top] if stage < 0 else stage + 1
             if worth + s.rest[following] + base > cut and (following < devices or without_devices):
-                option = 0
-                inside = stage >= 0 and following < devices
-                if inside and s.device[following] == s.device[stage]:
-                    # alike, in order of their first items
-                    option = s.first[top] if s.first[top] >= 0 else number
+                alike = stage >= 0 and following < devices
+                alike = alike and s.device[following] == s.device[stage]
+                close_device(way, top, following, s.device[following], alike, number, 0.0)
                 top += 1
-                s.stage[top], s.room[top], s.first[top] = following, s.device[following], -1
-                s.option[top], s.item[top] = option, -1
-                for resource in range(resources):
-                    s.left[top, resource] = s.left[top - 1, resource]
-                s.worth[top], s.value[top] = worth, s.value[top - 1]
                 if top > deepest - 1:
                     return best, nodes, True
                 continue
-        if s.item[top] >= 0:
-            s.copies[s.item[top]] -= 1
+        if way.item[top] >= 0:
+            s.copies[way.item[top]] -= 1
         top -= 1
     return best, nodes, False
 
@@ -570,7 +493,7 @@ def fill_devices(
     trims = False
     for t in range(len(most)):
         trims |= most[t] < types.most[t]
-    contents, reached = priced.length.shape[1], 0
+    contents, reached = priced.found.length.shape[1], 0
     for cell in range(CELLS * CELLS):
         worth = f.value[devices, cell]
         if worth > NOTHING:
@@ -593,12 +516,12 @@ def fill_devices(
             if filled <= value:
                 break
             value = filled
-            priced.found[kind] = found
+            priced.found.number[kind] = found
         place = found - 1 - rank
-        priced.length[kind, place] = length
+        priced.found.length[kind, place] = length
         for chunk in range(length):
-            priced.type_of[kind, place, chunk] = f.type_of[chunk]
-            priced.device_of[kind, place, chunk] = f.device_of[chunk]
+            priced.found.type_of[kind, place, chunk] = f.type_of[chunk]
+            priced.found.device_of[kind, place, chunk] = f.device_of[chunk]
     return value, bound
 
 
@@ -623,7 +546,7 @@ def price_kind(
     priced: Priced,
 ) -> int:
     """Price one kind of nodes; return the steps."""
-    priced.found[kind] = 0
+    priced.found.number[kind] = 0
     priced.value[kind] = priced.bound[kind] = 0.0
     slack = 0.0  # for types of hardly any price
     for one in range(len(prices)):
@@ -642,7 +565,7 @@ def price_kind(
     for resource in range(types.need.shape[1]):
         base += multipliers[resource] * kinds.free[kind, resource]
     value, nodes, cut_off = search(
-        types, kinds, kind, prices, most, number, base, tolerance, limit, s, priced
+        types, kinds, kind, prices, most, number, base, tolerance, limit, s, priced.found
     )
     fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0
     for i in range(number):
@@ -657,10 +580,10 @@ def price_kind(
         nodes += f.steps[0]
     priced.value[kind] = value
     priced.bound[kind] = bound + slack
-    if priced.found[kind]:
-        place = (priced.found[kind] - 1) % priced.length.shape[1]
-        for chunk in range(priced.length[kind, place]):
-            priced.counts[kind, priced.type_of[kind, place, chunk]] += 1
+    if priced.found.number[kind]:
+        place = (priced.found.number[kind] - 1) % priced.found.length.shape[1]
+        for chunk in range(priced.found.length[kind, place]):
+            priced.counts[kind, priced.found.type_of[kind, place, chunk]] += 1
     return int(nodes)
 
 

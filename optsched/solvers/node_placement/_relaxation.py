@@ -14,15 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.solvers.node_placement._depth_first import contents_found, entries_of
 from optsched.solvers.node_placement._device_filling import filling_for
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Contents, Floats, Master, Prices
-from optsched.solvers.node_placement._pricing import (
-    entries_of,
-    price_kinds,
-    priced_for,
-    scratch_for,
-)
+from optsched.solvers.node_placement._pricing import price_kinds, priced_for, scratch_for
 from optsched.solvers.node_placement._types import Content, Instance, Ints
 
 FIRST_STEPS = 30
@@ -105,18 +101,11 @@ class Pricing:
 
     def contents(self, kind: int) -> Iterator[Content]:
         """Yield the contents found for a kind, the best first."""
-        instance, priced = self._instance, self._priced
+        instance = self._instance
         if self._owner[kind] >= 0:
             yield instance.alone(kind, int(self._owner[kind]))
-        found = int(priced.found[kind])
-        for number in range(found - 1, max(-1, found - 1 - self.contents_each), -1):
-            place = number % self.contents_each
-            length = int(priced.length[kind, place])
-            of_type = priced.type_of[kind, place, :length]
-            counts = np.bincount(of_type, minlength=len(instance.types.most))
-            devices = priced.device_of[kind, place, :length]
-            chunks = instance.with_devices(of_type.tolist(), devices.tolist())
-            yield Content(kind, counts, chunks)
+        for _, content in contents_found(instance, self._priced.found, kind, kind):
+            yield content
 
 
 class Relaxation:

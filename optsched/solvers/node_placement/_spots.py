@@ -18,8 +18,8 @@ from optsched.solvers.node_placement._costed_pricing import (
     price_spots,
     unusable,
 )
+from optsched.solvers.node_placement._depth_first import contents_found, found_for, way_for
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._pricing import entries_of
 from optsched.solvers.node_placement._relaxation import SECONDS_PER_STEP
 from optsched.solvers.node_placement._types import Content, Instance, Ints
 
@@ -157,8 +157,7 @@ class Pricing:
         instance = nodes.instance
         number, resources = instance.types.need.shape
         spots, devices = nodes.spots.device.shape
-        entries = entries_of(instance)
-        self._contents = contents = CONTENTS_IF_FEW if spots < FEW else CONTENTS
+        contents = CONTENTS_IF_FEW if spots < FEW else CONTENTS
 
         def ints(*shape: int) -> Ints:
             return np.zeros(shape, dtype=np.int64)
@@ -182,23 +181,13 @@ class Pricing:
             nearest=np.zeros(resources),
             left=ints(devices),
             copies=ints(number),
-            stage=ints(entries),
-            room=ints(entries),
-            first=ints(entries),
-            option=ints(entries),
-            item=ints(entries),
-            free=ints(entries, resources),
-            worth=np.zeros(entries),
-            value=np.zeros(entries),
+            way=way_for(instance),
         )
-        self._found = Costed(
+        self._costed = Costed(
             value=np.zeros(spots),
             bound=np.zeros(spots),
-            found=ints(spots),
+            found=found_for(instance, spots, contents),
             cost=np.zeros((spots, contents)),
-            length=ints(spots, contents),
-            type_of=ints(spots, contents, entries),
-            device_of=ints(spots, contents, entries),
             multipliers=np.zeros((spots, resources)),
         )
 
@@ -207,23 +196,15 @@ class Pricing:
         nodes = self._nodes
         steps = price_spots(
             nodes.instance.types, nodes.mix, nodes.spots, todo, prices, nodes.unit,
-            tolerance, limit, self._scratch, self._found,
+            tolerance, limit, self._scratch, self._costed,
         )  # fmt: skip
         self._effort.work += SECONDS_PER_STEP * steps
-        bounds: Floats = self._found.bound[todo]
+        bounds: Floats = self._costed.bound[todo]
         return bounds
 
     def columns(self, spot: int) -> Iterator[Column]:
         """Yield the contents found for a spot, the best first."""
-        nodes, found = self._nodes, self._found
-        instance = nodes.instance
-        last = int(found.found[spot])
-        for number in range(last - 1, max(-1, last - 1 - self._contents), -1):
-            place = number % self._contents
-            length = int(found.length[spot, place])
-            of_type = found.type_of[spot, place, :length]
-            counts = np.bincount(of_type, minlength=len(instance.types.most))
-            devices = found.device_of[spot, place, :length]
-            chunks = instance.with_devices(of_type.tolist(), devices.tolist())
-            content = Content(int(nodes.kind[spot]), counts, chunks)
-            yield Column(spot, content, float(found.cost[spot, place]))
+        instance, costed = self._nodes.instance, self._costed
+        kind = int(self._nodes.kind[spot])
+        for place, content in contents_found(instance, costed.found, spot, kind):
+            yield Column(spot, content, float(costed.cost[spot, place]))
