@@ -136,7 +136,7 @@ simulate = _from_fields(Scenario)
 
 
 def prepare_trace(trace: Trace | str | Path) -> Trace:
-    """Return a cleaned trace from a trace, a file or a name of the catalogue.
+    """Return a cleaned trace from a trace, a file or a name.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     if isinstance(trace, str | Path):
         trace = read_trace(trace)
     elif not isinstance(trace, Trace):
-        expected = "expected a trace, a file or a name from the catalogue"
+        expected = "expected a trace, a file or the name of one"
         raise InputError(f"{trace!r}; {expected}", field="trace")
     elif trace.cleaning is None:
         from optsched.traces.cleaning import clean

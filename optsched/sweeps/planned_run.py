@@ -52,7 +52,7 @@ names, and are found again in an old folder."""
 class TraceFile(NamedTuple):
     """The absolute path of a trace file, its SHA-256, and that of a file of demands beside it.
 
-    A trace is `published` under its name in the catalogue, if the sweep file uses that.
+    A trace is `published` under its name, `optsched list traces`, if the sweep file uses that.
     """
 
     path: str
