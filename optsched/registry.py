@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from optsched.class_file import ClassInFile, find_class, in_file, names_file
+from optsched.class_file import ClassInFile, find_class, in_file, names_class
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -110,7 +110,7 @@ class Registry(Generic[T]):
         return added if is_version else None
 
     def __getitem__(self, name: str | ClassInFile) -> T:
-        if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+        if self._contract and (isinstance(name, ClassInFile) or names_class(name)):
             self._discover()  # so that the file takes no name of a package
             found = find_class(name) if isinstance(name, str) else name
             return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]

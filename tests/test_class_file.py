@@ -184,8 +184,15 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
 @pytest.mark.parametrize(
     ("text", "content", "words"),
     [
-        ("no.py:Mine", None, "no.py: no such file; expected FILE.py:CLASS"),
-        ("a.py", POLICY, "'a.py'; expected FILE.py:CLASS, a.py:Mine for instance"),
+        ("min.py:Mine", None, "min.py: no such file; did you mean mine.py?"),
+        ("a.py", SOLVER, "a.py: holds no policy; expected a subclass of optsched.extend.Policy"),
+        (
+            "a.py",
+            POLICY + "class Two(LargestFirst): pass",
+            "a.py: holds more than one policy; expected a.py:LargestFirst or a.py:Two",
+        ),
+        ("mine:Largest", None, "no module 'mine' is installed; did you mean mine.py:Largest?"),
+        ("json:loads", None, "json: unknown policy 'loads'; there is none"),
         ("a.py:", POLICY, "'a.py:'; expected FILE.py:CLASS, a.py:Mine for instance"),
         ("a.py:Larges", POLICY, "a.py: unknown policy 'Larges'; did you mean LargestFirst?"),
         ("a.py:Policy", POLICY, "a.py: unknown policy 'Policy'; known: LargestFirst"),
@@ -230,7 +237,10 @@ print("hello")
 
 class Broken(Policy):
     def decide(self, system):
-        return 1 / 0
+        return self.divided(1)
+
+    def divided(self, number):
+        return number / 0
 
 class Greedy(Policy):
     def decide(self, system):
@@ -240,14 +250,44 @@ class Greedy(Policy):
 class Nothing(Policy):
     def decide(self, system):
         pass
+
+class Twice(Policy):
+    def decide(self, system):
+        for job in system.queue[:1] * 2:
+            yield Start(job)
+
+class Unknown(Policy):
+    def decide(self, system):
+        yield Start("1")
+
+class Early(Policy):
+    def begin(self, system):
+        return 1 / 0
+
+    def decide(self, system):
+        return ()
+
+class Other(Policy):
+    def decide(self, system):
+        yield 7
 """
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        ("Broken", "ZeroDivisionError: division by zero (bad.py, line 7)"),
-        ("Greedy", "ValueError: "),
+        (
+            "Broken",
+            "ZeroDivisionError: division by zero (bad.py, line 7 in decide, line 10 in divided)",
+        ),
+        (
+            "Greedy",
+            "at 40 s: cannot start job 3: it wants 6 processors, 0 of 9 are free (bad.py, line 15)",
+        ),
+        ("Twice", "cannot start job 1: it runs (bad.py, line 24)"),
+        ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
+        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 32 in begin)"),
+        ("Other", "TypeError: 7 is no action (bad.py, line 39)"),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
 )

@@ -116,7 +116,10 @@ def _traces() -> Iterator[Row]:
 
     for name, path in samples().items():
         header = read_trace(path, clean=False).header
-        trace, sample = read_trace(path, clean=False), f"sample of the format {format_of(path).name}"
+        trace, sample = (
+            read_trace(path, clean=False),
+            f"sample of the format {format_of(path).name}",
+        )
         yield [name, len(trace), trace.header.max_procs, "yes", sample]
     for entry in entries():
         here = "yes" if search(entry) else "no"

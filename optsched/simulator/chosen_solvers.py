@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.class_file import ClassInFile, names_file
+from optsched.class_file import ClassInFile, names_class
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST
 from optsched.solvers.profiles import Profile
@@ -121,7 +121,7 @@ def choose_solvers(
         if budget is None and own == Budget():
             own = Budget(work=solver.default_work)
         chosen[model] = ChosenSolver(
-            name=given if isinstance(given, str) else profile.name,
+            name=given if isinstance(given, str) and not names_class(given) else profile.name,
             solver=solver,
             profile=profile,
             fallback=fallback_solver,
@@ -175,7 +175,7 @@ def names_models(text: str, base: Path | None = None) -> bool:
     base : path, optional
         The folder that a relative path starts from; the current one by default.
     """
-    file = text.rpartition(":")[0] if names_file(text) else text
+    file = text.rpartition(":")[0] or text
     return "=" in text and not Path(base or "", file).is_file()
 
 

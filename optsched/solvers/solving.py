@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.class_file import ClassInFile, names_file
+from optsched.class_file import ClassInFile, names_class
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -72,7 +72,7 @@ def find_solver(
     if not isinstance(name, str | ClassInFile):
         raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
     cls: type[Solver]
-    if isinstance(name, ClassInFile) or names_file(name):
+    if isinstance(name, ClassInFile) or names_class(name):
         cls = registry.solvers[name]
         profile = Profile(name=cls.name, solver=cls.name)
     elif name in registry.solvers:
