@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import pickle
 import shlex
+import sys
 
 import pytest
 
@@ -87,6 +89,79 @@ def test_a_run_states_its_files_and_the_command_that_repeats_it_works(folder):
     assert summary["waiting"] == 3  # those of 9 processors
     (folder / "mine.py").unlink()
     assert command(["report", "one"]) == 0  # a page executes no file
+
+
+def test_a_run_is_not_repeated_with_a_changed_file(folder, capsys):
+    words = "simulate tiny.swf --machine nodes:10 --policy mine.py:LargestFirst --no-plots -o one"
+    assert command(words.split()) == 0
+    repeat = shlex.split(json.loads((folder / "one" / "run.json").read_text())["repeat"])[1:-1]
+    (folder / "mine.py").write_text(POLICY + "# changed\n")
+    capsys.readouterr()
+    assert command([*repeat, "two"]) == 1
+    now, then = sha256(folder / "mine.py"), hashlib.sha256(POLICY.encode()).hexdigest()
+    told = f"optsched: mine.py: has SHA-256 {now}; expected {then}\n"
+    assert (capsys.readouterr().err, (folder / "two").exists()) == (told, False)
+    assert command([*words.split()[:-1], "two", "--file-sha256", "mine.py"]) == 1
+    assert "'mine.py'; expected FILE=SHA256" in capsys.readouterr().err
+
+
+def test_a_file_stands_for_its_only_class_of_a_kind(folder):
+    (folder / "mine.py").write_text(POLICY + SOLVER)
+    run = optsched.simulate("tiny.swf", "nodes:10", "mine.py")
+    assert run.config["policy"] == "mine.py:LargestFirst"
+    solved = optsched.simulate("tiny.swf", "nodes:10", "window", solver="window-mkp=mine.py")
+    assert solved.config["solver"] == "mine.py:Nothing"
+    names = {
+        read_sweep({"trace": "tiny.swf", "machine": "nodes:10", "policy": text}, folder)
+        .runs[0]
+        .name
+        for text in ("mine.py", "mine.py:LargestFirst")
+    }
+    assert len(names) == 1
+
+
+@pytest.fixture
+def package(folder, monkeypatch):
+    """Return an installed package with the classes, which is forgotten after the test."""
+    place = folder / "site" / "my_package"
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text("print('hello')\n")
+    (place / "parts.py").write_text(POLICY + SOLVER)
+    (place / "broken.py").write_text("\n1 / 0")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "site"), prepend=os.pathsep)
+    yield place
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
+        del sys.modules[name]
+
+
+def test_a_class_of_a_module_is_named_without_an_entry_point(package, folder, capsys):
+    words = "simulate tiny.swf --machine nodes:10 --policy my_package.parts:LargestFirst"
+    assert command([*words.split(), "--no-plots", "--json", "-o", "one"]) == 0
+    assert json.loads(capsys.readouterr().out)["finished"] == 30
+    config = json.loads((folder / "one" / "run.json").read_text())
+    assert config["policy"] == "my_package.parts:LargestFirst"
+    assert config["files"] == {"my_package.parts": sha256(package / "parts.py")}
+    assert command([*shlex.split(config["repeat"])[1:-1], "two", "--no-plots"]) == 0
+    problem = optsched.models.WindowMKP([6, 4], [10])
+    assert optsched.solve(problem, "my_package.parts:Nothing").objective == 0
+    for text, told in (
+        ("my_package.parts:Larges", "my_package.parts: unknown policy 'Larges'; did you mean Larg"),
+        ("my_package.broken:Mine", "my_package.broken, line 2: ZeroDivisionError"),
+        ("my_package.prts:Mine", "no module 'my_package.prts' is installed; expected FILE.py:CLA"),
+        ("no_package.parts:Mine", "no module 'no_package.parts' is installed"),
+    ):
+        capsys.readouterr()
+        assert command(["simulate", "tiny.swf", "--policy", text, "-o", "out"]) == 1
+        assert told in capsys.readouterr().err
+
+
+def test_the_workers_of_a_sweep_import_the_module(package, folder):
+    table = {"trace": "tiny.swf", "machine": "nodes:10"}
+    table["policy"] = ["my_package.parts:LargestFirst", "mine.py"]
+    results = optsched.sweep(table, folder / "out", workers=2)
+    assert results.error.isna().all()
+    assert len(results) == 2
 
 
 def test_from_python_a_solver_in_a_file_answers(folder):

@@ -115,12 +115,8 @@ def _traces() -> Iterator[Row]:
     from optsched.traces.samples import samples
 
     for name, path in samples().items():
-        header = read_trace(path, clean=False).header
-        trace, sample = (
-            read_trace(path, clean=False),
-            f"sample of the format {format_of(path).name}",
-        )
-        yield [name, len(trace), trace.header.max_procs, "yes", sample]
+        trace, kind = read_trace(path, clean=False), format_of(path).name
+        yield [name, len(trace), trace.header.max_procs, "yes", f"sample of the format {kind}"]
     for entry in entries():
         here = "yes" if search(entry) else "no"
         yield [entry.name, entry.jobs, entry.processors, here, entry.title]

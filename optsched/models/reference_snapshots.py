@@ -46,8 +46,7 @@ def find_snapshot(path_or_name: str | Path) -> Path:
     if len(found) > 1:
         raise InputError(f"the name of several; expected {' or '.join(found)}", file=path)
     if not found:
-        what = "no such file" + (
-            "" if path.suffix else ", and no name in `optsched list snapshots`"
-        )
+        unnamed = "" if path.suffix else ", and no name in `optsched list snapshots`"
+        what = f"no such file{unnamed}"
         raise no_such_file(path, {part for name in known for part in name.split("/")}, what)
     return known[found[0]]

@@ -43,7 +43,7 @@ def refused(
 
 def _why_not_started(error: Exception, system: System, job: object) -> str:
     """Return why a job does not start, with the processors that it wants and that are free."""
-    if not isinstance(job, Integral) or not 0 <= job < len(system.job_id):
+    if not isinstance(job, Integral) or not 0 <= int(job) < len(system.job_id):
         rows = f"0 to {len(system.job_id) - 1}"
         return f"Start({job!r}) names no job; expected a row of the trace, {rows}"
     job = int(job)

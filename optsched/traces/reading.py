@@ -31,8 +31,8 @@ def read_trace(
     ----------
     path_or_name : str or path
         A file in any registered format, gzipped or not, with the demands of its jobs if a demands
-        file lies beside it (`optsched.traces.demands`); the name of a sample, ``sample-256``; or a name
-        in the catalogue, whose file is searched for in `folder` and in the folders of
+        file lies beside it (`optsched.traces.demands`); the name of a sample, ``sample-256``; or a
+        name in the catalogue, whose file is searched for in `folder` and in the folders of
         ``OPTSCHED_TRACES``.
     clean : bool
         Whether to clean the trace; see `optsched.traces.cleaning.clean`.

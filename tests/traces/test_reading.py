@@ -106,7 +106,7 @@ def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):
     with pytest.raises(InputError, match=r"did you mean SDSC-BLUE-2000-4.2-cln"):
         read_trace("sdsc-blu-2000-4.2")
     with pytest.raises(
-        InputError, match=r"xyz: no such file, and no name in `optsched list traces`$"
+        InputError, match=r"xyz: no such file, and no name in `optsched list traces"
     ):
         read_trace("xyz")
     with pytest.raises(InputError, match=r"no such file$"):
