@@ -109,8 +109,9 @@ class ClassInFile:
                     is_file = IN_FILE.fullmatch(self.file)
                     _modules[key] = self._executed() if is_file else self._imported()
             except (Exception, SystemExit) as error:  # whatever the file does
-                reason = f"{type(error).__name__}: {one_line(' '.join(str(error).split()))}"
                 line = error.lineno if isinstance(error, SyntaxError) else self._line(error)
+                what = error.msg if isinstance(error, SyntaxError) else str(error)
+                reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
                 raise InputError(reason, file=self.file, line=line) from None
         return _modules[key]
 

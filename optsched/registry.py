@@ -146,7 +146,9 @@ class Registry(Generic[T]):
         """Return the error of a name without a class; `others` would have been valid, too."""
         if name in self.broken:
             return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
-        return UnknownNameError(self.noun, name, [*self._classes, *others])
+        file = f"{name}.py"
+        files = [file] if self._contract and Path(file).is_file() else []
+        return UnknownNameError(self.noun, name, [*self._classes, *others, *files])
 
     def _import_own(self, name: str) -> None:
         """Import the modules of optsched whose text registers a name, and no other."""

@@ -173,7 +173,8 @@ def test_from_python_a_solver_in_a_file_answers(folder):
     assert "--solver theirs.py:Nothing" in run.config["repeat"]
     assert run.decisions["fallback"].all()
     problem = optsched.models.WindowMKP([6, 4], [10])
-    assert optsched.solve(problem, "theirs.py:Nothing").solver == "theirs.py:Nothing"
+    for text in ("theirs.py:Nothing", "theirs.py"):
+        assert optsched.solve(problem, text).solver == "theirs.py:Nothing"
     compared = optsched.compare(problem, ["theirs.py:Nothing", "greedy"])
     assert repr(compared) == "<Comparison of theirs.py:Nothing, greedy: 1 snapshots>"
 
@@ -274,7 +275,8 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
         ("a.py:Nothing", SOLVER, "a.py: Nothing is not a policy; expected a subclass of"),
         ("a.py:Mine", "import no_such", "a.py, line 1: ModuleNotFoundError: No module named"),
         ("a.py:Mine", "\n1 / 0", "a.py, line 2: ZeroDivisionError: division by zero"),
-        ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'"),
+        ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'\n"),
+        ("mine", None, "unknown policy 'mine'; did you mean mine.py?"),
         ("a.py:Mine", "raise SystemExit", "a.py, line 1: SystemExit"),
         (
             "a.py:Mine",

@@ -160,7 +160,6 @@ def solve(
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
-    label = given if isinstance(given, str) else profile.name
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
@@ -174,7 +173,7 @@ def solve(
     result = call_solver(
         solver,
         problem,
-        name=label,
+        name=label_of(given, profile),
         budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
@@ -188,6 +187,11 @@ def solve(
         version=version_of(solver) or "",
         seed=seed,
     )
+
+
+def label_of(given: str | ClassInFile | Solver, profile: Profile) -> str:
+    """Return the name of a solver in output: a user's class in full, all others as given."""
+    return given if isinstance(given, str) and not names_class(given) else profile.name
 
 
 def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:

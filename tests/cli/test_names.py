@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_sample_is_simulated_by_name(folder, capsys):
     words = "simulate sample-256 --policy easy --jobs 1:50 --no-plots -o"
     assert command([*words.split(), "named"]) == 0
-    assert capsys.readouterr().err.startswith(f"sample-256: {SAMPLE}\n")
+    assert str(SAMPLE) not in capsys.readouterr().err
     config = json.loads((folder / "named" / "run.json").read_text())
     assert config["trace"] == "sample-256"
     assert str(bundled("traces")) not in json.dumps(config)
