@@ -347,6 +347,13 @@ class Early(Policy):
 class Other(Policy):
     def decide(self, system):
         yield 7
+
+class Late(Policy):
+    def decide(self, system):
+        return ()
+
+    def figures(self, system):
+        return {}["none"]
 """
 
 
@@ -364,6 +371,7 @@ class Other(Policy):
         ("Twice", "cannot start job 1: it runs (bad.py, line 24)"),
         ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
         ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 32 in begin)"),
+        ("Late", "KeyError: 'none' (bad.py, line 46 in figures)"),
         ("Other", "TypeError: 7 is no action (bad.py, line 39)"),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
@@ -377,6 +385,16 @@ def test_an_error_in_a_policy_is_one_line(folder, capsys, policy, reason):
     error = streams.err.splitlines()[-1]
     assert error.startswith(f"optsched: policy bad.py:{policy} failed at ")
     assert reason in error
+
+
+def test_an_error_in_an_execution_model_is_one_line(folder, capsys):
+    (folder / "model.py").write_text(MODEL.replace("return", "return 1 / 0 or"))
+    words = "simulate tiny.swf --machine nodes:9 --policy mine.py --execution model.py -o run"
+    assert command(words.split()) == 1
+    reason = "ZeroDivisionError: division by zero (model.py, line 6 in started)"
+    assert capsys.readouterr().err == (
+        f"optsched: execution model model.py:Half failed at 0 s: {reason}\n"
+    )
 
 
 def test_what_a_file_prints_is_not_part_of_the_answer(folder, capsys):

@@ -16,7 +16,7 @@ from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.failures import explained, refused
+from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
 from optsched.simulator.system import System
 
@@ -134,20 +134,7 @@ class Engine:
         self._busy_until = -NEVER
 
     def run(self) -> None:
-        """Process all events, until every job has ended, is rejected or can never start.
-
-        Raises
-        ------
-        InputError
-            If an error in the user's policy or execution model ends the simulation.
-        """
-        try:
-            self._run()
-        except Exception as error:
-            found = explained(error, self.policy, self.execution, self.system)
-            raise found from (None if found is error else error)
-
-    def _run(self) -> None:
+        """Process all events, until every job has ended, is rejected or can never start."""
         system, ends, submit = self.system, self._ends, self.system.submit
         one_by_one = self.order is EventOrder.ONE_BY_ONE
         events = self._one_by_one if one_by_one else self._batched
@@ -294,7 +281,9 @@ class Engine:
                 self._execute(action)
             except Exception as error:
                 found = refused(error, self.policy, self.execution, system, action, actions)
-                raise found from (None if found is error else error)
+                if found is error:
+                    raise
+                raise found from error
         system.submitted.clear()
         system.ended.clear()
         system.rejected.clear()

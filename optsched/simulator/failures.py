@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from types import FrameType
@@ -61,7 +62,19 @@ def _why_not_started(error: Exception, system: System, job: object) -> str:
     return f"cannot start job {system.job_id[job]}: {why}"
 
 
-def explained(
+@contextmanager
+def explaining(policy: Policy, execution: ExecutionModel | None, system: System) -> Iterator[None]:
+    """Turn errors that the user's code raises in the context into one line each."""
+    try:
+        yield
+    except Exception as error:
+        found = _explained(error, policy, execution, system)
+        if found is error:
+            raise
+        raise found from error
+
+
+def _explained(
     error: Exception, policy: Policy, execution: ExecutionModel | None, system: System
 ) -> Exception:
     """Return the error of the user's code that raised an error, or the same error if none did."""

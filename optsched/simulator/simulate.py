@@ -19,6 +19,7 @@ from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.failures import explaining
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
@@ -79,12 +80,13 @@ def run_scenario(scenario: Scenario) -> Run:
             observe=None if checker is None else checker.check,
             progress=scenario.progress,
         )
-        engine.run()
+        with explaining(policy, execution, engine.system):
+            engine.run()
+            figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
         _simulated[type(policy)] += len(trace)
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
-        figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
     seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
