@@ -45,7 +45,8 @@ class Registry(Generic[T]):
         so that no other module is imported to find it.
     contract : str
         Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
-        classes may also be named as ``FILE.py:CLASS``; empty for other kinds.
+        classes may also be named by their place, ``FILE.py:CLASS`` or ``MODULE:CLASS``; empty for
+        other kinds.
     combined : str
         Module and name of the function that makes one class of two with the same name, or None if
         they cannot share it; empty for a kind in which a name is for one class.
