@@ -148,7 +148,7 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     if isinstance(trace, str | Path):
         trace = read_trace(trace)
     elif not isinstance(trace, Trace):
-        expected = "expected a trace, a file or the name of one"
+        expected = "expected a trace, a file or a name"
         raise InputError(f"{trace!r}; {expected}", field="trace")
     elif trace.cleaning is None:
         from optsched.traces.cleaning import clean
