@@ -22,6 +22,8 @@ demo: .venv/ready
 	@echo
 	@echo "Pictures, and the pages that they are in:"
 	@ls demo/*/*.png demo/*/report.html
+	@echo
+	@echo "For the command optsched in this shell: . .venv/bin/activate"
 
 # Tests and the processes that they start find the kernels compiled, and the modules as well, also where the
 # environment asks for none.

@@ -1,4 +1,4 @@
-"""Classes in the user's Python files, by the file: ``my.py:Mine``.
+"""Classes of the user, by the place of their code: ``my.py:Mine``, or ``my_package.module:Mine``.
 
 This text is the name of the class in all output, since it alone repeats a run, even if the file
 registers the class under another name.
@@ -7,19 +7,22 @@ registers the class under another name.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 import sys
 import traceback
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from optsched.errors import InputError, UnknownNameError, one_line
+from optsched.errors import InputError, UnknownNameError, no_such_file, one_line
 
-NAMED = re.compile(r"(?P<path>.+\.py):(?P<name>[^:/]*)", re.DOTALL)
+IN_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:/]*))?", re.DOTALL)
+IN_MODULE = re.compile(r"(?!optsched\.)(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 
 _PREFIX = "optsched-file-"  # of the names of modules; no import has such a name
 
@@ -29,25 +32,32 @@ _origins: dict[type[Any], ClassInFile] = {}
 
 @dataclass(frozen=True)
 class ClassInFile:
-    """A class in a Python file, with its text as the user names it, ``my.py:Mine``.
+    """A class in a Python file, or in a module that is installed.
 
-    The object holds the source of the class, so that it can be pickled, and a worker process uses
-    the class as it was when the run was planned.
+    The object holds the source, so that it can be pickled, and a worker process uses the class in a
+    file as it was when the run was planned. A module has to be installed there, too.
+
+    Parameters
+    ----------
+    file : str
+        The file as the user names it, or the module, ``my_package.module``.
+    name : str
+        The name of the class; empty for the only one of its kind in the file.
+    path : pathlib.Path
+        The file, or that of the module.
+    source : bytes
+        The content of the file.
     """
 
-    text: str
+    file: str
+    name: str
     path: Path
     source: bytes = field(repr=False)
 
     @property
-    def file(self) -> str:
-        """The file as the user names it."""
-        return self.text.rpartition(":")[0]
-
-    @property
-    def name(self) -> str:
-        """The name of the class in the file."""
-        return self.text.rpartition(":")[2]
+    def text(self) -> str:
+        """The class as the user names it, ``my.py:Mine``."""
+        return f"{self.file}:{self.name}"
 
     @cached_property
     def sha256(self) -> str:
@@ -70,39 +80,55 @@ class ClassInFile:
             for name, value in vars(module).items()
             if isinstance(value, type) and value.__module__ == module.__name__
         }
-        if self.name not in own:
-            fitting = [name for name, cls in own.items() if issubclass(cls, contract)]
-            raise UnknownNameError(noun, self.name, fitting).within(self.file)
-        cls: Any = own[self.name]
+        fitting = [name for name, cls in own.items() if issubclass(cls, contract)]
         expected = f"expected a subclass of optsched.extend.{contract.__name__}"
+        if not self.name and not fitting:
+            raise InputError(f"holds no {noun}; {expected}", file=self.file)
+        if not self.name and len(fitting) > 1:
+            several = " or ".join(f"{self.file}:{name}" for name in fitting)
+            raise InputError(f"holds more than one {noun}; expected {several}", file=self.file)
+        name = self.name or fitting[0]
+        if name not in own:
+            raise UnknownNameError(noun, name, fitting).within(self.file)
+        cls: Any = own[name]
         if not issubclass(cls, contract):
-            raise InputError(f"{self.name} is not a {noun}; {expected}", file=self.file)
+            raise InputError(f"{name} is not a {noun}; {expected}", file=self.file)
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             methods = " and ".join(missing)
-            raise InputError(f"{self.name} does not define {methods}", file=self.file)
-        cls.name = self.text
-        _origins[cls] = self
+            raise InputError(f"{name} does not define {methods}", file=self.file)
+        _origins[cls] = replace(self, name=name)
+        cls.name = _origins[cls].text
         return cls  # type: ignore[no-any-return]
 
     def _module(self) -> ModuleType:
         """Return the module, executed once per process."""
         key = self.path, self.sha256
-        if key in _modules:
-            return _modules[key]
+        if key not in _modules:
+            try:
+                with redirect_stdout(sys.stderr):  # stdout is for the answer
+                    is_file = IN_FILE.fullmatch(self.file)
+                    _modules[key] = self._executed() if is_file else self._imported()
+            except (Exception, SystemExit) as error:  # whatever the file does
+                line = error.lineno if isinstance(error, SyntaxError) else self._line(error)
+                what = error.msg if isinstance(error, SyntaxError) else str(error)
+                reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
+                raise InputError(reason, file=self.file, line=line) from None
+        return _modules[key]
+
+    def _executed(self) -> ModuleType:
         place = hashlib.sha256(str(self.path).encode() + self.source).hexdigest()
         module = ModuleType(f"{_PREFIX}{place[:16]}")
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # where dataclasses look up types
         try:
-            with redirect_stdout(sys.stderr):  # stdout is for the answer
-                exec(compile(self.source, str(self.path), "exec", dont_inherit=True), vars(module))
-        except (Exception, SystemExit) as error:  # whatever the file does
+            exec(compile(self.source, str(self.path), "exec", dont_inherit=True), vars(module))
+        except BaseException:
             del sys.modules[module.__name__]
-            reason = f"{type(error).__name__}: {one_line(' '.join(str(error).split()))}"
-            line = error.lineno if isinstance(error, SyntaxError) else self._line(error)
-            raise InputError(reason, file=self.file, line=line) from None
-        _modules[key] = module
+            raise
         return module
+
+    def _imported(self) -> ModuleType:
+        return importlib.import_module(self.file)
 
     def _line(self, error: BaseException) -> int | None:
         """Return the last line of the file in the traceback of an error, None if there is none."""
@@ -114,32 +140,68 @@ class ClassInFile:
         return lines[-1] if lines else None
 
 
-def names_file(text: object) -> bool:
-    """Return whether a text names a Python file, with or without a class."""
-    return isinstance(text, str) and (text.endswith(".py") or NAMED.fullmatch(text) is not None)
+def names_class(text: object) -> bool:
+    """Return whether a text names a class by its place: a Python file, or ``MODULE:CLASS``."""
+    return isinstance(text, str) and bool(IN_FILE.fullmatch(text) or IN_MODULE.fullmatch(text))
 
 
 def find_class(text: str, base: Path | None = None) -> ClassInFile:
-    """Return the class that a text names, ``FILE.py:CLASS``.
+    """Return the class that a text names: ``FILE.py:CLASS``, ``FILE.py`` or ``MODULE:CLASS``.
 
     A relative path starts from the folder `base`, by default the current one.
 
     Raises
     ------
     InputError
-        If there is no such file, or the text does not name a class.
+        If there is no such file or module, or the text does not name a class.
     """
-    found = NAMED.fullmatch(text)
-    path = Path(base or "", found["path"] if found else text)
-    if not path.is_file():
-        raise InputError("no such file; expected FILE.py:CLASS", file=path)
-    if found is None or not found["name"].isidentifier():
-        example = f"{text.partition('.py')[0]}.py:Mine"
-        raise InputError(f"{text!r}; expected FILE.py:CLASS, {example} for instance")
+    if found := IN_FILE.fullmatch(text):
+        file, name = found["path"], found["name"]
+        if name is not None and not name.isidentifier():
+            raise InputError(f"{text!r}; expected FILE.py:CLASS, {file}:Mine for instance")
+        path = Path(base or "", file)
+        if not path.is_file():
+            raise no_such_file(path, ())
+    else:
+        module, _, name = text.partition(":")
+        file, path = module, _file_of(module, name)
     try:
-        return ClassInFile(text, path.absolute(), path.read_bytes())
+        return ClassInFile(file, name or "", path.absolute(), path.read_bytes())
     except OSError as error:
         raise InputError(f"{error.strerror}; expected a Python file", file=path) from None
+
+
+def _file_of(module: str, name: str) -> Path:
+    """Return the file of an installed module."""
+    try:
+        with redirect_stdout(sys.stderr):
+            spec = find_spec(module)  # imports the packages around the module
+    except (Exception, SystemExit) as error:
+        if not isinstance(error, ModuleNotFoundError):
+            reason = f"{type(error).__name__}: {one_line(' '.join(str(error).split()))}"
+            raise InputError(f"module {module!r} cannot be imported: {reason}") from None
+        spec = None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        file = f"{module.replace('.', '/')}.py"
+        hint = f"did you mean {file}:{name}?" if Path(file).is_file() else "expected FILE.py:CLASS"
+        raise InputError(f"no module {module!r} is installed; {hint}")
+    return Path(spec.origin)
+
+
+def check_file(stated: str) -> None:
+    """Check that a file with a class has a given SHA-256, as ``FILE=SHA256`` states it.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist or has another one, or the text is not of that form.
+    """
+    file, equals, sha256 = stated.rpartition("=")
+    if not equals:
+        raise InputError(f"{stated!r}; expected FILE=SHA256")
+    found = find_class(f"{file}:Any")
+    if found.sha256 != sha256:
+        raise InputError(f"has SHA-256 {found.sha256}; expected {sha256}", file=file)
 
 
 def in_file(cls: type[Any]) -> bool:
@@ -148,5 +210,5 @@ def in_file(cls: type[Any]) -> bool:
 
 
 def origin_of(cls: type[Any]) -> ClassInFile | None:
-    """Return the file that a class was loaded from, None for a class of a package."""
+    """Return the place that a class was loaded from by its text, None for any other class."""
     return _origins.get(cls)

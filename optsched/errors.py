@@ -96,5 +96,14 @@ class UnknownNameError(InputError):
         super().__init__(f"unknown {kind} {name!r}{of}{owner}; {hint}")
 
 
+def no_such_file(path: Path, names: Iterable[str], what: str = "no such file") -> InputError:
+    """Return the error of a missing file, with files beside it, or `names`, that look alike."""
+    files = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    known = {name.lower(): name for name in (*files, *names)}
+    close = difflib.get_close_matches(path.name.lower(), known, n=3)
+    hint = f"; did you mean {' or '.join(known[name] for name in close)}?" if close else ""
+    return InputError(what + hint, file=path)
+
+
 class MissingDependencyError(InputError):
     """Missing optional package, which a chosen solver or format needs."""

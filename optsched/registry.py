@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from optsched.class_file import ClassInFile, find_class, in_file, names_file
+from optsched.class_file import ClassInFile, find_class, in_file, names_class
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -45,7 +45,8 @@ class Registry(Generic[T]):
         so that no other module is imported to find it.
     contract : str
         Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
-        classes may also be named as ``FILE.py:CLASS``; empty for other kinds.
+        classes may also be named by their place, ``FILE.py:CLASS`` or ``MODULE:CLASS``; empty for
+        other kinds.
     combined : str
         Module and name of the function that makes one class of two with the same name, or None if
         they cannot share it; empty for a kind in which a name is for one class.
@@ -110,7 +111,7 @@ class Registry(Generic[T]):
         return added if is_version else None
 
     def __getitem__(self, name: str | ClassInFile) -> T:
-        if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+        if self._contract and (isinstance(name, ClassInFile) or names_class(name)):
             self._discover()  # so that the file takes no name of a package
             found = find_class(name) if isinstance(name, str) else name
             return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
@@ -146,7 +147,9 @@ class Registry(Generic[T]):
         """Return the error of a name without a class; `others` would have been valid, too."""
         if name in self.broken:
             return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
-        return UnknownNameError(self.noun, name, [*self._classes, *others])
+        file = f"{name}.py"
+        files = [file] if self._contract and Path(file).is_file() else []
+        return UnknownNameError(self.noun, name, [*self._classes, *others, *files])
 
     def _import_own(self, name: str) -> None:
         """Import the modules of optsched whose text registers a name, and no other."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import pickle
 import shlex
+import sys
 
 import pytest
 
@@ -89,6 +91,79 @@ def test_a_run_states_its_files_and_the_command_that_repeats_it_works(folder):
     assert command(["report", "one"]) == 0  # a page executes no file
 
 
+def test_a_run_is_not_repeated_with_a_changed_file(folder, capsys):
+    words = "simulate tiny.swf --machine nodes:10 --policy mine.py:LargestFirst --no-plots -o one"
+    assert command(words.split()) == 0
+    repeat = shlex.split(json.loads((folder / "one" / "run.json").read_text())["repeat"])[1:-1]
+    (folder / "mine.py").write_text(POLICY + "# changed\n")
+    capsys.readouterr()
+    assert command([*repeat, "two"]) == 1
+    now, then = sha256(folder / "mine.py"), hashlib.sha256(POLICY.encode()).hexdigest()
+    told = f"optsched: mine.py: has SHA-256 {now}; expected {then}\n"
+    assert (capsys.readouterr().err, (folder / "two").exists()) == (told, False)
+    assert command([*words.split()[:-1], "two", "--file-sha256", "mine.py"]) == 1
+    assert "'mine.py'; expected FILE=SHA256" in capsys.readouterr().err
+
+
+def test_a_file_stands_for_its_only_class_of_a_kind(folder):
+    (folder / "mine.py").write_text(POLICY + SOLVER)
+    run = optsched.simulate("tiny.swf", "nodes:10", "mine.py")
+    assert run.config["policy"] == "mine.py:LargestFirst"
+    solved = optsched.simulate("tiny.swf", "nodes:10", "window", solver="window-mkp=mine.py")
+    assert solved.config["solver"] == "mine.py:Nothing"
+    names = {
+        read_sweep({"trace": "tiny.swf", "machine": "nodes:10", "policy": text}, folder)
+        .runs[0]
+        .name
+        for text in ("mine.py", "mine.py:LargestFirst")
+    }
+    assert len(names) == 1
+
+
+@pytest.fixture
+def package(folder, monkeypatch):
+    """Return an installed package with the classes, which is forgotten after the test."""
+    place = folder / "site" / "my_package"
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text("print('hello')\n")
+    (place / "parts.py").write_text(POLICY + SOLVER)
+    (place / "broken.py").write_text("\n1 / 0")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "site"), prepend=os.pathsep)
+    yield place
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
+        del sys.modules[name]
+
+
+def test_a_class_of_a_module_is_named_without_an_entry_point(package, folder, capsys):
+    words = "simulate tiny.swf --machine nodes:10 --policy my_package.parts:LargestFirst"
+    assert command([*words.split(), "--no-plots", "--json", "-o", "one"]) == 0
+    assert json.loads(capsys.readouterr().out)["finished"] == 30
+    config = json.loads((folder / "one" / "run.json").read_text())
+    assert config["policy"] == "my_package.parts:LargestFirst"
+    assert config["files"] == {"my_package.parts": sha256(package / "parts.py")}
+    assert command([*shlex.split(config["repeat"])[1:-1], "two", "--no-plots"]) == 0
+    problem = optsched.models.WindowMKP([6, 4], [10])
+    assert optsched.solve(problem, "my_package.parts:Nothing").objective == 0
+    for text, told in (
+        ("my_package.parts:Larges", "my_package.parts: unknown policy 'Larges'; did you mean Larg"),
+        ("my_package.broken:Mine", "my_package.broken, line 2: ZeroDivisionError"),
+        ("my_package.prts:Mine", "no module 'my_package.prts' is installed; expected FILE.py:CLA"),
+        ("no_package.parts:Mine", "no module 'no_package.parts' is installed"),
+    ):
+        capsys.readouterr()
+        assert command(["simulate", "tiny.swf", "--policy", text, "-o", "out"]) == 1
+        assert told in capsys.readouterr().err
+
+
+def test_the_workers_of_a_sweep_import_the_module(package, folder):
+    table = {"trace": "tiny.swf", "machine": "nodes:10"}
+    table["policy"] = ["my_package.parts:LargestFirst", "mine.py"]
+    results = optsched.sweep(table, folder / "out", workers=2)
+    assert results.error.isna().all()
+    assert len(results) == 2
+
+
 def test_from_python_a_solver_in_a_file_answers(folder):
     run = optsched.simulate(
         "tiny.swf", "nodes:10", "window", solver="window-mkp=theirs.py:Nothing", check=True
@@ -98,7 +173,8 @@ def test_from_python_a_solver_in_a_file_answers(folder):
     assert "--solver theirs.py:Nothing" in run.config["repeat"]
     assert run.decisions["fallback"].all()
     problem = optsched.models.WindowMKP([6, 4], [10])
-    assert optsched.solve(problem, "theirs.py:Nothing").solver == "theirs.py:Nothing"
+    for text in ("theirs.py:Nothing", "theirs.py"):
+        assert optsched.solve(problem, text).solver == "theirs.py:Nothing"
     compared = optsched.compare(problem, ["theirs.py:Nothing", "greedy"])
     assert repr(compared) == "<Comparison of theirs.py:Nothing, greedy: 1 snapshots>"
 
@@ -184,15 +260,23 @@ def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
 @pytest.mark.parametrize(
     ("text", "content", "words"),
     [
-        ("no.py:Mine", None, "no.py: no such file; expected FILE.py:CLASS"),
-        ("a.py", POLICY, "'a.py'; expected FILE.py:CLASS, a.py:Mine for instance"),
+        ("min.py:Mine", None, "min.py: no such file; did you mean mine.py?"),
+        ("a.py", SOLVER, "a.py: holds no policy; expected a subclass of optsched.extend.Policy"),
+        (
+            "a.py",
+            POLICY + "class Two(LargestFirst): pass",
+            "a.py: holds more than one policy; expected a.py:LargestFirst or a.py:Two",
+        ),
+        ("mine:Largest", None, "no module 'mine' is installed; did you mean mine.py:Largest?"),
+        ("json:loads", None, "json: unknown policy 'loads'; there is none"),
         ("a.py:", POLICY, "'a.py:'; expected FILE.py:CLASS, a.py:Mine for instance"),
         ("a.py:Larges", POLICY, "a.py: unknown policy 'Larges'; did you mean LargestFirst?"),
         ("a.py:Policy", POLICY, "a.py: unknown policy 'Policy'; known: LargestFirst"),
         ("a.py:Nothing", SOLVER, "a.py: Nothing is not a policy; expected a subclass of"),
         ("a.py:Mine", "import no_such", "a.py, line 1: ModuleNotFoundError: No module named"),
         ("a.py:Mine", "\n1 / 0", "a.py, line 2: ZeroDivisionError: division by zero"),
-        ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'"),
+        ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'\n"),
+        ("mine", None, "unknown policy 'mine'; did you mean mine.py?"),
         ("a.py:Mine", "raise SystemExit", "a.py, line 1: SystemExit"),
         (
             "a.py:Mine",
@@ -230,7 +314,10 @@ print("hello")
 
 class Broken(Policy):
     def decide(self, system):
-        return 1 / 0
+        return self.divided(1)
+
+    def divided(self, number):
+        return number / 0
 
 class Greedy(Policy):
     def decide(self, system):
@@ -240,14 +327,52 @@ class Greedy(Policy):
 class Nothing(Policy):
     def decide(self, system):
         pass
+
+class Twice(Policy):
+    def decide(self, system):
+        for job in system.queue[:1] * 2:
+            yield Start(job)
+
+class Unknown(Policy):
+    def decide(self, system):
+        yield Start("1")
+
+class Early(Policy):
+    def begin(self, system):
+        return 1 / 0
+
+    def decide(self, system):
+        return ()
+
+class Other(Policy):
+    def decide(self, system):
+        yield 7
+
+class Late(Policy):
+    def decide(self, system):
+        return ()
+
+    def figures(self, system):
+        return {}["none"]
 """
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        ("Broken", "ZeroDivisionError: division by zero (bad.py, line 7)"),
-        ("Greedy", "ValueError: "),
+        (
+            "Broken",
+            "ZeroDivisionError: division by zero (bad.py, line 7 in decide, line 10 in divided)",
+        ),
+        (
+            "Greedy",
+            "at 40 s: cannot start job 3: it wants 6 processors, 0 of 9 are free (bad.py, line 15)",
+        ),
+        ("Twice", "cannot start job 1: it runs (bad.py, line 24)"),
+        ("Unknown", "Start('1') names no job; expected a row of the trace, 0 to 29 (bad.py"),
+        ("Early", "at 0 s: ZeroDivisionError: division by zero (bad.py, line 32 in begin)"),
+        ("Late", "KeyError: 'none' (bad.py, line 46 in figures)"),
+        ("Other", "TypeError: 7 is no action (bad.py, line 39)"),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
 )
@@ -260,6 +385,16 @@ def test_an_error_in_a_policy_is_one_line(folder, capsys, policy, reason):
     error = streams.err.splitlines()[-1]
     assert error.startswith(f"optsched: policy bad.py:{policy} failed at ")
     assert reason in error
+
+
+def test_an_error_in_an_execution_model_is_one_line(folder, capsys):
+    (folder / "model.py").write_text(MODEL.replace("return", "return 1 / 0 or"))
+    words = "simulate tiny.swf --machine nodes:9 --policy mine.py --execution model.py -o run"
+    assert command(words.split()) == 1
+    reason = "ZeroDivisionError: division by zero (model.py, line 6 in started)"
+    assert capsys.readouterr().err == (
+        f"optsched: execution model model.py:Half failed at 0 s: {reason}\n"
+    )
 
 
 def test_what_a_file_prints_is_not_part_of_the_answer(folder, capsys):

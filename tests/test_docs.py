@@ -40,7 +40,8 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     monkeypatch.chdir(tmp_path)
     if "--from captured" in page.read_text():
         (tmp_path / "captured").symlink_to(shared("slurm/fixtures/26.05.5"))
-    for folder in ("models", "solvers", "studies", "traces", "workloads"):
+    at_hand = ("models", "solvers", "studies", "traces", "workloads")
+    for folder in () if page.name == "README.md" else at_hand:  # README works without the clone
         (tmp_path / folder).symlink_to(ROOT / folder)
     kinds = (
         *("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 import venv
@@ -42,9 +44,13 @@ def test_the_wheel_carries_the_content(wheel):
     assert not any(name.startswith(("tests/", "benchmarks/", "docs/")) for name in names)
 
 
-def test_the_installed_wheel_works_without_the_source(wheel, tmp_path):
-    # the dependencies are borrowed from this environment by a .pth file; optsched itself is not
-    environment = tmp_path / "venv"
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    """Return the interpreter of an environment with the wheel.
+
+    The dependencies are borrowed from this environment by a .pth file; optsched itself is not.
+    """
+    environment = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -53,19 +59,47 @@ def test_the_installed_wheel_works_without_the_source(wheel, tmp_path):
         archive.extractall(packages)
     borrowed = [path for path in map(Path, sys.path) if path.name == "site-packages"]
     (packages / "borrowed.pth").write_text("\n".join(map(str, borrowed)) + "\n")
+    return python
+
+
+def run(python: Path, code: str, folder: Path) -> list[str]:
+    """Run code in a folder without the source tree; return the words that it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, "-c", code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_installed_wheel_works_without_the_source(python, tmp_path):
     code = (
-        "import optsched; from optsched.content import bundled;"
+        "import optsched;"
         f"assert {str(ROOT)!r} not in optsched.__file__, optsched.__file__;"
-        "example = bundled('models') / 'window-mkp' / 'yang-2014-example.json';"
-        "print(optsched.solve(optsched.load_snapshot(example)).objective);"
-        "sample = bundled('traces') / 'samples' / 'sample-256.swf';"
-        "run = optsched.simulate(sample, policy='easy', jobs=(1, 100));"
+        "print(optsched.solve(optsched.load_snapshot('yang-2014-example')).objective);"
+        "run = optsched.simulate('sample-256', policy='easy', jobs=(1, 100));"
         "print(run.summary['finished']);"
         "print('100 of 100' in (optsched.save(run, 'run') / 'report.html').read_text());"
         "from optsched import registry;"
         "print(registry.studies['guim-2009']().content.is_dir())"
     )
-    done = subprocess.run(
-        [python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    assert run(python, code, tmp_path) == ["15", "100", "True", "True"]
+
+
+def test_commands_of_the_readme_work_with_the_wheel_alone(python, tmp_path):
+    # tests/test_docs.py runs all of them in an empty folder; those left out here compile for long
+    commands = (
+        "optsched solve yang-2014-example --solver cp-sat --json",
+        "optsched simulate sample-256 --policy easy -o easy",
     )
-    assert done.stdout.split() == ["15", "100", "True", "True"], done.stderr
+    readme = (ROOT / "README.md").read_text().splitlines()
+    assert set(commands) <= set(readme)
+    words = [shlex.split(command)[1:] for command in (*commands, "optsched list snapshots")]
+    code = f"from optsched.cli import run; assert not any([run(one) for one in {words!r}])"
+    assert "window-mkp/yang-2014-example" in run(python, code, tmp_path)
+    assert (tmp_path / "easy" / "report.html").is_file()

@@ -203,6 +203,8 @@ def _run(arguments: list[str]) -> int:
     from optsched.errors import InputError, one_line
 
     app = build()
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0].startswith("-"):  # the list of commands, without Markdown
         app.help_format = "plaintext"  # whose import is a quarter of the time
     show_compilation()

@@ -35,8 +35,9 @@ def command(
     Parameters
     ----------
     snapshots
-        Snapshot files, or folders of snapshots, such as a simulation captures. Or else the run
-        folders of one trace, or one sweep folder: their first run is the baseline.
+        Snapshot files, folders of snapshots, such as a simulation captures, or names, `optsched
+        list snapshots`, of which that of a model stands for all of its own. Or else the run folders
+        of one trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.
     solvers

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Any
 
 from optsched import registry
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Json
-from optsched.cli.terminal import print_json, print_lines, print_table
+from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.models.window_mkp import WindowMKP
+from optsched.models.reference_snapshots import reference_snapshots
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import read_snapshot
+from optsched.solvers.comparison.claims import read_known, reconcile
+from optsched.solvers.dispatch import classes_of
+from optsched.solvers.result import Budget, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, version_of
 from optsched.solvers.solving import solve
@@ -21,8 +27,9 @@ from optsched.traces.catalogue import folders
 from optsched.version import __version__
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
-WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
-"""A problem that even exhaustive search solves at once."""
+
+BUDGET = Budget(seconds=10.0)
+"""Budget of a solver, which needs a fraction of a second."""
 
 
 def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 (an option)
@@ -45,7 +52,13 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
         "content": str(bundled("models").parent),
         "traces": ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES",
     }
-    checked = [_check(cls) for cls in registry.solvers.values()]
+    classes = list(chain.from_iterable(map(classes_of, registry.solvers)))
+    problems = list_problems()
+    checked = []
+    with progress_bar("trying", len(classes), "solvers") as advance:
+        for cls in classes:
+            checked.append(check(cls, problems))
+            advance(len(checked))
     broken = [
         {"plug-in": name, "group": kind.group, "reason": reason}
         for kind in registry.all_kinds()
@@ -56,7 +69,7 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
     else:
         print_lines(list(installed.items()))
         print()
-        columns = ["solver", "version", "state"]
+        columns = ["solver", "version", "problem", "state"]
         print_table(columns, [[row[column] for column in columns] for row in checked])
         if broken:
             print()
@@ -66,28 +79,45 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
     return DONE if healthy else BAD_INPUT
 
 
-def _check(cls: type[Solver]) -> dict[str, Any]:
-    """Return name, version and state of a solver; ``works`` is None for a solver not tried."""
-    row: dict[str, Any] = {"solver": cls.name, "version": None, "works": None}
-    example = WindowMKP(WEIGHTS, CAPACITIES)
+def list_problems() -> dict[str, Snapshot]:
+    """Return the reference snapshots that have a solution, by name, from the smallest file on."""
+    files = sorted(reference_snapshots().items(), key=lambda item: item[1].stat().st_size)
+    read = {name: read_snapshot(path) for name, path in files}
+    return {name: one for name, one in read.items() if "objective" in one.known}
+
+
+def check(cls: type[Solver], problems: dict[str, Snapshot]) -> dict[str, Any]:
+    """Return the row of a solver; ``works`` is None for one that is not tried."""
+    row: dict[str, Any] = {"solver": cls.name, "version": None, "problem": None, "works": None}
     try:
         row["version"] = version_of(cls)
         if row["version"] is None:
             return row | {"state": f"not installed: {cls.install_command()}"}
-        if not supports(cls, example.name):
-            return row | {"state": "not tried: supports other models"}
+        own = [name for name, one in problems.items() if supports(cls, one.problem.name)]
     except InputError as error:
         return row | {"works": False, "state": str(error)}
+    for name in own:
+        row |= {"problem": name} | _try(cls, problems[name])
+        if row["works"] is not None:
+            return row
+    return row | {"problem": None, "state": "not tried: it solves no reference snapshot"}
+
+
+def _try(cls: type[Solver], snapshot: Snapshot) -> dict[str, Any]:
+    """Return how a solver answers; ``works`` is None if it refuses, or has no solution."""
+    problem = snapshot.problem
     try:
-        result = solve(example, cls.name)
+        result = solve(snapshot, cls(), budget=BUDGET)
     except Exception as error:  # a user's solver may raise anything
-        return row | {"works": False, "state": f"raises {type(error).__name__}: {error}"}
-    works = result.verified and (not cls.exact or result.objective == OPTIMUM)
-    if works:
-        state = f"works ({result.seconds * 1e3:.2f} ms)"
-    else:
-        state = result.message or f"answers {result.objective}, not {OPTIMUM}"
-    return row | {"works": works, "state": state}
+        return {"works": False, "state": f"raises {type(error).__name__}: {error}"}
+    reconciled = reconcile(problem, read_known(snapshot, problem.name), [result])
+    if wrong := reconciled.contradictions:
+        return {"works": False, "state": wrong[0]}
+    if result.status is Status.NO_SOLUTION:
+        return {"works": None}
+    if not result.verified or (cls.exact and result.status is not Status.OPTIMAL):
+        return {"works": False, "state": result.message or f"{result.status.value}, not optimal"}
+    return {"works": True, "state": f"works ({result.seconds * 1e3:.2f} ms)"}
 
 
 def _version(package: str) -> str:

@@ -22,6 +22,8 @@ What = Literal[
     "machines",
     "executions",
     "workloads",
+    "traces",
+    "snapshots",
     "studies",
     "formats",
 ]
@@ -35,7 +37,7 @@ def command(what: What = "solvers", /, *, json: Json = False) -> None:
     ----------
     what
         Policies, solvers, profiles of solvers, models, machines, execution models, workloads,
-        studies or trace formats.
+        traces, reference snapshots of models, studies or trace formats.
     """
     columns, list_rows = _LISTS[what]
     rows = list(list_rows())
@@ -107,6 +109,30 @@ def _workloads() -> Iterator[Row]:
         yield [None, name, None, first_line(registry.workloads[name])]
 
 
+def _traces() -> Iterator[Row]:
+    from optsched.traces.catalogue import entries, search
+    from optsched.traces.reading import format_of, read_trace
+    from optsched.traces.samples import samples
+
+    for name, path in samples().items():
+        trace, kind = read_trace(path, clean=False), format_of(path).name
+        yield [name, len(trace), trace.header.max_procs, "yes", f"sample of the format {kind}"]
+    for entry in entries():
+        here = "yes" if search(entry) else "no"
+        yield [entry.name, entry.jobs, entry.processors, here, entry.title]
+
+
+def _snapshots() -> Iterator[Row]:
+    from optsched.models.reference_snapshots import reference_snapshots
+    from optsched.models.snapshot_file import read_snapshot
+
+    for name, path in reference_snapshots().items():
+        read = read_snapshot(path)
+        known = read.known
+        best = "infeasible" if known.get("infeasible") else known.get("objective")
+        yield [name, read.problem.size, best, known.get("source")]
+
+
 def _studies() -> Iterator[Row]:
     return ([cls.name, cls.paper] for cls in registry.studies.values())
 
@@ -127,6 +153,8 @@ _LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
     "machines": (["machine", "what it is"], _machines),
     "executions": (["execution model", "settings", "what it does"], _executions),
     "workloads": (["workload", "model", "processors", "what it is"], _workloads),
+    "traces": (["trace", "jobs", "processors", "here", "what it is"], _traces),
+    "snapshots": (["snapshot", "size", "best known", "source of that"], _snapshots),
     "studies": (["study", "paper"], _studies),
     "formats": (["format", "suffixes", "what it is"], _formats),
 }

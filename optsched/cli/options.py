@@ -38,7 +38,9 @@ Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 
 Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 
-TraceName: TypeAlias = Annotated[str, Parameter(help="A trace file or a name from the catalogue.")]
+TraceName: TypeAlias = Annotated[
+    str, Parameter(help="A trace file or a name, `optsched list traces`.")
+]
 
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")

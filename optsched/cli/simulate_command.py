@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
@@ -71,6 +72,7 @@ def command(
     *,
     output: Output,
     demands_sha256: str | None = None,
+    file_sha256: Annotated[list[str] | None, Parameter(negative=())] = None,
     csv: bool = True,
     plots: bool = True,
     json: bool = False,
@@ -84,6 +86,9 @@ def command(
         The run folder. An existing run is replaced.
     demands_sha256
         Expected SHA-256 of the file of demands beside the trace, as run.json states it.
+    file_sha256
+        FILE=SHA256, the expected SHA-256 of a file with a class, as run.json states it; may be
+        given several times.
     csv
         Write jobs.csv beside jobs.parquet, which has the same table.
     plots
@@ -97,6 +102,8 @@ def command(
         check_replaceable(capture, CAPTURE)
         if _nested(output, capture):
             raise InputError("lies in the other output folder or around it", field="--capture")
+    for stated in file_sha256 or ():
+        check_file(stated)
     options["settings"] = read_settings(options.get("settings") or ())
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))

@@ -27,7 +27,8 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     Parameters
     ----------
     snapshot
-        A snapshot or a knapsack instance in the literature's text format.
+        A snapshot, a knapsack instance in the literature's text format, or a name, `optsched list
+        snapshots`.
     json
         Print the snapshot as one JSON object.
     """

@@ -52,7 +52,8 @@ def command(
     Parameters
     ----------
     snapshot
-        A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
+        A snapshot (.json, .json.gz), a knapsack instance in the literature's text format (.txt), or
+        a name, `optsched list snapshots`.
     solver
         A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
         default the default solver of the model, `optsched list models`.

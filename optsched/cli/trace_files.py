@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.cli.terminal import print_lines, say
 from optsched.files import check_output
+from optsched.traces.samples import samples
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def say_file(trace: Trace) -> None:
     """Print the file of a trace of the catalogue on stderr."""
-    if trace.published is not None:
+    if trace.published is not None and trace.published not in samples():
         say(f"{trace.published}: {trace.path}")
 
 

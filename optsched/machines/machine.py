@@ -258,6 +258,8 @@ def read_machine(spec: str | Path | Machine, base: Path = Path()) -> Machine:
         return _read_file(base / text)
     if text and not colon and os.path.exists(base / text):
         raise InputError(f"{text!r} is a path; did you mean site:{text}?")
+    if text.isdecimal():
+        raise InputError(f"{text!r} is not a machine; did you mean nodes:{text}?")
     if not colon:
         forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")

@@ -11,8 +11,8 @@ from pathlib import Path
 from optsched.errors import InputError
 from optsched.files import written
 from optsched.json_text import json_text
+from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import has_schema, snapshot_schema
-from optsched.models.snapshot_file import SCHEMA_FILE
 from optsched.registry import models
 
 

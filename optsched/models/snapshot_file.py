@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from optsched.errors import InputError
 from optsched.files import FolderKind
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
+from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text
 from optsched.text_files import parse_json
@@ -26,13 +28,11 @@ PATTERNS = ("*.json", "*.json.gz", "*.txt")
 CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 """The folder that a simulation captures to."""
 
-SCHEMA_FILE = "schema.json"
-"""Name of the JSON Schema in a folder of snapshots."""
-
 
 def snapshot_files(path: Path) -> list[Path]:
     """Return the snapshot files of a path: the file itself, or the snapshots in a folder.
 
+    The name of a model stands for its reference snapshots, of which the names are returned.
     The record of a capture and a schema are skipped, even if the path names one, as a shell
     pattern may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as
     instances do.
@@ -43,6 +43,8 @@ def snapshot_files(path: Path) -> list[Path]:
         If the path is a folder without a snapshot.
     """
     beside = (CAPTURE.marker, SCHEMA_FILE)
+    if not os.path.lexists(path) and (names := of_model(str(path))):
+        return [Path(name) for name in names]
     if not path.is_dir():
         return [] if path.name in beside else [path]
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
@@ -59,6 +61,12 @@ def _is_prose(file: Path) -> bool:
 def read_snapshot(path: str | Path) -> Snapshot:
     """Read a snapshot (JSON, plain or gzipped), or a literature instance (``.txt``).
 
+    Parameters
+    ----------
+    path : str or path
+        The file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
+        ``window-mkp/yang-2014-example``. A file of that name takes precedence.
+
     Raises
     ------
     InputError
@@ -69,7 +77,7 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
-    path = Path(path)
+    path = find_snapshot(path)
     is_text = path.suffix == ".txt"
     parse = parse_window_mkp_text if is_text else _parsed
     data, sha256 = read_bytes(path, MOST_TEXT if is_text else MOST)
@@ -139,7 +147,11 @@ def _next(text: str, at: int) -> int:
 
 
 def load_snapshot(path: str | Path) -> Problem[Any]:
-    """Read the problem of a snapshot; see `read_snapshot`."""
+    """Read the problem of a snapshot: a file, or the name of one; see `read_snapshot`.
+
+    >>> load_snapshot("yang-2014-example").capacities.tolist()
+    [3, 6, 6]
+    """
     return read_snapshot(path).problem
 
 

@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.class_file import ClassInFile, names_file
+from optsched.class_file import ClassInFile
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, unsupported, version_of
-from optsched.solvers.solving import find_solver
+from optsched.solvers.solving import find_solver, label_of
 
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
@@ -121,7 +121,7 @@ def choose_solvers(
         if budget is None and own == Budget():
             own = Budget(work=solver.default_work)
         chosen[model] = ChosenSolver(
-            name=given if isinstance(given, str) else profile.name,
+            name=label_of(given, profile),
             solver=solver,
             profile=profile,
             fallback=fallback_solver,
@@ -175,7 +175,7 @@ def names_models(text: str, base: Path | None = None) -> bool:
     base : path, optional
         The folder that a relative path starts from; the current one by default.
     """
-    file = text.rpartition(":")[0] if names_file(text) else text
+    file = text.rpartition(":")[0] or text
     return "=" in text and not Path(base or "", file).is_file()
 
 

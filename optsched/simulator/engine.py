@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import math
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
 from optsched.simulator.system import System
 
@@ -279,15 +275,15 @@ class Engine:
         self.decisions += 1
         problem_solver.begin_decision(system.now)
         waiting = len(system.queue)
-        try:
-            for action in self.policy.decide(system):
+        actions = self.policy.decide(system)
+        for action in actions:
+            try:
                 self._execute(action)
-        except Exception as error:
-            if isinstance(error, InputError) or type(self.policy).__module__.startswith(
-                "optsched."
-            ):
-                raise
-            raise self._policy_failed(error) from error
+            except Exception as error:
+                found = refused(error, self.policy, self.execution, system, action, actions)
+                if found is error:
+                    raise
+                raise found from error
         system.submitted.clear()
         system.ended.clear()
         system.rejected.clear()
@@ -296,17 +292,6 @@ class Engine:
         if self.policy.interval and 0 < len(system.queue) < waiting:
             # the jobs just started change the decision at the next tick
             self._request_decision(system.now + self.policy.interval / 2)
-
-    def _policy_failed(self, error: Exception) -> InputError:
-        """Return one line about an error in a policy of another package or file."""
-        logging.getLogger("optsched").debug("in policy %s:", self.policy.name, exc_info=error)
-        frames = traceback.extract_tb(error.__traceback__)
-        module = sys.modules.get(type(self.policy).__module__)
-        file = getattr(module, "__file__", None)
-        lines = [frame.lineno for frame in frames if frame.filename == file]
-        place = f" ({Path(file).name}, line {lines[-1]})" if file and lines else ""
-        reason = f"{type(error).__name__}: {error}{place}"
-        return InputError(f"policy {self.policy.name} failed at {self.system.now:.15g} s: {reason}")
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):
@@ -322,7 +307,7 @@ class Engine:
                 raise ValueError(f"wake at {action.at} requested at {self.system.now}")
             heappush(self._wakes, action.at)
         else:
-            raise TypeError(f"policy {self.policy.name} returned {action!r}, which is no action")
+            raise TypeError(f"{action!r} is no action")
 
     def _submit(self, job: int) -> None:
         system = self.system

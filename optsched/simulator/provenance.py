@@ -138,4 +138,6 @@ def _command(config: Mapping[str, Any]) -> str:
             words += option.words(stated.get(name))
     if config["demands_sha256"] is not None:
         words += ["--demands-sha256", config["demands_sha256"]]
+    for file, sha256 in config.get("files", {}).items():
+        words += ["--file-sha256", f"{file}={sha256}"]
     return shlex.join([*words, "-o", "DIR"])

@@ -104,9 +104,9 @@ BUDGET = (
 """The options that make up a budget, in the order of its fields."""
 
 TRACE = Option(
-    *("trace", str, None, "a trace file or a name from the catalogue"),
-    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name "
-    "from the catalogue.",
+    *("trace", str, None, "a trace file or the name of a trace"),
+    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name, "
+    "`optsched list traces`.",
 )
 
 
@@ -118,7 +118,7 @@ class Scenario:
     ----------
     trace : Trace, path or str
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
-        name from the catalogue. A raw trace is cleaned first.
+        name, `optsched list traces`. A raw trace is cleaned first.
     machine : Machine, path or str, optional
         nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
         that the trace states.

@@ -19,6 +19,7 @@ from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.failures import explaining
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
@@ -79,12 +80,13 @@ def run_scenario(scenario: Scenario) -> Run:
             observe=None if checker is None else checker.check,
             progress=scenario.progress,
         )
-        engine.run()
+        with explaining(policy, execution, engine.system):
+            engine.run()
+            figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
         _simulated[type(policy)] += len(trace)
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
-        figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
     seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
@@ -136,7 +138,7 @@ simulate = _from_fields(Scenario)
 
 
 def prepare_trace(trace: Trace | str | Path) -> Trace:
-    """Return a cleaned trace from a trace, a file or a name of the catalogue.
+    """Return a cleaned trace from a trace, a file or a name.
 
     Raises
     ------
@@ -146,7 +148,7 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     if isinstance(trace, str | Path):
         trace = read_trace(trace)
     elif not isinstance(trace, Trace):
-        expected = "expected a trace, a file or a name from the catalogue"
+        expected = "expected a trace, a file or a name"
         raise InputError(f"{trace!r}; {expected}", field="trace")
     elif trace.cleaning is None:
         from optsched.traces.cleaning import clean

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.class_file import names_file
+from optsched.class_file import names_class
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
 from optsched.settings import settings_of
@@ -85,7 +85,7 @@ def load_profile(name: str | Path) -> Profile:
     ]
     if "solver" not in table:
         mistakes.append("solver: missing; expected the name of a registered solver")
-    elif names_file(table["solver"]):
+    elif names_class(table["solver"]):
         mistakes.append(f"solver: {table['solver']!r}; expected the name of a registered solver")
     if mistakes:
         raise InputError(*mistakes, file=path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.class_file import ClassInFile, names_file
+from optsched.class_file import ClassInFile, names_class
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -72,7 +72,7 @@ def find_solver(
     if not isinstance(name, str | ClassInFile):
         raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
     cls: type[Solver]
-    if isinstance(name, ClassInFile) or names_file(name):
+    if isinstance(name, ClassInFile) or names_class(name):
         cls = registry.solvers[name]
         profile = Profile(name=cls.name, solver=cls.name)
     elif name in registry.solvers:
@@ -160,7 +160,6 @@ def solve(
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
-    label = given if isinstance(given, str) else profile.name
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
@@ -174,7 +173,7 @@ def solve(
     result = call_solver(
         solver,
         problem,
-        name=label,
+        name=label_of(given, profile),
         budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
@@ -188,6 +187,11 @@ def solve(
         version=version_of(solver) or "",
         seed=seed,
     )
+
+
+def label_of(given: str | ClassInFile | Solver, profile: Profile) -> str:
+    """Return the name of a solver in output: a user's class in full, all others as given."""
+    return given if isinstance(given, str) and not names_class(given) else profile.name
 
 
 def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:

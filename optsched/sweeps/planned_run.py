@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.binary_files import sha256_of
-from optsched.class_file import ClassInFile, find_class, names_file, origin_of
+from optsched.class_file import ClassInFile, find_class, names_class, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
@@ -52,7 +52,7 @@ names, and are found again in an old folder."""
 class TraceFile(NamedTuple):
     """The absolute path of a trace file, its SHA-256, and that of a file of demands beside it.
 
-    A trace is `published` under its name in the catalogue, if the sweep file uses that.
+    A trace is `published` under its name, `optsched list traces`, if the sweep file uses that.
     """
 
     path: str
@@ -175,9 +175,10 @@ class Planner:
 
     def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
         """Return a name that is registered, or the class in a file."""
-        found = find_class(text, self._base) if names_file(text) else text
-        kind[found]
-        return found
+        if names_class(text):
+            return origin_of(kind[find_class(text, self._base)]) or text
+        kind[text]
+        return text
 
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
@@ -196,14 +197,14 @@ class Planner:
         """Return the argument of `optsched.simulate`, and the profile."""
         if names_models(text, self._base):
             named = read_models(text)
-            if not any(map(names_file, named.values())):
+            if not any(map(names_class, named.values())):
                 return text, None
             choice = {
-                model: self._class(registry.solvers, one) if names_file(one) else one
+                model: self._class(registry.solvers, one) if names_class(one) else one
                 for model, one in named.items()
             }
             return choice, None
-        if names_file(text):
+        if names_class(text):
             return self._class(registry.solvers, text), None
         if not text.endswith(".toml"):
             return text, find_solver(text)[1]

@@ -1,20 +1,20 @@
-"""Reading of traces by path or by name in the catalogue, and writing."""
+"""Reading of traces by path, or by the name of a sample or in the catalogue, and writing."""
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from optsched.binary_files import in_memory, read_head, write_bytes, written_bytes
-from optsched.errors import InputError, UnknownNameError
+from optsched.errors import InputError, UnknownNameError, no_such_file
 from optsched.files import check_output
 from optsched.registry import readers
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
+from optsched.traces.samples import samples
 from optsched.traces.trace import Trace
 
 
@@ -31,8 +31,9 @@ def read_trace(
     ----------
     path_or_name : str or path
         A file in any registered format, gzipped or not, with the demands of its jobs if a demands
-        file lies beside it (`optsched.traces.demands`); or a name in the catalogue, whose file is
-        searched for in `folder` and in the folders of ``OPTSCHED_TRACES``.
+        file lies beside it (`optsched.traces.demands`); the name of a sample, ``sample-256``; or a
+        name in the catalogue, whose file is searched for in `folder` and in the folders of
+        ``OPTSCHED_TRACES``.
     clean : bool
         Whether to clean the trace; see `optsched.traces.cleaning.clean`.
     folder : path, optional
@@ -75,9 +76,10 @@ def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
 def find_trace(
     path_or_name: str | Path, folder: str | Path | None = None, *, base: Path | None = None
 ) -> tuple[Path, str | None]:
-    """Return the file of a path or name, and its name in the catalogue if it was found there.
+    """Return the file of a path or name, and the name if it is one.
 
-    A trace of the catalogue is searched for in `folder` first. A relative path starts from `base`,
+    A name is that of a sample, or one in the catalogue. A file of that name takes precedence. A
+    trace of the catalogue is searched for in `folder` first. A relative path starts from `base`,
     by default from the current folder.
 
     Raises
@@ -93,12 +95,14 @@ def find_trace(
     if path.is_symlink():
         raise InputError("is a link to a file that is not there", file=path)
     if name.parent != Path():
-        raise _no_such_file(path, "no such file", [])
+        raise no_such_file(path, samples())
+    if str(name) in samples():
+        return samples()[str(name)], str(name)
     try:
         entry = catalogue.find(name.name)
     except UnknownNameError as error:
-        what = "no such file, and no such trace in the catalogue"
-        raise _no_such_file(path, what, error.known) from None
+        what = "no such file, and no name in `optsched list traces`"
+        raise no_such_file(path, [*samples(), *error.known], what) from None
     return catalogue.locate(entry, folder), entry.name
 
 
@@ -179,11 +183,3 @@ def _formats() -> list[type[TraceFormat]]:
 
 def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:
     return without_gz(path).suffix in trace_format.suffixes
-
-
-def _no_such_file(path: Path, what: str, names: Sequence[str]) -> InputError:
-    files = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    known = {name.lower(): name for name in [*files, *names]}
-    close = difflib.get_close_matches(path.name.lower(), known, n=3)
-    hint = f"; did you mean {' or '.join(known[name] for name in close)}?" if close else ""
-    return InputError(what + hint, file=path)

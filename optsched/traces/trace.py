@@ -79,7 +79,7 @@ partition, preceding_job, think_time : array, optional
     demands_sha256 : str, optional
         SHA-256 of the demands file, if there is one; see `optsched.traces.demands`.
     published : str, optional
-        Name in the catalogue, if the trace was found there.
+        Name in the catalogue or of a sample, if the trace was found by it.
     header : Header
         Header of the file.
     oddities : mapping

@@ -121,7 +121,7 @@ def fit_workload(
     Parameters
     ----------
     trace : Trace, path or str
-        The trace, its file or its name in the catalogue; a raw one is cleaned first.
+        The trace, its file or its name; a raw one is cleaned first.
     boundaries : sequence of int, optional
         Largest size of each class, ascending; all powers of two if left out.
     fewest : int

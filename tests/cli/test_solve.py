@@ -14,7 +14,8 @@ import pytest
 from optsched import registry
 from optsched.cli import doctor_command
 from optsched.content import bundled
-from optsched.models.window_mkp import WindowMKP
+from optsched.solvers.result import Result, Status
+from optsched.solvers.solver import Solver
 from optsched.testing.points import is_small
 
 EXACT = [
@@ -92,7 +93,7 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["solve", "absent.json"], 1, "absent.json: No such file"),
+        (["solve", "absent.json"], 1, "absent.json: no such file"),
         (["solve", "."], 1, "directory"),
         (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
         (["solve", "{example}", "--time-limit", "0"], 1, "expected a number above 0"),
@@ -103,7 +104,7 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
         (["compare", "-o", "folder"], 2, "SNAPSHOTS"),
         (["trace", "look"], 2, "Unknown command"),
         (["solev", "{example}"], 2, "solve"),
-        (["snapshot", "check", "absent.json"], 1, "No such file"),
+        (["snapshot", "check", "absent.json"], 1, "no such file"),
         (["list", "solver"], 2, "solvers"),
     ],
 )
@@ -213,13 +214,34 @@ def test_the_doctor_finds_every_solver_in_health(optsched):
     for solver in registry.solvers:
         assert solver in done.stdout
     report = json.loads(optsched("doctor", "--json").stdout)
-    assert [row["solver"] for row in report["solvers"]] == list(registry.solvers)
-    assert not any(row["works"] is False for row in report["solvers"])
+    assert list(dict.fromkeys(row["solver"] for row in report["solvers"])) == list(registry.solvers)
+    tried = [row for row in report["solvers"] if row["version"] is not None]
+    assert {row["works"] for row in tried} == {True}
+    models = {row["problem"].partition("/")[0] for row in tried}
+    assert models == set(registry.models)
 
 
 def test_the_doctors_problem_is_one_for_solvers_that_try_everything():
-    problem = WindowMKP(doctor_command.WEIGHTS, doctor_command.CAPACITIES)
-    assert is_small(problem.formulate().program)
+    first = next(iter(doctor_command.list_problems().values()))
+    assert is_small(first.problem.formulate().program)
+
+
+def test_the_doctor_says_what_it_cannot_try_and_what_is_wrong():
+    class Elsewhere(Solver):
+        name = "elsewhere"
+        models = frozenset({"another-model"})
+        exact = True
+
+        def solve(self, problem, **others):
+            return Result(self.name, Status.OPTIMAL, (-1,) * len(problem.weights), 0, 0)
+
+    problems = doctor_command.list_problems()
+    row = doctor_command.check(Elsewhere, problems)
+    assert (row["works"], row["state"]) == (None, "not tried: it solves no reference snapshot")
+    Elsewhere.models = frozenset({"window-mkp"})
+    row = doctor_command.check(Elsewhere, problems)
+    assert (row["problem"], row["works"]) == ("window-mkp/yang-2014-example", False)
+    assert "elsewhere claims that 0 is optimal" in row["state"]
 
 
 def test_several_snapshots_are_for_compare(optsched):

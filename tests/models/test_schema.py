@@ -13,8 +13,9 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import GangPacking, PartitionMKP, WindowMKP
 from optsched.models.pages import with_table, write_pages
+from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import Snapshot, has_schema, snapshot_schema
-from optsched.models.snapshot_file import SCHEMA_FILE, snapshot_files
+from optsched.models.snapshot_file import snapshot_files
 
 MODELS = [model for model in registry.models if has_schema(model)]
 ODD = (

@@ -181,7 +181,7 @@ def test_a_file_that_is_no_snapshot(tmp_path, text, message):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    assert refused(tmp_path / "none.json") == "FILE: No such file or directory"
+    assert refused(tmp_path / "none.json") == "FILE: no such file"
     assert refused(tmp_path) == "FILE: Is a directory"
     whole = gzip.compress(json.dumps(Snapshot(PROBLEM).to_json()).encode())
     packed = tmp_path / "a.json.gz"

@@ -77,7 +77,7 @@ def test_all_mistakes_are_told_at_once_but_not_hundreds(file_of):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match=r"absent\.txt: No such file"):
+    with pytest.raises(InputError, match=r"absent\.txt: no such file"):
         read_snapshot(tmp_path / "absent.txt")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):

@@ -256,10 +256,10 @@ class WakesInThePast(Policy):
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (StartsTwice, "does not wait"),
+        (StartsTwice, "cannot start job 1: it runs"),
         (WakesInThePast, "wake at"),
         (StartsInTooLittle, "a place of 1 nodes for a job of 2"),
-        (AsksForNothingKnown, "'start', which is no action"),
+        (AsksForNothingKnown, "'start' is no action"),
     ],
 )
 def test_a_policy_that_asks_for_the_impossible_is_told(policy, message, make_trace):

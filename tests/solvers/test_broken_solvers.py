@@ -707,9 +707,9 @@ def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tm
     if field != "supports":
         assert f"solver 'odd' {told}" in err
         assert '"odd"' not in out
-        from optsched.cli.doctor_command import _check
+        from optsched.cli.doctor_command import check, list_problems
 
-        state = _check(registry.solvers["odd"])
+        state = check(registry.solvers["odd"], list_problems())
         assert (state["works"], told in state["state"]) == (False, True)
     chosen = choose_contenders(None, read_entries([snapshot]))
     assert "odd" not in [one.name for one in chosen]

@@ -101,11 +101,13 @@ def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):
     with pytest.raises(InputError, match=r"smal.swf: no such file; did you mean small.swf\?"):
         read_trace(tmp_path / "smal.swf")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"catalogue; did you mean small.swf\?"):
+    with pytest.raises(InputError, match=r"traces`; did you mean small.swf\?"):
         read_trace("Small.SWF2")
     with pytest.raises(InputError, match=r"did you mean SDSC-BLUE-2000-4.2-cln"):
         read_trace("sdsc-blu-2000-4.2")
-    with pytest.raises(InputError, match=r"xyz: no such file, and no such trace in the catalogue$"):
+    with pytest.raises(
+        InputError, match=r"xyz: no such file, and no name in `optsched list traces"
+    ):
         read_trace("xyz")
     with pytest.raises(InputError, match=r"no such file$"):
         read_trace("missing/folder/a.swf")

@@ -1,0 +1,52 @@
+"""Reference snapshots of the models, which come with optsched, by name.
+
+The name of ``models/window-mkp/weighted-20x8.json`` is ``window-mkp/weighted-20x8``, and
+``weighted-20x8`` alone, since no other model has a snapshot of that name.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from optsched.content import bundled
+from optsched.errors import InputError, no_such_file
+
+SCHEMA_FILE = "schema.json"
+"""Name of the JSON Schema in a folder of snapshots."""
+
+
+@cache
+def reference_snapshots() -> dict[str, Path]:
+    """Return the files of the reference snapshots by name, ``MODEL/NAME``."""
+    files = sorted(bundled("models").glob("*/*.json"))
+    return {f"{f.parent.name}/{f.stem}": f for f in files if f.name != SCHEMA_FILE}
+
+
+def of_model(model: str) -> list[str]:
+    """Return the names of the reference snapshots of a model; none if there is no such model."""
+    return [name for name in reference_snapshots() if name.startswith(f"{model}/")]
+
+
+def find_snapshot(path_or_name: str | Path) -> Path:
+    """Return the file of a path, or of the name of a reference snapshot, the model in it or not.
+
+    A file of that name takes precedence.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or name, or several models have a snapshot of that name.
+    """
+    path, known = Path(path_or_name), reference_snapshots()
+    if os.path.lexists(path):
+        return path
+    found = [name for name in known if str(path) in (name, name.partition("/")[2])]
+    if len(found) > 1:
+        raise InputError(f"the name of several; expected {' or '.join(found)}", file=path)
+    if not found:
+        unnamed = "" if path.suffix else ", and no name in `optsched list snapshots`"
+        what = f"no such file{unnamed}"
+        raise no_such_file(path, {part for name in known for part in name.split("/")}, what)
+    return known[found[0]]

@@ -1,0 +1,116 @@
+"""Errors in the user's policies and execution models, as one line: who, when, which job, where."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from pathlib import Path
+from types import FrameType
+
+from optsched.errors import InputError
+from optsched.numbers import counted
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.simulator.system import System
+
+
+def refused(
+    error: Exception,
+    policy: Policy,
+    execution: ExecutionModel | None,
+    system: System,
+    action: Action,
+    actions: Iterable[Action],
+) -> Exception:
+    """Return the error of an action that a user's policy must not take, or the same error.
+
+    The generator `actions` still stands at the line that has yielded the action.
+    """
+    if isinstance(error, InputError) or not _is_of_user(policy) or _lines(error, execution):
+        return error
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(action, Start):
+        reason = _why_not_started(error, system, action.job)
+    frame: FrameType | None = getattr(actions, "gi_frame", None)
+    if frame is not None and frame.f_code.co_filename == _file_of(policy):
+        reason += f" ({_name_of(policy)}, line {frame.f_lineno})"
+    return _failed(error, f"policy {policy.name}", system, reason)
+
+
+def _why_not_started(error: Exception, system: System, job: object) -> str:
+    """Return why a job does not start, with the processors that it wants and that are free."""
+    if not isinstance(job, Integral) or not 0 <= int(job) < len(system.job_id):
+        rows = f"0 to {len(system.job_id) - 1}"
+        return f"Start({job!r}) names no job; expected a row of the trace, {rows}"
+    job = int(job)
+    why = str(error)
+    wanted, free = system.processors[job], system.machine.free
+    if job in system.running:
+        why = "it runs"
+    elif system.start[job] is not None:
+        why = "it has ended"
+    elif system.submit[job] > system.now:
+        why = f"it is submitted at {system.submit[job]:.15g} s"
+    elif wanted > free:
+        of_all = f"{free:,} of {system.machine.size:,} are free"
+        why = f"it wants {counted(wanted, 'processor')}, {of_all}"
+    return f"cannot start job {system.job_id[job]}: {why}"
+
+
+@contextmanager
+def explaining(policy: Policy, execution: ExecutionModel | None, system: System) -> Iterator[None]:
+    """Turn errors that the user's code raises in the context into one line each."""
+    try:
+        yield
+    except Exception as error:
+        found = _explained(error, policy, execution, system)
+        if found is error:
+            raise
+        raise found from error
+
+
+def _explained(
+    error: Exception, policy: Policy, execution: ExecutionModel | None, system: System
+) -> Exception:
+    """Return the error of the user's code that raised an error, or the same error if none did."""
+    if isinstance(error, InputError):
+        return error
+    for noun, part in (("execution model", execution), ("policy", policy)):
+        if part is not None and (lines := _lines(error, part)):
+            reason = f"{type(error).__name__}: {error} ({_name_of(part)}, {', '.join(lines)})"
+            return _failed(error, f"{noun} {part.name}", system, reason)
+    if _is_of_user(policy) and "_decide" in (
+        frame.name for frame in traceback.extract_tb(error.__traceback__)
+    ):
+        return _failed(error, f"policy {policy.name}", system, f"{type(error).__name__}: {error}")
+    return error
+
+
+def _is_of_user(part: Policy | ExecutionModel | None) -> bool:
+    return part is not None and not type(part).__module__.startswith("optsched.")
+
+
+def _lines(error: Exception, part: Policy | ExecutionModel | None) -> list[str]:
+    """Return the lines of the user's file in a traceback, the innermost last."""
+    if part is None or not _is_of_user(part):
+        return []
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"line {f.lineno} in {f.name}" for f in frames if f.filename == _file_of(part)]
+
+
+def _failed(error: Exception, who: str, system: System, reason: str) -> InputError:
+    logging.getLogger("optsched").debug("in %s:", who, exc_info=error)
+    return InputError(f"{who} failed at {system.now:.15g} s: {reason}")
+
+
+def _file_of(part: Policy | ExecutionModel) -> str:
+    return str(getattr(sys.modules.get(type(part).__module__), "__file__", ""))
+
+
+def _name_of(part: Policy | ExecutionModel) -> str:
+    return Path(_file_of(part)).name

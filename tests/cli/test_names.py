@@ -1,0 +1,103 @@
+"""Names of bundled traces and snapshots, from an empty folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+import optsched
+from optsched.cli import run as command
+from optsched.content import bundled
+from optsched.models.reference_snapshots import find_snapshot, reference_snapshots
+from optsched.models.snapshot_file import save_snapshot
+from optsched.sweeps.sweep_file import read_sweep
+from optsched.traces.samples import samples
+
+SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_sample_is_simulated_by_name(folder, capsys):
+    words = "simulate sample-256 --policy easy --jobs 1:50 --no-plots -o"
+    assert command([*words.split(), "named"]) == 0
+    assert str(SAMPLE) not in capsys.readouterr().err
+    config = json.loads((folder / "named" / "run.json").read_text())
+    assert config["trace"] == "sample-256"
+    assert str(bundled("traces")) not in json.dumps(config)
+    assert command([*shlex.split(config["repeat"])[1:-1], "again", "--no-plots"]) == 0
+    for file in ("run.json", "jobs.csv"):
+        assert (folder / "named" / file).read_bytes() == (folder / "again" / file).read_bytes()
+
+
+def test_a_file_of_the_name_takes_precedence(folder, make_trace):
+    (folder / "sample-256").write_bytes(SAMPLE.read_bytes().replace(b"\n3 ", b"\n; 3 "))
+    assert len(optsched.read_trace("sample-256")) == 2999
+    window = optsched.models.WindowMKP([1], [1])
+    save_snapshot(window, "yang-2014-example")
+    assert optsched.load_snapshot("yang-2014-example").weights.tolist() == [1]
+
+
+def test_a_sweep_takes_a_sample_by_name(folder):
+    [run] = read_sweep({"trace": "sample-256", "policy": "easy"}, folder).runs
+    assert (run.trace.path, run.trace.published) == (str(SAMPLE), "sample-256")
+
+
+def test_every_sample_and_every_snapshot_is_listed_and_has_a_name(capsys):
+    assert command(["list", "traces", "--json"]) == 0
+    listed = [row["trace"] for row in json.loads(capsys.readouterr().out)["traces"]]
+    assert {"sample-256", "sample-8x20", "SDSC-SP2-1998-4.2-cln"} <= set(listed)
+    assert all(len(optsched.read_trace(name)) > 0 for name in samples())
+    assert command(["list", "snapshots", "--json"]) == 0
+    rows = {row["snapshot"]: row for row in json.loads(capsys.readouterr().out)["snapshots"]}
+    assert rows["window-mkp/yang-2014-example"]["best known"] == 15
+    assert rows["hold/no-release"]["best known"] == "infeasible"
+    files = {path for path in bundled("models").glob("*/*.json") if path.name != "schema.json"}
+    assert {find_snapshot(name) for name in rows} == files == set(reference_snapshots().values())
+
+
+def test_snapshots_are_solved_and_compared_by_name(folder, capsys):
+    for name in ("yang-2014-example", "window-mkp/yang-2014-example"):
+        assert command(["solve", name, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["objective"] == 15
+    assert command(["compare", "partition-mkp", "--solvers", "direct-placement", "-o", "out"]) == 0
+    lines = (folder / "out" / "answers.jsonl").read_text().splitlines()
+    own = [name for name in reference_snapshots() if name.startswith("partition-mkp/")]
+    assert sorted(json.loads(line)["snapshot"] for line in lines) == sorted(
+        name.partition("/")[2] for name in own
+    )
+    assert command(["snapshot", "check", "hold"]) == 0
+    assert "hold/worked-example: good" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "simulate sample-265 -o out",
+            "sample-265: no such file, and no name in `optsched list tr",
+        ),
+        ("simulate sample-265 -o out", "did you mean sample-256"),
+        ("simulate traces/samples/sample-256.swf -o out", "no such file; did you mean sample-256"),
+        (
+            "solve yang-2014",
+            "no name in `optsched list snapshots`; did you mean yang-2014-example?",
+        ),
+        ("solve models/window-mkp/weighted-20x8.json", "no such file; did you mean weighted-20x8"),
+        ("solve worked-example", "the name of several; expected data-placement/worked-example or "),
+        (
+            "compare window-mpk -o out",
+            "no such file, and no name in `optsched list snapshots`; did",
+        ),
+    ],
+)
+def test_a_name_that_is_mistyped(words, told, capsys):
+    assert command(words.split()) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert told in line
