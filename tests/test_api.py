@@ -34,7 +34,7 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_notebooks_show_small_tables(make_trace):
     assert "optimal" in optsched.solve(PROBLEM)._repr_html_()
     run = optsched.simulate(make_trace((0, 10, 10, 1)), "nodes:4", "easy")
-    assert "mean_wait" in run._repr_html_()
+    assert "mean wait" in run._repr_html_()
 
 
 def test_what_is_large_is_shown_in_one_line(make_trace):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.display import html_of
 from optsched.models.formulation import formulations
 from optsched.models.schema import Fields, Schema
 
@@ -110,6 +111,12 @@ class Problem(ABC, Generic[Solution]):
             Whether the fields came from a file, where jobs, rows and the like count from 1.
         """
         return []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.size}>"
+
+    def _repr_html_(self) -> str:
+        return html_of("problem", self)
 
     def copy(self) -> Self:
         """Return a deep copy of the problem."""

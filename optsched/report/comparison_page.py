@@ -77,25 +77,39 @@ def page(folder: Path) -> Page:
         checked(solver, SOLVER, file, "solvers")
         checked(solver["budget"], BUDGET, file, "solvers budget")
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
-    table = summarize(results)
+    lead, solvers = finding(config, results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
         _claims("Wrong answers", config.get("wrong_answers", ()), *WRONG_ANSWERS),
         _claims("Contradictions", config["contradictions"], *CONTRADICTIONS),
-        Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
-        Section("Pictures", _figures(pictures, results, table)),
+        Section("The solvers", solvers),
+        Section("Pictures", _figures(pictures, results, summarize(results))),
         Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
         Section("Failures", _failures(results)),
         Section("The comparison", _compared(config)),
     ]
-    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
     return Page(
-        title=f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}",
-        lead=_lead(config, results, table),
+        title=title(config),
+        lead=lead,
         sections=[section for section in sections if section.parts],
         repeat=_repeat(config),
         versions=config["versions"],
     )
+
+
+def title(config: Mapping[str, Any]) -> str:
+    """Return a title of the comparison of a config."""
+    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
+    return f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}"
+
+
+def finding(config: Mapping[str, Any], results: pd.DataFrame) -> tuple[str, list[Table]]:
+    """Return the finding of a comparison in words, and a table of its solvers for each kind.
+
+    `config` is the content of ``comparison.json``.
+    """
+    table = summarize(results)
+    return _lead(config, results, table), [_solvers(own) for own in _by_kind(table)]
 
 
 def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:

@@ -161,10 +161,13 @@ def applied() -> Iterator[None]:
 
 
 def new_figure(height: float, title: str) -> Figure:
-    """Return an empty figure of the common width and of `height` inches, under a title."""
-    from matplotlib.figure import Figure
+    """Return an empty figure of the common width and of `height` inches, under a title.
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    A notebook shows it without pyplot.
+    """
+    from optsched.report.drawing import Drawing
+
+    figure = Drawing(figsize=(WIDTH, height), layout="constrained")
     lines = textwrap.fill(one_line(title), TITLE, break_on_hyphens=False)
     figure.suptitle(lines, x=0.01, ha="left")
     return figure
@@ -199,7 +202,7 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
     with applied(), warnings.catch_warnings():
         # no font has all scripts; a browser substitutes its own fonts
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        _take_literally(figure)
+        take_literally(figure)
         _lay_out(figure)
         for path in paths:
             kind = path.suffix
@@ -234,7 +237,7 @@ def _lay_out(figure: Figure) -> None:
         figure.set_layout_engine(None)
 
 
-def _take_literally(figure: Figure) -> None:
+def take_literally(figure: Figure) -> None:
     """Escape unprintable characters in the texts of a figure, and the $ of formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator

@@ -187,6 +187,7 @@ def solve(
         incumbents=tuple(_later(found, spent) for found in result.incumbents),
         version=version_of(solver) or "",
         seed=seed,
+        problem=problem,
     )
 
 

@@ -1,0 +1,44 @@
+"""Card of a run: its main figures, all figures to unfold, and its first picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.report import load, run_page
+from optsched.report.card import Card
+from optsched.report.page import Facts
+from optsched.report.run_picture import run_pictures
+
+if TYPE_CHECKING:
+    from optsched.report.drawing import Drawing
+    from optsched.simulator.run import Run
+
+MAIN = (
+    *("jobs", "finished", "killed", "rejected", "waiting", "utilization", "makespan"),
+    *("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown"),
+    *("problems", "unproven", "fallbacks", "wrong_answers"),
+)
+"""Figures of the summary that are shown, but for counts of 0."""
+
+
+def html(run: Run) -> str:
+    """Return a run as HTML."""
+    main = [named(key, run.summary[key]) for key in MAIN if run.summary.get(key)]
+    others = [
+        named(key, value)
+        for key, value in run.summary.items()
+        if key not in MAIN and value is not None and not isinstance(value, dict)
+    ]
+    parts = [Facts(main)]
+    return Card(load.subject(run), "", parts, Facts(others), _picture(run)).html()
+
+
+def named(key: str, value: Any) -> tuple[str, str]:
+    """Return the name of a figure of the summary, and its value with the unit."""
+    return run_page._label(key), run_page._shown(key)(value).text
+
+
+def _picture(run: Run) -> Drawing | None:
+    """Return the first picture of the page."""
+    found = (picture for picture in run_pictures() if not picture.why_not(run))
+    return next((picture.drawn(run) for picture in found), None)  # type: ignore[return-value]
