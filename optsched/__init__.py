@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from optsched.errors import InputError as InputError
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
+    from optsched.report.reading import read_comparison as read_comparison
+    from optsched.report.reading import read_run as read_run
     from optsched.report.saving import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
     from optsched.studies.study_folder import study as study
+    from optsched.sweeps.sweep_results import read_sweep as read_sweep
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.scaling import scale_trace as scale_trace
@@ -43,6 +46,9 @@ _HOME = {
     "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",
     "models": "optsched.models",
+    "read_comparison": "optsched.report.reading",
+    "read_run": "optsched.report.reading",
+    "read_sweep": "optsched.sweeps.sweep_results",
     "read_trace": "optsched.traces.reading",
     "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot_file",

@@ -67,15 +67,7 @@ def page(folder: Path) -> Page:
     InputError
         If a file is missing or damaged.
     """
-    file = folder / "comparison.json"
-    config = read_object(file, CONFIG)
-    if "wrong_answers" in config:  # older folders do not have the field
-        checked(config, {"wrong_answers": list}, file)
-    for snapshot in config["snapshots"]:
-        checked(snapshot, SNAPSHOT, file, "snapshots")
-    for solver in config["solvers"]:
-        checked(solver, SOLVER, file, "solvers")
-        checked(solver["budget"], BUDGET, file, "solvers budget")
+    config = read_record(folder)
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
     lead, solvers = finding(config, results)
     pictures = read_pictures(folder, PICTURES)
@@ -95,6 +87,28 @@ def page(folder: Path) -> Page:
         repeat=_repeat(config),
         versions=config["versions"],
     )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the content of ``comparison.json`` of a comparison folder.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
+    """
+    file = folder / "comparison.json"
+    config = read_object(file, CONFIG)
+    # older folders do not have these fields
+    checked(
+        config, dict.fromkeys(config.keys() & {"wrong_answers", "failures", "refusals"}, list), file
+    )
+    for snapshot in config["snapshots"]:
+        checked(snapshot, SNAPSHOT, file, "snapshots")
+    for solver in config["solvers"]:
+        checked(solver, SOLVER, file, "solvers")
+        checked(solver["budget"], BUDGET, file, "solvers budget")
+    return config
 
 
 def title(config: Mapping[str, Any]) -> str:
