@@ -1,8 +1,40 @@
-"""optsched: every decision of a batch scheduler as a declarative optimization model.
+"""Every decision of a batch scheduler as a declarative optimization model.
 
-The public names are imported on first use, so that ``import optsched`` is fast. Not even ``typing``
-is imported here, so that the command line handles Ctrl-C from the start.
+Decisions::
+
+    models                  the problems, a class for each model: models.WindowMKP(...)
+    load_snapshot           read a problem from its file
+    save_snapshot           write a problem to a file
+    solve                   solve a problem; the Result is verified
+    compare                 solve problems with several solvers: a Comparison
+
+Workloads::
+
+    read_trace              read the jobs of a log: a Trace
+    trace_from_frame        make a Trace of a DataFrame
+    scale_trace             scale the jobs to another machine or load
+    fit_workload            fit a workload model to a trace
+    generate_workload       generate a trace
+
+Simulations::
+
+    simulate                simulate a trace under a policy: a Run with summary, jobs and plot
+    sweep                   simulate many scenarios into a folder
+    study                   repeat the evaluation of a paper
+
+Folders::
+
+    save                    write a Run or a Comparison to a folder, with its page
+    read_run                read a Run from its folder
+    read_comparison         read a Comparison from its folder
+    read_sweep              read the results and the runs of a sweep
+
+Policies, solvers and models of one's own import from `optsched.extend`. Input that cannot be used
+raises `InputError`, which says what was expected.
 """
+
+# The public names are imported on first use, so that `import optsched` is fast. Not even typing is
+# imported here, so that the command line handles Ctrl-C from the start.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML of runs, results and problems in notebooks."""
+"""What notebooks show of runs, results, problems and comparisons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import Any
 
 
-def html_of(kind: str, shown: Any) -> str:
-    """Return an object as HTML, by the module of its kind in `optsched.report.displays`."""
-    html: str = import_module(f"optsched.report.displays.{kind}").html(shown)
-    return html
+def display_of(kind: str) -> Any:
+    """Return the module of `optsched.report.displays` for a kind of object, with ``html(shown)``.
+
+    Objects know it by name alone, since pages are on a floor above them.
+    """
+    return import_module(f"optsched.report.displays.{kind}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.display import html_of
+from optsched.display import display_of
 from optsched.models.formulation import formulations
 from optsched.models.schema import Fields, Schema
 
@@ -116,7 +116,8 @@ class Problem(ABC, Generic[Solution]):
         return f"<{type(self).__name__} {self.size}>"
 
     def _repr_html_(self) -> str:
-        return html_of("problem", self)
+        html: str = display_of("problem").html(self)
+        return html
 
     def copy(self) -> Self:
         """Return a deep copy of the problem."""

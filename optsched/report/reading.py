@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import box_of_text
-from optsched.errors import InputError
+from optsched.errors import InputError, path_of
 from optsched.machines.machine import Machine, read_machine
 from optsched.machines.torus import Torus
 from optsched.report import comparison_folder, run_folder
@@ -232,7 +232,7 @@ def read_run(folder: str | Path) -> ReadRun:
     InputError
         If the folder is not that of a run, or a file is missing or damaged.
     """
-    return ReadRun(_folder(folder, run_folder.FOLDER))
+    return ReadRun(checked_folder(folder, run_folder.FOLDER))
 
 
 def read_comparison(folder: str | Path) -> Comparison:
@@ -248,7 +248,7 @@ def read_comparison(folder: str | Path) -> Comparison:
     InputError
         If the folder is not that of a comparison of solvers, or a file is missing or damaged.
     """
-    place = _folder(folder, comparison_folder.FOLDER)
+    place = checked_folder(folder, comparison_folder.FOLDER)
     record = read_record(place)
     return Comparison(
         results=read_frame(place / "results.parquet", RESULT_COLUMNS),
@@ -259,9 +259,15 @@ def read_comparison(folder: str | Path) -> Comparison:
     )
 
 
-def _folder(folder: str | Path, kind: FolderKind) -> Path:
-    """Return a folder, after checking that it is of a kind."""
-    place = Path(folder)
+def checked_folder(folder: str | Path, kind: FolderKind) -> Path:
+    """Return a folder that is of a kind.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    place = path_of(folder, "folder", f"expected the folder of {kind.name}")
     if not (place / kind.marker).is_file():
         what = "no such folder" if not place.is_dir() else f"holds no {kind.marker}"
         raise InputError(f"{what}; expected the folder of {kind.name}", file=place)

@@ -279,15 +279,17 @@ class Engine:
         self.decisions += 1
         problem_solver.begin_decision(system.now)
         waiting = len(system.queue)
+        executed = None
         try:
-            for action in self.policy.decide(system):
-                self._execute(action)
+            for executed in self.policy.decide(system):
+                self._execute(executed)
+                executed = None
         except Exception as error:
             if isinstance(error, InputError) or type(self.policy).__module__.startswith(
                 "optsched."
             ):
                 raise
-            raise self._policy_failed(error) from error
+            raise self._policy_failed(error, executed) from error
         system.submitted.clear()
         system.ended.clear()
         system.rejected.clear()
@@ -297,8 +299,11 @@ class Engine:
             # the jobs just started change the decision at the next tick
             self._request_decision(system.now + self.policy.interval / 2)
 
-    def _policy_failed(self, error: Exception) -> InputError:
-        """Return one line about an error in a policy of another package or file."""
+    def _policy_failed(self, error: Exception, executed: Action | None) -> InputError:
+        """Return one line about an error in a policy of another package or file.
+
+        If an action of the policy cannot be executed, it names the action.
+        """
         logging.getLogger("optsched").debug("in policy %s:", self.policy.name, exc_info=error)
         frames = traceback.extract_tb(error.__traceback__)
         module = sys.modules.get(type(self.policy).__module__)
@@ -306,7 +311,13 @@ class Engine:
         lines = [frame.lineno for frame in frames if frame.filename == file]
         place = f" ({Path(file).name}, line {lines[-1]})" if file and lines else ""
         reason = f"{type(error).__name__}: {error}{place}"
-        return InputError(f"policy {self.policy.name} failed at {self.system.now:.15g} s: {reason}")
+        at = f"at {self.system.now:.15g} s"
+        if isinstance(executed, Start) and executed.job in range(len(self.trace)):
+            job, size = self.system.job_id[executed.job], self.system.processors[executed.job]
+            at += f", starting job {job} of {counted(size, 'processor')}"
+        elif executed is not None:
+            at += f", on {executed!r}"
+        return InputError(f"policy {self.policy.name} failed {at}: {reason}")
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):

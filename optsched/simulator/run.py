@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.display import html_of
+from optsched.display import display_of
 from optsched.machines.machine import Machine
 from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
@@ -253,4 +253,5 @@ class Run:
         return float(paused[finished].mean()) if finished.any() else None
 
     def _repr_html_(self) -> str:
-        return html_of("run", self)
+        html: str = display_of("run").html(self)
+        return html

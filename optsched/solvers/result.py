@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.display import html_of
+from optsched.display import display_of
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from optsched.models.problem import Problem, Violation
 
 
@@ -157,5 +159,17 @@ class Result:
             return None
         return abs(self.bound - self.objective) / max(1.0, abs(self.objective))
 
+    def plot(self) -> Figure:
+        """Draw the solution of a result of `optsched.solve`, as a figure of matplotlib.
+
+        Raises
+        ------
+        InputError
+            If there is no verified solution, or solutions of the model have no picture.
+        """
+        figure: Figure = display_of("result").figure(self)
+        return figure
+
     def _repr_html_(self) -> str:
-        return html_of("result", self)
+        html: str = display_of("result").html(self)
+        return html

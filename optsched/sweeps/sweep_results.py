@@ -12,7 +12,7 @@ from optsched.numbers import counted
 from optsched.report.card import Card
 from optsched.report.folder_files import read_table
 from optsched.report.page import Facts
-from optsched.report.reading import read_run
+from optsched.report.reading import checked_folder, read_run
 from optsched.report.run_folder import FOLDER as RUN
 from optsched.simulator.run import Run
 from optsched.sweeps.sweep_folder import finished_runs
@@ -117,8 +117,4 @@ def read_sweep(folder: str | Path) -> SweepResults:
     InputError
         If the folder is not that of a sweep, or ``sweep.json`` is damaged.
     """
-    place = Path(folder)
-    if not (place / FOLDER.marker).is_file():
-        what = "no such folder" if not place.is_dir() else f"holds no {FOLDER.marker}"
-        raise InputError(f"{what}; expected the folder of {FOLDER.name}", file=place)
-    return SweepResults(place)
+    return SweepResults(checked_folder(folder, FOLDER))

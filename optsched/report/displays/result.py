@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.errors import InputError
 from optsched.report.card import Card
 from optsched.report.page import Facts, Value, duration, share
-from optsched.report.solutions import find_picture, pictured
+from optsched.report.solutions import find_picture
 
 if TYPE_CHECKING:
     from optsched.report.drawing import Drawing
@@ -21,22 +22,35 @@ def html(result: Result) -> str:
         ("status", f"{result.status.value}{stopped}"),
         ("objective", result.objective),
         ("bound", result.bound),
-        ("gap", share(result.gap)),
+        ("gap", None if result.gap is None else share(result.gap)),
         ("time", duration(result.seconds)),
-        ("verified", result.verified),
+        ("verified", result.verified if result.solution is not None else None),
         *(("violation", str(violation)) for violation in result.violations),
     ]
     if problem is not None and result.solution is not None and result.verified:
         facts += problem.describe(result.solution)
+    known = [(name, value) for name, value in facts if value is not None]
     posed = "" if problem is None else f" on {problem.name} {problem.size}"
     title = f"{result.solver} {result.version}".rstrip() + posed
-    return Card(title, result.message, [Facts(facts)], picture=_picture(result)).html()
+    return Card(title, result.message, [Facts(known)], picture=_picture(result)).html()
+
+
+def figure(result: Result) -> Drawing:
+    """Return the picture of the solution of a result.
+
+    Raises
+    ------
+    InputError
+        If there is no verified solution of a known problem, or its model has no picture.
+    """
+    if result.problem is None or result.solution is None or not result.verified:
+        raise InputError("no picture: expected a result of optsched.solve with a verified solution")
+    drawing = find_picture(result.problem.name)(result.problem, result.solution)
+    return drawing  # type: ignore[return-value]
 
 
 def _picture(result: Result) -> Drawing | None:
-    problem = result.problem
-    if problem is None or result.solution is None or not result.verified:
+    try:
+        return figure(result)
+    except InputError:
         return None
-    if problem.name not in pictured():
-        return None
-    return find_picture(problem.name)(problem, result.solution)  # type: ignore[return-value]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from optsched.errors import InputError
 from optsched.report import load, run_page
 from optsched.report.card import Card
-from optsched.report.page import Facts
+from optsched.report.page import Facts, duration, share
 from optsched.report.run_picture import run_pictures
 
 if TYPE_CHECKING:
@@ -29,13 +30,19 @@ def html(run: Run) -> str:
         for key, value in run.summary.items()
         if key not in MAIN and value is not None and not isinstance(value, dict)
     ]
-    parts = [Facts(main)]
-    return Card(load.subject(run), "", parts, Facts(others), _picture(run)).html()
+    title = load.named(run.config["trace"], run.config)
+    try:
+        lead, picture = " ".join(run.mishaps), _picture(run)
+    except InputError:  # of a folder without tables
+        lead, picture = "", None
+    return Card(title, lead, [Facts(main)], Facts(others), picture).html()
 
 
 def named(key: str, value: Any) -> tuple[str, str]:
     """Return the name of a figure of the summary, and its value with the unit."""
-    return run_page._label(key), run_page._shown(key)(value).text
+    times = {key for keys in run_page.TIMES.values() for key in keys} | {"makespan"}
+    show = duration if key in times else run_page._shown(key)
+    return run_page._label(key), (share if key == "utilization" else show)(value).text
 
 
 def _picture(run: Run) -> Drawing | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.display import html_of
+from optsched.display import display_of
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -96,7 +96,8 @@ class Comparison:
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
-        return html_of("comparison", self)
+        html: str = display_of("comparison").html(self)
+        return html
 
 
 def compare(
