@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optsched.report.page import Facts, Table, environment
 
 if TYPE_CHECKING:
-    from optsched.report.drawing import Drawing
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Card:
         Names and values, and tables.
     folded : Facts or None
         Further names and values, to unfold.
-    picture : Drawing or None
+    picture : Figure or None
         A picture.
     """
 
@@ -35,14 +35,16 @@ class Card:
     lead: str = ""
     parts: Sequence[Facts | Table] = ()
     folded: Facts | None = None
-    picture: Drawing | None = None
+    picture: Figure | None = None
 
     @property
     def source(self) -> str:
         """The picture as a data URL; empty without one."""
         if self.picture is None:
             return ""
-        return f"data:image/png;base64,{base64.b64encode(self.picture._repr_png_()).decode()}"
+        from optsched.report.drawing import png
+
+        return f"data:image/png;base64,{base64.b64encode(png(self.picture)).decode()}"
 
     def html(self) -> str:
         """Return the card as HTML, with all texts escaped."""

@@ -13,6 +13,11 @@ class Drawing(Figure):
     """Figure of matplotlib that a notebook shows although it is none of pyplot's."""
 
     def _repr_png_(self) -> bytes:
-        data = BytesIO()
-        self.savefig(data, format="png", dpi=DOTS_PER_INCH)
-        return data.getvalue()
+        return png(self)
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG."""
+    data = BytesIO()
+    figure.savefig(data, format="png", dpi=DOTS_PER_INCH)
+    return data.getvalue()

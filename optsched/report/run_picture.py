@@ -65,7 +65,7 @@ class RunPicture(ABC):
         """
 
     def drawn(self, run: Run, *args: Any, **options: Any) -> Drawing:
-        """Return the picture for ``run.plot``, with its texts taken literally.
+        """Return the picture for ``run.plot``.
 
         Raises
         ------
@@ -74,10 +74,7 @@ class RunPicture(ABC):
         """
         if reason := self.why_not(run):
             raise InputError(f"no picture {self.name!r} of this run: {reason}")
-        figure = self.figure(run, *args, **options)
-        with style.applied():
-            style.take_literally(figure)
-        return figure
+        return style.finished(self.figure(run, *args, **options))
 
     @abstractmethod
     def caption(self, facts: RunFacts) -> str:

@@ -202,7 +202,7 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
     with applied(), warnings.catch_warnings():
         # no font has all scripts; a browser substitutes its own fonts
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        take_literally(figure)
+        _take_literally(figure)
         _lay_out(figure)
         for path in paths:
             kind = path.suffix
@@ -237,7 +237,14 @@ def _lay_out(figure: Figure) -> None:
         figure.set_layout_engine(None)
 
 
-def take_literally(figure: Figure) -> None:
+def finished(figure: Figure) -> Figure:
+    """Return a figure with the common style and its texts taken literally, whoever saves it."""
+    with applied():
+        _take_literally(figure)
+    return figure
+
+
+def _take_literally(figure: Figure) -> None:
     """Escape unprintable characters in the texts of a figure, and the $ of formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator

@@ -14,8 +14,6 @@ from optsched.registry import pictures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from optsched.simulator.run import Run
-
 
 class Plots:
     """The pictures of a run, each a method that returns a figure of matplotlib.
@@ -24,7 +22,7 @@ class Plots:
     ``help(run.plot.gantt)`` shows the arguments of one. Most take a period: ``days=(10, 12)``.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Any) -> None:
         self._run = run
 
     def __dir__(self) -> list[str]:

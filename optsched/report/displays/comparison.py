@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.report.card import Card
 from optsched.report.comparison_page import finding, title
 from optsched.report.comparison_plots import quality
+from optsched.report.style import finished
 
 if TYPE_CHECKING:
     from optsched.solvers.comparison import Comparison
@@ -15,5 +16,5 @@ if TYPE_CHECKING:
 def html(comparison: Comparison) -> str:
     """Return a comparison as HTML."""
     lead, tables = finding(comparison.record, comparison.results)
-    picture = quality(comparison)
-    return Card(title(comparison.config), lead, tables, picture=picture).html()  # type: ignore[arg-type]
+    picture = finished(quality(comparison))
+    return Card(title(comparison.config), lead, tables, picture=picture).html()

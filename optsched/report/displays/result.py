@@ -8,9 +8,11 @@ from optsched.errors import InputError
 from optsched.report.card import Card
 from optsched.report.page import Facts, Value, duration, share
 from optsched.report.solutions import find_picture
+from optsched.report.style import finished
 
 if TYPE_CHECKING:
-    from optsched.report.drawing import Drawing
+    from matplotlib.figure import Figure
+
     from optsched.solvers.result import Result
 
 
@@ -35,7 +37,7 @@ def html(result: Result) -> str:
     return Card(title, result.message, [Facts(known)], picture=_picture(result)).html()
 
 
-def figure(result: Result) -> Drawing:
+def figure(result: Result) -> Figure:
     """Return the picture of the solution of a result.
 
     Raises
@@ -45,11 +47,11 @@ def figure(result: Result) -> Drawing:
     """
     if result.problem is None or result.solution is None or not result.verified:
         raise InputError("no picture: expected a result of optsched.solve with a verified solution")
-    drawing = find_picture(result.problem.name)(result.problem, result.solution)
-    return drawing  # type: ignore[return-value]
+    draw = find_picture(result.problem.name)
+    return finished(draw(result.problem, result.solution))
 
 
-def _picture(result: Result) -> Drawing | None:
+def _picture(result: Result) -> Figure | None:
     try:
         return figure(result)
     except InputError:

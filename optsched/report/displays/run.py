@@ -11,7 +11,8 @@ from optsched.report.page import Facts, duration, share
 from optsched.report.run_picture import run_pictures
 
 if TYPE_CHECKING:
-    from optsched.report.drawing import Drawing
+    from matplotlib.figure import Figure
+
     from optsched.simulator.run import Run
 
 MAIN = (
@@ -45,7 +46,7 @@ def named(key: str, value: Any) -> tuple[str, str]:
     return run_page._label(key), (share if key == "utilization" else show)(value).text
 
 
-def _picture(run: Run) -> Drawing | None:
+def _picture(run: Run) -> Figure | None:
     """Return the first picture of the page."""
     found = (picture for picture in run_pictures() if not picture.why_not(run))
-    return next((picture.drawn(run) for picture in found), None)  # type: ignore[return-value]
+    return next((picture.drawn(run) for picture in found), None)
