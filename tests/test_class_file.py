@@ -247,7 +247,7 @@ class Nothing(Policy):
     ("policy", "reason"),
     [
         ("Broken", "ZeroDivisionError: division by zero (bad.py, line 7)"),
-        ("Greedy", "ValueError: "),
+        ("Greedy", " s, starting job "),
         ("Nothing", "TypeError: 'NoneType' object is not iterable"),
     ],
 )

@@ -202,10 +202,10 @@ class ReadRun(Run):
             box = box_of_text(place)
             return machine.nodes_text(box) if isinstance(machine, Torus) and box else place
 
-        return [
+        return tuple(
             Migration(time, row_of[job], text(left), text(taken), parked, delay)
             for time, job, left, taken, parked, delay in rows
-        ]
+        )
 
 
 def _whole(times: NDArray[np.float64]) -> NDArray[Any]:
