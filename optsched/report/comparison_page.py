@@ -69,52 +69,25 @@ def page(folder: Path) -> Page:
     """
     config = read_record(folder)
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
-    lead, solvers = finding(config, results)
+    table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
         _claims("Wrong answers", config.get("wrong_answers", ()), *WRONG_ANSWERS),
         _claims("Contradictions", config["contradictions"], *CONTRADICTIONS),
-        Section("The solvers", solvers),
-        Section("Pictures", _figures(pictures, results, summarize(results))),
+        Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
+        Section("Pictures", _figures(pictures, results, table)),
         Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
         Section("Failures", _failures(results)),
         Section("The comparison", _compared(config)),
     ]
+    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
     return Page(
-        title=title(config),
-        lead=lead,
+        title=f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}",
+        lead=_lead(config, results, table),
         sections=[section for section in sections if section.parts],
         repeat=_repeat(config),
         versions=config["versions"],
     )
-
-
-def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of ``comparison.json`` of a comparison folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
-    file = folder / "comparison.json"
-    config = read_object(file, CONFIG)
-    # older folders do not have these fields
-    checked(
-        config, dict.fromkeys(config.keys() & {"wrong_answers", "failures", "refusals"}, list), file
-    )
-    for snapshot in config["snapshots"]:
-        checked(snapshot, SNAPSHOT, file, "snapshots")
-    for solver in config["solvers"]:
-        checked(solver, SOLVER, file, "solvers")
-        checked(solver["budget"], BUDGET, file, "solvers budget")
-    return config
-
-
-def title(config: Mapping[str, Any]) -> str:
-    """Return a title of the comparison of a config."""
-    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
-    return f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}"
 
 
 def finding(config: Mapping[str, Any], results: pd.DataFrame) -> tuple[str, list[Table]]:
@@ -348,3 +321,25 @@ def _places(paths: Sequence[str]) -> list[str]:
     return list(
         dict.fromkeys(folder if crowded[folder] > MOST_PATHS else path for folder, path in named)
     )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the content of ``comparison.json`` of a comparison folder.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
+    """
+    file = folder / "comparison.json"
+    config = read_object(file, CONFIG)
+    # older folders do not have these fields
+    checked(
+        config, dict.fromkeys(config.keys() & {"wrong_answers", "failures", "refusals"}, list), file
+    )
+    for snapshot in config["snapshots"]:
+        checked(snapshot, SNAPSHOT, file, "snapshots")
+    for solver in config["solvers"]:
+        checked(solver, SOLVER, file, "solvers")
+        checked(solver["budget"], BUDGET, file, "solvers budget")
+    return config

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.numbers import counted
 from optsched.report.card import Card
-from optsched.report.comparison_page import finding, title
+from optsched.report.comparison_page import finding
 from optsched.report.comparison_plots import quality
 from optsched.report.style import finished
 
@@ -16,5 +17,7 @@ if TYPE_CHECKING:
 def html(comparison: Comparison) -> str:
     """Return a comparison as HTML."""
     lead, tables = finding(comparison.record, comparison.results)
+    solvers = ", ".join(solver["name"] for solver in comparison.config["solvers"])
+    title = f"{solvers} on {counted(len(comparison.config['snapshots']), 'snapshot')}"
     picture = finished(quality(comparison))
-    return Card(title(comparison.config), lead, tables, picture=picture).html()
+    return Card(title, lead, tables, picture=picture).html()
