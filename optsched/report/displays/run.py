@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
@@ -20,17 +21,16 @@ MAIN = (
     *("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown"),
     *("problems", "unproven", "fallbacks", "wrong_answers"),
 )
-"""Figures of the summary that are shown, but for counts of 0."""
+"""Figures of the summary that are shown at once."""
 
 
 def html(run: Run) -> str:
     """Return a run as HTML."""
-    main = [named(key, run.summary[key]) for key in MAIN if run.summary.get(key)]
-    others = [
-        named(key, value)
-        for key, value in run.summary.items()
-        if key not in MAIN and value is not None and not isinstance(value, dict)
-    ]
+    summary = {key: value for key, value in run.summary.items() if _is_shown(value)}
+    main, others = (
+        [named(run.config, key, summary[key]) for key in keys if key in summary]
+        for keys in (MAIN, [key for key in summary if key not in MAIN])
+    )
     title = load.named(run.config["trace"], run.config)
     try:
         lead, picture = " ".join(run.mishaps), _picture(run)
@@ -39,11 +39,16 @@ def html(run: Run) -> str:
     return Card(title, lead, [Facts(main)], Facts(others), picture).html()
 
 
-def named(key: str, value: Any) -> tuple[str, str]:
+def named(config: Mapping[str, Any], key: str, value: Any) -> tuple[str, str]:
     """Return the name of a figure of the summary, and its value with the unit."""
     times = {key for keys in run_page.TIMES.values() for key in keys} | {"makespan"}
     show = duration if key in times else run_page._shown(key)
     return run_page._label(key), (share if key == "utilization" else show)(value).text
+
+
+def _is_shown(value: Any) -> bool:
+    """Return whether a figure is a single value, and no count of 0."""
+    return not (value is None or isinstance(value, dict) or (type(value) is int and value == 0))
 
 
 def _picture(run: Run) -> Figure | None:
