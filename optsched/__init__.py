@@ -1,8 +1,40 @@
-"""optsched: every decision of a batch scheduler as a declarative optimization model.
+"""Every decision of a batch scheduler as a declarative optimization model.
 
-The public names are imported on first use, so that ``import optsched`` is fast. Not even ``typing``
-is imported here, so that the command line handles Ctrl-C from the start.
+Decisions::
+
+    models                  the problems, a class for each model: models.WindowMKP(...)
+    load_snapshot           read a problem from its file
+    save_snapshot           write a problem to a file
+    solve                   solve a problem; the Result is verified
+    compare                 solve problems with several solvers: a Comparison
+
+Workloads::
+
+    read_trace              read the jobs of a log: a Trace
+    trace_from_frame        make a Trace of a DataFrame
+    scale_trace             scale the jobs to another machine or load
+    fit_workload            fit a workload model to a trace
+    generate_workload       generate a trace
+
+Simulations::
+
+    simulate                simulate a trace under a policy: a Run with summary, jobs and plot
+    sweep                   simulate many scenarios into a folder
+    study                   repeat the evaluation of a paper
+
+Folders::
+
+    save                    write a Run or a Comparison to a folder, with its page
+    read_run                read a Run from its folder
+    read_comparison         read a Comparison from its folder
+    read_sweep              read the results and the runs of a sweep
+
+Policies, solvers and models of one's own import from `optsched.extend`. Input that cannot be used
+raises `InputError`, which says what was expected.
 """
+
+# The public names are imported on first use, so that `import optsched` is fast. Not even typing is
+# imported here, so that the command line handles Ctrl-C from the start.
 
 from __future__ import annotations
 
@@ -16,6 +48,8 @@ if TYPE_CHECKING:
     from optsched.errors import InputError as InputError
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
+    from optsched.report.reading import read_comparison as read_comparison
+    from optsched.report.reading import read_run as read_run
     from optsched.report.saving import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
@@ -24,6 +58,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
     from optsched.studies.study_folder import study as study
+    from optsched.sweeps.sweep_results import read_sweep as read_sweep
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.scaling import scale_trace as scale_trace
@@ -43,6 +78,9 @@ _HOME = {
     "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",
     "models": "optsched.models",
+    "read_comparison": "optsched.report.reading",
+    "read_run": "optsched.report.reading",
+    "read_sweep": "optsched.sweeps.sweep_results",
     "read_trace": "optsched.traces.reading",
     "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot_file",

@@ -25,6 +25,31 @@ def one_line(text: str) -> str:
     )
 
 
+def brief(value: object) -> str:
+    """Return a value for a message: as Python writes it if that is short, else its type.
+
+    >>> brief(5), brief([0] * 100), brief(dict)
+    ('5', 'a list', 'the class dict, not dict()')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}, not {value.__name__}()"
+    text = repr(value)
+    return text if len(text) <= 60 and text.isprintable() else f"a {type(value).__name__}"
+
+
+def path_of(given: object, field: str, expected: str) -> Path:
+    """Return the path that a user gave.
+
+    Raises
+    ------
+    InputError
+        If it is none; says what is expected.
+    """
+    if not isinstance(given, str | Path):
+        raise InputError(f"{brief(given)}; {expected}", field=field)
+    return Path(given)
+
+
 class InputError(ValueError):
     """Input that cannot be used, reported in one line per mistake.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,8 @@ def solve_in_process(
     """Solve in a separate process, and verify the result again in this one."""
 
     def answer() -> Result:
-        return solve(snapshot, name, budget=budget, hint=hint, seed=seed)
+        # the problem is known here, and to send it takes time
+        return replace(solve(snapshot, name, budget=budget, hint=hint, seed=seed), problem=None)
 
     began = time.perf_counter()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,14 @@ class Fragmentation(Metric):
         if not isinstance(machine, Nodes) or machine.holds_boxes:
             return None
         return fragmentation(trace, machine.size, schedule)
+
+    def between(self, begin: float, end: float) -> Fragmentation:
+        """Return the part of a period, but for `classes`, which remain those of the whole time."""
+        first = max(0, np.searchsorted(self.time, begin, side="right") - 1)
+        rows = slice(first, np.searchsorted(self.time, end) + 1)
+        states = ("free", "slots", "largest_slot", "smallest_waiting", "useless")
+        part = {name: getattr(self, name)[rows] for name in states}
+        return replace(self, time=np.clip(self.time[rows], begin, end), **part)
 
     def summary(self) -> dict[str, Any]:
         """Return the figures over the whole time, JSON-able.

@@ -282,12 +282,15 @@ class Stays(NamedTuple):
         boxes = [Box(*box) for box in self.box[rows].tolist()]
         return dict(zip(self.job[rows].tolist(), boxes))
 
-    def fullest(self) -> float:
-        """Return the first time at which the most routers are held, in seconds."""
+    def fullest(self, begin: float, end: float) -> float:
+        """Return the first time of a period at which the most routers are held, in seconds."""
         routers = self.box[:, 3:].prod(axis=1)
         instants, change = np.unique(np.append(self.since, self.until), return_inverse=True)
-        held = np.cumsum(np.bincount(change, np.append(routers, -routers)))
-        return float(instants[held.argmax()])
+        held = np.append(0, np.cumsum(np.bincount(change, np.append(routers, -routers))))
+        instants = np.append(-np.inf, instants)
+        first = np.searchsorted(instants, begin, side="right") - 1
+        shown = slice(first, np.searchsorted(instants, end))
+        return max(begin, float(instants[shown][held[shown].argmax()]))
 
 
 def stays_of(torus: Torus, schedule: Schedule, end: NDArray[np.float64]) -> Stays:

@@ -22,6 +22,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.display import display_of
 from optsched.models.formulation import formulations
 from optsched.models.schema import Fields, Schema
 
@@ -121,6 +122,13 @@ class Problem(ABC, Generic[Solution]):
             Whether the fields came from a file, where jobs, rows and the like count from 1.
         """
         return []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.size}>"
+
+    def _repr_html_(self) -> str:
+        html: str = display_of("problem").html(self)
+        return html
 
     def copy(self) -> Self:
         """Return a deep copy of the problem."""

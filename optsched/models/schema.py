@@ -519,7 +519,7 @@ class Schema:
 
 def declared(cls: C) -> C:
     """Make a class whose fields are declared with `field` a frozen dataclass with a schema."""
-    made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    made: Any = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     made.schema = schema = Schema(made)
     of_init = inspect.signature(made.__init__)
     signature = of_init.replace(parameters=[*of_init.parameters.values()][1:])

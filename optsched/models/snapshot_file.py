@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_bytes
-from optsched.errors import InputError
+from optsched.errors import InputError, path_of
 from optsched.files import FolderKind
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
@@ -77,7 +77,7 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
-    path = find_snapshot(path)
+    path = find_snapshot(path_of(path, "path", "expected the file or the name of a snapshot"))
     is_text = path.suffix == ".txt"
     parse = parse_window_mkp_text if is_text else _parsed
     data, sha256 = read_bytes(path, MOST_TEXT if is_text else MOST)

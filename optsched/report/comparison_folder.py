@@ -30,13 +30,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    about = {
-        "skipped": list(comparison.skipped),
-        "wrong_answers": list(comparison.wrong_answers),
-        "contradictions": list(comparison.contradictions),
-        "failures": list(comparison.failures),
-    }
-    write_json(folder / FOLDER.marker, dict(comparison.config) | about)
+    write_json(folder / FOLDER.marker, comparison.record)
     comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
     comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
     for name, frame in (("results", comparison.results), ("incumbents", comparison.incumbents)):

@@ -67,15 +67,7 @@ def page(folder: Path) -> Page:
     InputError
         If a file is missing or damaged.
     """
-    file = folder / "comparison.json"
-    config = read_object(file, CONFIG)
-    if "wrong_answers" in config:  # older folders do not have the field
-        checked(config, {"wrong_answers": list}, file)
-    for snapshot in config["snapshots"]:
-        checked(snapshot, SNAPSHOT, file, "snapshots")
-    for solver in config["solvers"]:
-        checked(solver, SOLVER, file, "solvers")
-        checked(solver["budget"], BUDGET, file, "solvers budget")
+    config = read_record(folder)
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
     table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
@@ -96,6 +88,15 @@ def page(folder: Path) -> Page:
         repeat=_repeat(config),
         versions=config["versions"],
     )
+
+
+def finding(config: Mapping[str, Any], results: pd.DataFrame) -> tuple[str, list[Table]]:
+    """Return the finding of a comparison in words, and a table of its solvers for each kind.
+
+    `config` is the content of ``comparison.json``.
+    """
+    table = summarize(results)
+    return _lead(config, results, table), [_solvers(own) for own in _by_kind(table)]
 
 
 def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:
@@ -320,3 +321,25 @@ def _places(paths: Sequence[str]) -> list[str]:
     return list(
         dict.fromkeys(folder if crowded[folder] > MOST_PATHS else path for folder, path in named)
     )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the content of ``comparison.json`` of a comparison folder.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
+    """
+    file = folder / "comparison.json"
+    config = read_object(file, CONFIG)
+    # older folders do not have these fields
+    checked(
+        config, dict.fromkeys(config.keys() & {"wrong_answers", "failures", "refusals"}, list), file
+    )
+    for snapshot in config["snapshots"]:
+        checked(snapshot, SNAPSHOT, file, "snapshots")
+    for solver in config["solvers"]:
+        checked(solver, SOLVER, file, "solvers")
+        checked(solver["budget"], BUDGET, file, "solvers budget")
+    return config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +112,8 @@ def read_columns(
         raise InputError("a column has values of another type", file=path) from None
 
 
-def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] = ()) -> pa.Table:
-    """Return columns of a parquet file, with those of `optional` ones that it has.
+def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] | None = ()) -> pa.Table:
+    """Return columns of a parquet file, with those of `optional` ones that it has; None for all.
 
     Raises
     ------
@@ -128,7 +128,8 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] = ())
     try:
         file = pq.ParquetFile(path)  # `read_table` imports pandas
         held = file.schema_arrow.names
-        table = file.read([name for name in (*columns, *optional) if name in held])
+        wanted = held if optional is None else [*columns, *optional]
+        table = file.read([name for name in wanted if name in held])
     except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None
@@ -136,6 +137,22 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] = ())
     if missing:
         raise InputError(*(f"{name}: no such column" for name in missing), file=path)
     return table
+
+
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON object of each line of a file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is no object.
+    """
+    data, _ = read_bytes(path)
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            yield checked(parse_json(line), {}, path, f"line {number}")
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=number) from None
 
 
 def _as_numpy(column: pa.ChunkedArray, kind: str) -> NDArray[Any]:

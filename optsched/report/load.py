@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
+from optsched.report.durations import DAY
 from optsched.report.steps import Steps
 from optsched.schedule import State
 
@@ -25,6 +28,39 @@ def span(run: Run) -> tuple[float, float]:
     for times in (run.start, run.end):
         end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
     return begin, max(end, begin + 1.0)
+
+
+Days = tuple[float, float]
+"""Period of a run: its begin and end in days since the first submission."""
+
+
+def period(run: Run, days: Days | None) -> tuple[float, float]:
+    """Return the begin and end of a period of a run, in the trace's own seconds.
+
+    The period ends with the run at the latest; None stands for the whole run.
+
+    Raises
+    ------
+    InputError
+        If `days` are not two ascending numbers from 0, or the period begins after the run.
+    """
+    begin, end = span(run)
+    if days is None:
+        return begin, end
+    length = (end - begin) / DAY
+    try:
+        first, last = map(float, days)
+    except (TypeError, ValueError):
+        first = last = math.nan
+    if not 0 <= first < min(last, length):  # nan included
+        expected = f"expected two ascending days from 0, of a run of {length:.4g} days"
+        raise InputError(f"{days!r}; {expected}", field="days")
+    return begin + first * DAY, min(begin + last * DAY, end)
+
+
+def spoken_days(days: Days) -> str:
+    """Return a period in words, ``days 10 to 12.5`` for instance."""
+    return f"days {days[0]:g} to {days[1]:g}"
 
 
 def held_until(run: Run) -> NDArray[np.float64]:

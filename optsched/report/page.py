@@ -11,10 +11,13 @@ from functools import cached_property
 from itertools import groupby
 from numbers import Integral, Real
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from optsched.files import written
 from optsched.report.durations import short
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 REPORT = "report.html"
 """Name of the page in its folder."""
@@ -214,11 +217,11 @@ class Page:
     summary: Sequence[str] = ()
 
 
-def render(page: Page) -> str:
-    """Return a page as one self-contained HTML document, with all texts escaped."""
+def environment() -> Environment:
+    """Return the environment of the templates of pages, which escapes all texts."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -226,7 +229,11 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("page.html.j2").render(page=page).lstrip()
+
+
+def render(page: Page) -> str:
+    """Return a page as one self-contained HTML document, with all texts escaped."""
+    return environment().get_template("page.html.j2").render(page=page).lstrip()
 
 
 def write_page(page: Page, folder: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.errors import InputError
 from optsched.report import style
 from optsched.report.page import Figure
 
@@ -52,9 +53,28 @@ class RunPicture(ABC):
     name: ClassVar[str]
     rank: ClassVar[int] = 100
 
+    def why_not(self, run: Run) -> str:
+        """Return why there is no such picture of the run; empty, the default, if there is."""
+        return ""
+
     @abstractmethod
-    def figure(self, run: Run) -> Drawing | None:
-        """Return the picture; None if it does not apply to the run."""
+    def figure(self, run: Run) -> Drawing:
+        """Return the picture of a run that has one.
+
+        Further arguments, all with a default, are those of ``run.plot.<name>``.
+        """
+
+    def drawn(self, run: Run, *args: Any, **options: Any) -> Drawing:
+        """Return the picture for ``run.plot``.
+
+        Raises
+        ------
+        InputError
+            If there is no such picture of the run, or an argument of `figure` cannot be used.
+        """
+        if reason := self.why_not(run):
+            raise InputError(f"no picture {self.name!r} of this run: {reason}")
+        return style.finished(self.figure(run, *args, **options))
 
     @abstractmethod
     def caption(self, facts: RunFacts) -> str:
@@ -81,10 +101,9 @@ def draw(run: Run, folder: Path) -> list[Path]:
     InputError
         If the folder cannot be written to.
     """
-    drawn = {picture.name: picture.figure(run) for picture in run_pictures()}
-    saved = (
-        style.save(figure, folder, name) for name, figure in drawn.items() if figure is not None
-    )
+    shown = [picture for picture in run_pictures() if not picture.why_not(run)]
+    drawn = {picture.name: picture.figure(run) for picture in shown}
+    saved = (style.save(figure, folder, name) for name, figure in drawn.items())
     return list(chain.from_iterable(saved))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from optsched.errors import InputError, brief
 from optsched.files import written_folder
 from optsched.report import comparison_folder, run_folder
 from optsched.simulator.run import Run
@@ -25,8 +26,11 @@ def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) ->
     Raises
     ------
     InputError
-        If the folder cannot be written or holds something else.
+        If the result is neither, or the folder cannot be written or holds something else.
     """
+    if not isinstance(result, Run | Comparison):
+        expected = "expected a run or a comparison, of optsched.simulate or optsched.compare"
+        raise InputError(f"{brief(result)}; {expected}", field="result")
     kind = run_folder if isinstance(result, Run) else comparison_folder
     with written_folder(Path(folder), kind.FOLDER) as temporary:
         kind.fill(result, temporary, plots=plots)

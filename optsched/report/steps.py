@@ -84,6 +84,13 @@ class Steps:
         """The integral until each change."""
         return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times)))
 
+    def between(self, begin: float, end: float) -> Steps:
+        """Return the function from `begin`, which may not precede it, to `end`."""
+        first = np.searchsorted(self.times, begin, side="right") - 1
+        rows = slice(first, np.searchsorted(self.times, end))
+        times = np.maximum(self.times[rows], begin)
+        return Steps(times, self.values[rows], end)
+
     def binned(self, most: int) -> Binned:
         """Return the function in at most `most` bins of a round width, or exactly if it is short.
 

@@ -161,10 +161,13 @@ def applied() -> Iterator[None]:
 
 
 def new_figure(height: float, title: str) -> Figure:
-    """Return an empty figure of the common width and of `height` inches, under a title."""
-    from matplotlib.figure import Figure
+    """Return an empty figure of the common width and of `height` inches, under a title.
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    A notebook shows it without pyplot.
+    """
+    from optsched.report.drawing import Drawing
+
+    figure = Drawing(figsize=(WIDTH, height), layout="constrained")
     lines = textwrap.fill(one_line(title), TITLE, break_on_hyphens=False)
     figure.suptitle(lines, x=0.01, ha="left")
     return figure
@@ -232,6 +235,13 @@ def _lay_out(figure: Figure) -> None:
     if engine is not None and figure.axes:
         engine.execute(figure)
         figure.set_layout_engine(None)
+
+
+def finished(figure: Figure) -> Figure:
+    """Return a figure with the common style and its texts taken literally, whoever saves it."""
+    with applied():
+        _take_literally(figure)
+    return figure
 
 
 def _take_literally(figure: Figure) -> None:

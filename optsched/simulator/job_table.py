@@ -113,6 +113,20 @@ def to_pandas(columns: Mapping[str, Column]) -> pd.DataFrame:
     return pd.DataFrame({name: convert(column) for name, column in columns.items()})
 
 
+def from_pandas(frame: pd.DataFrame) -> dict[str, Column]:
+    """Return the columns of a frame that `to_pandas` has made, or that was read from a table."""
+    import pandas as pd
+
+    def convert(column: pd.Series[Any]) -> Column:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            return Repeated([*column.cat.categories], np.asarray(column.cat.codes, dtype=np.int8))
+        if isinstance(column.dtype, pd.Int64Dtype):
+            return Optional(column.fillna(0).to_numpy(np.int64), column.isna().to_numpy())
+        return column.to_numpy() if column.dtype.kind in "iuf" else column.tolist()
+
+    return {str(name): convert(column) for name, column in frame.items()}
+
+
 def to_arrow(columns: Mapping[str, Column]) -> pa.Table:
     """Return columns as a table, which pandas reads with the types of `to_pandas`."""
     arrays = {name: _array(column) for name, column in columns.items()}

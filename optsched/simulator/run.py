@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.display import display_of
 from optsched.machines.machine import Machine
 from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
@@ -26,6 +27,7 @@ from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
 from optsched.simulator.journal import Journal
 from optsched.simulator.never_started import why_never_started
+from optsched.simulator.plots import Plots
 from optsched.simulator.problem_solver import COLUMNS, mishaps, never_answered
 from optsched.traces.requests import OWNERS, TEXT_OF
 from optsched.traces.trace import Trace
@@ -103,6 +105,11 @@ class Run:
     def resources(self) -> Sequence[str]:
         """The processors of each job, as interval sets."""
         return self.schedule.resources
+
+    @property
+    def plot(self) -> Plots:
+        """The pictures of the run as figures of matplotlib, such as ``run.plot.gantt()``."""
+        return Plots(self)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -246,9 +253,5 @@ class Run:
         return float(paused[finished].mean()) if finished.any() else None
 
     def _repr_html_(self) -> str:
-        figures = ((k, v) for k, v in self.summary.items() if not isinstance(v, dict))
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{value if value is None else f'{value:,.6g}'}</td></tr>"
-            for name, value in figures
-        )
-        return f"<table>{rows}</table>"
+        html: str = display_of("run").html(self)
+        return html

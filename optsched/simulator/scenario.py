@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from optsched import registry
 from optsched.class_file import ClassInFile
 from optsched.docstrings import parameters
-from optsched.errors import InputError
+from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
 from optsched.settings import configure_parts
@@ -118,7 +118,8 @@ class Scenario:
     ----------
     trace : Trace, path or str
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
-        name, `optsched list traces`. A raw trace is cleaned first.
+        name, `optsched list traces`; in Python also a DataFrame with the columns of
+        `optsched.trace_from_frame`. A raw trace is cleaned first.
     machine : Machine, path or str, optional
         nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
         that the trace states.
@@ -219,13 +220,13 @@ class Scenario:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy | ClassInFile | str):
             expected = "expected a policy or the name of one"
-            raise InputError(f"{self.policy!r}; {expected}", field="policy")
+            raise InputError(f"{brief(self.policy)}; {expected}", field="policy")
         if not isinstance(self.settings, Mapping | None):
             expected = "expected a mapping of names to values"
             raise InputError(f"{self.settings!r}; {expected}", field="settings")
         if not isinstance(self.execution, ExecutionModel | ClassInFile | str | None):
             expected = "expected an execution model or the name of one"
-            raise InputError(f"{self.execution!r}; {expected}", field="execution")
+            raise InputError(f"{brief(self.execution)}; {expected}", field="execution")
         for name in ("charge_decisions", "check", "journal"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{value!r}; expected True or False", field=name)

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from optsched import registry
 from optsched.compilation import clock
 from optsched.docstrings import section
-from optsched.errors import InputError
+from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
 from optsched.schedule import Schedule
@@ -29,7 +29,11 @@ from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.traces.reading import read_trace
+from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _simulated: Counter[type[Policy]] = Counter()
 """Number of jobs that the engine has simulated in this process under each policy."""
@@ -137,19 +141,21 @@ def _from_fields(scenario: Callable[Arguments, Scenario]) -> Callable[Arguments,
 simulate = _from_fields(Scenario)
 
 
-def prepare_trace(trace: Trace | str | Path) -> Trace:
-    """Return a cleaned trace from a trace, a file or a name.
+def prepare_trace(trace: Trace | str | Path | pd.DataFrame) -> Trace:
+    """Return a cleaned trace from a trace, a file, a name or a DataFrame.
 
     Raises
     ------
     InputError
         If the trace cannot be read, has no job to run, or has times that may be rounded.
     """
+    if is_frame(trace):
+        trace = trace_from_frame(trace)
     if isinstance(trace, str | Path):
         trace = read_trace(trace)
     elif not isinstance(trace, Trace):
-        expected = "expected a trace, a file or a name"
-        raise InputError(f"{trace!r}; {expected}", field="trace")
+        expected = "expected a trace, a file, a name or a DataFrame"
+        raise InputError(f"{brief(trace)}; {expected}", field="trace")
     elif trace.cleaning is None:
         from optsched.traces.cleaning import clean
 

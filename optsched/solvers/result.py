@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.display import display_of
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 
 if TYPE_CHECKING:
-    from optsched.models.problem import Violation
+    from matplotlib.figure import Figure
+
+    from optsched.models.problem import Problem, Violation
 
 
 INFINITE = 1e20
@@ -124,6 +127,8 @@ class Result:
     wrong : bool
         Whether the status is `ERROR` because verification or another solver's solution refutes
         the result, and not because the solver failed.
+    problem : Problem or None
+        The problem, in a result of `optsched.solve`.
     """
 
     solver: str
@@ -141,6 +146,7 @@ class Result:
     verified: bool = False
     message: str = ""
     wrong: bool = False
+    problem: Problem[Any] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         answer = f"objective {self.objective}, bound {self.bound}"
@@ -153,14 +159,17 @@ class Result:
             return None
         return abs(self.bound - self.objective) / max(1.0, abs(self.objective))
 
+    def plot(self) -> Figure:
+        """Draw the solution of a result of `optsched.solve`, as a figure of matplotlib.
+
+        Raises
+        ------
+        InputError
+            If there is no verified solution, or solutions of the model have no picture.
+        """
+        figure: Figure = display_of("result").figure(self)
+        return figure
+
     def _repr_html_(self) -> str:
-        rows = (
-            ("solver", f"{self.solver} {self.version}"),
-            ("status", self.status.value),
-            ("objective", self.objective),
-            ("bound", self.bound),
-            ("seconds", f"{self.seconds:.4g}"),
-            ("verified", "yes" if self.verified else "no"),
-        )
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
-        return f"<table>{cells}</table>"
+        html: str = display_of("result").html(self)
+        return html

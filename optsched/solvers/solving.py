@@ -11,7 +11,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.class_file import ClassInFile, names_class
-from optsched.errors import InputError, MissingDependencyError, UnknownNameError
+from optsched.errors import InputError, MissingDependencyError, UnknownNameError, brief
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
@@ -70,7 +70,7 @@ def find_solver(
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str | ClassInFile):
-        raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
+        raise InputError(f"{brief(name)}; expected a solver or the name of one", field="solver")
     cls: type[Solver]
     if isinstance(name, ClassInFile) or names_class(name):
         cls = registry.solvers[name]
@@ -186,6 +186,7 @@ def solve(
         incumbents=tuple(_later(found, spent) for found in result.incumbents),
         version=version_of(solver) or "",
         seed=seed,
+        problem=problem,
     )
 
 
@@ -269,7 +270,7 @@ def _snapshot(given: Any) -> Snapshot:
         return Snapshot(given)
     else:
         expected = "expected a problem, a snapshot or the file of one"
-        raise InputError(f"{given!r}; {expected}", field="problem")
+        raise InputError(f"{brief(given)}; {expected}", field="problem")
     check_options(snapshot, file)
     return snapshot
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from optsched.binary_files import in_memory, read_head, write_bytes, written_bytes
-from optsched.errors import InputError, UnknownNameError, no_such_file
+from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
 from optsched.traces import catalogue, cleaning
@@ -54,7 +54,8 @@ def read_trace(
         is left after cleaning, a trace of the catalogue differs from what was published, or columns
         are named for a file that is no table.
     """
-    path, published = find_trace(path_or_name, folder)
+    expected = "expected a file or a name; optsched.trace_from_frame takes a DataFrame"
+    path, published = find_trace(path_of(path_or_name, "trace", expected), folder)
     with in_memory(path):
         trace = replace(_read(path, columns), published=published)
         trace = with_demands(trace, path)

@@ -5,14 +5,15 @@ Pages: ``docs/formats/parquet.md`` and ``docs/formats/csv.md``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
+from optsched.errors import InputError, brief
 from optsched.numbers import LARGEST
 from optsched.traces.formats import known_columns
 from optsched.traces.header import Header
@@ -75,12 +76,20 @@ def trace_from_frame(frame: pd.DataFrame, *, name: str = "trace", **columns: str
     """
     import pyarrow as pa
 
+    if not is_frame(frame):
+        raise InputError(f"{brief(frame)}; expected a DataFrame of pandas", field="frame")
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = " ".join(map(str, error.args))
         raise InputError(f"{reason}; expected one type in each column", field="frame") from None
     return trace_of(table.schema, table.column, columns, name=name)
+
+
+def is_frame(given: object) -> TypeGuard[pd.DataFrame]:
+    """Return whether an argument is a DataFrame of pandas, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.DataFrame)
 
 
 def trace_of(
@@ -196,6 +205,10 @@ class _Table:
             missing.remove("runtime")
         if missing:
             expected = "expected at least submit, runtime (or start and end), processors"
+            expected += f"; the table has {', '.join(map(shortened, schema.names)) or 'none'}"
+            if path is None:
+                renamed = f"optsched.trace_from_frame(frame, {missing[0]}=NAME)"
+                expected += f"; {renamed} takes a column of another name"
             raise InputError(f"no column {', '.join(missing)}; {expected}", file=path)
 
     @property
@@ -294,6 +307,8 @@ class _Table:
                 float(text or 0)
             except ValueError:
                 found = shown(text.encode(errors="replace"))
+                if name in _INSTANTS and self._path is None:
+                    expected += ", or a date as pandas.to_datetime makes it"
                 raise InputError(
                     f"{found}; expected {expected}", file=self._path, field=f"{name}, row {row}"
                 ) from None

@@ -38,7 +38,8 @@ def test_stays_follow_the_migrations(boxes_run):
     ]
     assert set(stays.before(40)) == {0, 1, 2}
     assert set(stays.after(40)) == {0, 1, 3}
-    assert stays.fullest() == 40
+    assert stays.fullest(0, 100) == 40
+    assert stays.fullest(0, 20) <= 20 <= stays.fullest(20, 30) <= 30
 
 
 def test_the_torus_before_and_after_the_migration(boxes_run):
@@ -82,11 +83,11 @@ def test_without_migrations_the_fullest_moment_is_shown(boxes_run):
 
 
 def test_other_runs_have_no_layers_and_runs_of_boxes_no_gantt(small_run, boxes_run, make_trace):
-    assert Layers().figure(small_run) is None
+    assert "no boxes" in Layers().why_not(small_run)
     line = simulate(make_trace((0, 5, 5, 3)), "torus:2x2x2", "fcfs")
-    assert Layers().figure(line) is None
-    assert Gantt().figure(line) is not None
-    assert Gantt().figure(boxes_run()) is None
+    assert "no boxes" in Layers().why_not(line)
+    assert not Gantt().why_not(line)
+    assert "see layers" in Gantt().why_not(boxes_run())
 
 
 def test_a_run_in_which_no_job_ran_has_no_layers(boxes_run):
@@ -95,7 +96,7 @@ def test_a_run_in_which_no_job_ran_has_no_layers(boxes_run):
     waiting = run.schedule._replace(
         start=never, end=never, state=np.array(["WAITING"] * 4), resources=[""] * 4
     )
-    assert Layers().figure(replace(run, schedule=waiting)) is None
+    assert Layers().why_not(replace(run, schedule=waiting)) == "no job started"
 
 
 def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):

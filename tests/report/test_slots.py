@@ -23,4 +23,4 @@ def test_a_machine_without_slots_has_no_picture(make_trace):
     run = simulate(make_trace((0, 5, 5, 3)), "nodes:9", "fcfs")
     bare = replace(run)
     object.__setattr__(bare, "metrics", {})
-    assert Slots().figure(bare) is None
+    assert Slots().why_not(bare) == "only a line of nodes has slots"

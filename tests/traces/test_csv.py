@@ -255,6 +255,25 @@ def test_wrong_frames_are_refused():
         optsched.trace_from_frame(mixed)
     with pytest.raises(InputError, match=r"^submit: no column 'at'; the table has submit, runtime"):
         optsched.trace_from_frame(pd.DataFrame(jobs), submit="at")
+    with pytest.raises(
+        InputError, match=r"table has at; optsched.trace_from_frame.frame, submit=NAME"
+    ):
+        optsched.trace_from_frame(pd.DataFrame({"at": [0]}))
+    with pytest.raises(
+        InputError, match=r"^submit, row 1: .*, or a date as pandas.to_datetime makes"
+    ):
+        optsched.trace_from_frame(pd.DataFrame(jobs | {"submit": ["2026-01-01", "2026-01-02"]}))
+    with pytest.raises(InputError, match=r"^frame: .*; expected a DataFrame of pandas"):
+        optsched.trace_from_frame(jobs)
+    with pytest.raises(
+        InputError, match=r"^trace: a DataFrame; expected a file or a name; optsched"
+    ):
+        optsched.read_trace(pd.DataFrame(jobs))
+
+
+def test_a_frame_is_simulated():
+    frame = pd.DataFrame({"submit": [0, 1], "runtime": [9, 9], "processors": [4, 4]})
+    assert optsched.simulate(frame, "nodes:4", "fcfs").start.tolist() == [0, 9]
 
 
 def test_texts_are_numbered_as_they_appear():

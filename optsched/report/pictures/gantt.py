@@ -103,15 +103,18 @@ def intervals(text: str, below: int) -> Iterator[tuple[int, int]]:
         yield int(first), int(last if dash else first) + 1
 
 
-def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
+def window(run: Run, most: int = MOST_RECTANGLES, days: load.Days | None = None) -> Window:
     """Return the part of a run to show: the whole run, if it has at most `most` rectangles.
 
-    Otherwise the first processors, so few that the usual rectangle (the median height, weighted by
-    work) is high enough to be seen, and a busy time. Windows of a round duration count as busy if
-    they have at least nine tenths of the work of the busiest one. The result is the window with the
-    most rectangles, of the longest duration with busy windows of at most `most` rectangles. If even
-    a second has more, the processors are halved until the rectangles are few enough.
+    Of a period, in days, that has more rectangles, the processors are halved until they are few
+    enough. Otherwise the first processors, so few that the usual rectangle (the median height,
+    weighted by work) is high enough to be seen, and a busy time. Windows of a round duration count
+    as busy if they have at least nine tenths of the work of the busiest one. The result is the
+    window with the most rectangles, of the longest duration with busy windows of at most `most`
+    rectangles. If even a second has more, the processors are halved, too.
     """
+    if days is not None:
+        return _halved(run, Window(*load.period(run, days), run.machine.size), most)
     run_begin, run_end = load.span(run)
     started = np.isfinite(run.start)
     texts = Texts.of(run.resources)
@@ -141,10 +144,15 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
             return Window(begin, begin + length, size)
         begin = float(begins[load_of.argmax()])
         end = begin + length
-    low = rectangles(run, Window(begin, end, size)).low
+    return _halved(run, Window(begin, end, size), most)
+
+
+def _halved(run: Run, part: Window, most: int) -> Window:
+    """Return a part with so few of its first processors that it has at most `most` rectangles."""
+    low, size = rectangles(run, part).low, part.processors
     while size > 1 and np.count_nonzero(low < size) > most:
         size //= 2
-    return Window(begin, end, size)
+    return Window(part.begin, part.end, size)
 
 
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -210,22 +218,36 @@ class Gantt(RunPicture):
 
     rank = 10
 
-    @style.applied()
-    def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
-        """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
+    def why_not(self, run: Run) -> str:
+        """Return why jobs are no rectangles of time x processors, where they are none."""
+        if run.machine.holds_boxes:
+            return "a box of a torus is scattered on a line of processors; see layers"
+        if run.machine.time_shared:
+            return "jobs that share processors in time would overlap; see matrix"
+        if isinstance(run.machine, SiteMachine):
+            return "jobs that share nodes would overlap"
+        return ""
 
-        None for jobs in boxes of a torus, since a box is scattered on a line of processors, and for
-        jobs that share processors in time or nodes, since their rectangles would overlap.
+    @style.applied()
+    def figure(
+        self, run: Run, days: load.Days | None = None, most: int = MOST_RECTANGLES
+    ) -> Figure:
+        """Draw the Gantt chart: jobs as rectangles, time x processors.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period to show, in days since the first submission; by default the whole run or, if it
+            has too many rectangles, a busy time.
+        most : int
+            Most rectangles. If the period has more, only the first processors are shown.
         """
-        machine = run.machine
-        if machine.holds_boxes or machine.time_shared or isinstance(machine, SiteMachine):
-            return None
-        part = window(run, most)
+        part = window(run, most, days)
         boxes = rectangles(run, part)
         drawing = style.new_figure(5.0, load.subject(run))
         axes = drawing.subplots()
         axes.grid(visible=False)
-        axes.set_title(_shown(run, part, boxes))
+        axes.set_title(_shown(run, part, boxes, days))
         axes.set_ylabel("processor")
         axes.set_ylim(0, part.processors)
         style.count_ticks(axes.yaxis)
@@ -252,7 +274,7 @@ class Gantt(RunPicture):
         )
 
 
-def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
+def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) -> str:
     """Return a sentence on the part that the picture shows."""
     started = np.isfinite(run.start)
     never = len(started) - np.count_nonzero(started)
@@ -262,7 +284,10 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
         shown = np.minimum(load.held_until(run), part.end) - np.maximum(run.start, part.begin)
         held = run.trace.processors[shown > 0] @ shown[shown > 0]
         in_use = held / (part.end - part.begin) / run.machine.size
-        words = f"a busy time of {spoken(part.end - part.begin)}, {in_use:.0%} of processors in use"
+        which = f"a busy time of {spoken(part.end - part.begin)}"
+        if days is not None:
+            which = load.spoken_days(days)
+        words = f"{which}, {in_use:.0%} of processors in use"
         words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"

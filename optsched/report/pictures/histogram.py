@@ -39,15 +39,18 @@ class Histogram(RunPicture):
 
     rank = 60
 
-    @style.applied()
-    def figure(self, run: Run) -> Figure | None:
-        """Return the histogram of the recorded time, above the breakdown of the node time.
-
-        None on machines whose jobs hold no boxes, and if no job ended.
-        """
+    def why_not(self, run: Run) -> str:
+        """Return why there is no node time to break down."""
         found = run.metrics.get("node-time")
-        if not isinstance(found, NodeTime) or not found.shares:
-            return None
+        if not isinstance(found, NodeTime):
+            return "its jobs hold no boxes of a torus"
+        return "" if found.shares else "no job ended"
+
+    @style.applied()
+    def figure(self, run: Run) -> Figure:
+        """Draw the histogram of the recorded time, above the breakdown of the node time."""
+        found = run.metrics["node-time"]
+        assert isinstance(found, NodeTime)
         bars = {"the whole run": found.shares}
         if found.recorded is not None:
             bars |= {"recorded": found.recorded_shares}

@@ -38,21 +38,30 @@ class Layers(RunPicture):
 
     rank = 50
 
-    def figure(self, run: Run) -> Figure | None:
-        """Return the torus before and after the migration of most jobs, or else at its fullest.
-
-        None on machines without boxes, and if no job ran.
-        """
+    def why_not(self, run: Run) -> str:
+        """Return why there are no boxes to draw."""
         if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
-            return None
+            return "its jobs hold no boxes of a torus"
+        return "" if np.isfinite(run.start).any() else "no job started"
+
+    def figure(self, run: Run, days: load.Days | None = None) -> Figure:
+        """Draw the torus before and after the migration of most jobs, or else at its fullest.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period in which to look for that time, in days since the first submission; by default
+            the whole run.
+        """
+        torus, (first, last) = run.machine, load.period(run, days)
+        assert isinstance(torus, Torus)
         end = np.where(np.isfinite(run.start), load.held_until(run), np.nan)
-        stays = stays_of(run.machine, run.schedule, end)
-        if not len(stays.job):
-            return None
-        if not run.schedule.migrations:
-            return _fullest(run, run.machine, stays)
-        times, counts = np.unique([one.time for one in run.schedule.migrations], return_counts=True)
-        return _migration(run, run.machine, stays, float(times[counts.argmax()]))
+        stays = stays_of(torus, run.schedule, end)
+        migrated = [one.time for one in run.schedule.migrations if first <= one.time <= last]
+        if not migrated:
+            return _sheet(run, torus, stays, stays.fullest(first, last))
+        times, counts = np.unique(migrated, return_counts=True)
+        return _migration(run, torus, stays, float(times[counts.argmax()]))
 
     def caption(self, facts: RunFacts) -> str:
         """Return the caption."""
@@ -95,9 +104,8 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     )
 
 
-def _fullest(run: Run, torus: Torus, stays: Stays) -> Figure:
-    """Return the torus at the first time at which the most routers are held."""
-    now = stays.fullest()
+def _sheet(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
+    """Return the torus at a time."""
     boxes = stays.after(now)
     fills = colors(torus.grid, boxes)
     parts = holes_of(torus.holes)

@@ -77,20 +77,32 @@ class MatrixRows(RunPicture):
 
     rank = 15
 
-    @style.applied()
-    def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
-        """Return a panel for each row, columns against time, with at most `most` rectangles.
+    def why_not(self, run: Run) -> str:
+        """Return what the run lacks: an Ousterhout matrix, a journal, or a job in a row."""
+        if not isinstance(run.machine, Matrix):
+            return "the machine is no Ousterhout matrix"
+        if run.journal is None:
+            return "only a journal has the rows of the jobs; simulate with journal=True"
+        return "" if np.isfinite(run.start).any() else "no job started"
 
-        None for other machines and without a journal, which alone has the rows of the jobs.
+    @style.applied()
+    def figure(
+        self, run: Run, days: load.Days | None = None, most: int = MOST_RECTANGLES
+    ) -> Figure:
+        """Draw a panel for each row of the matrix, columns against time.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period to show, in days since the first submission; by default the whole run or, if it
+            has too many rectangles, a busy time.
+        most : int
+            Most rectangles in all panels. If the period has more, only the first columns are shown.
         """
-        if not isinstance(run.machine, Matrix) or run.journal is None:
-            return None
-        part = window(run, most)
+        part = window(run, most, days)
         every, row = _rectangles(run, part)
-        if not len(every):
-            return None
         color = colors(every, part.end - part.begin, part.processors)
-        rows = int(row.max()) + 1
+        rows = int(row.max(initial=0)) + 1
         drawing = style.new_figure(0.9 + 1.3 * rows, load.subject(run))
         panels = drawing.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
         zero, run_end = load.span(run)

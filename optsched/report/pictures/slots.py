@@ -28,23 +28,36 @@ class Slots(RunPicture):
 
     rank = 40
 
-    @style.applied()
-    def figure(self, run: Run) -> Figure | None:
-        """Return the free nodes by the size of their slot; None for machines without slots."""
+    def why_not(self, run: Run) -> str:
+        """Return why there are no slots over time."""
         found = run.metrics.get("fragmentation")
-        if not isinstance(found, Fragmentation) or len(found.time) < 2:
-            return None
+        if not isinstance(found, Fragmentation):
+            return "only a line of nodes has slots"
+        return "" if len(found.time) > 1 else "no time passes in it"
+
+    @style.applied()
+    def figure(self, run: Run, days: load.Days | None = None) -> Figure:
+        """Draw the free nodes by the size of their slot, as means over a 200th of the run.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period to show, in days since the first submission; by default the whole run.
+        """
+        found = run.metrics["fragmentation"]
+        assert isinstance(found, Fragmentation)
         begin, end = float(found.time[0]), float(found.time[-1])
         unit = unit_for(end - begin)
         edges = np.linspace(begin, end, len(found.classes) + 1)
         times = (edges - begin) / unit[0]
+        shown = (begin, end) if days is None else load.period(run, days)
         nodes = found.classes / np.diff(edges)[:, None]
         parts = np.array_split(np.arange(nodes.shape[1]), min(GROUPS, nodes.shape[1]))
         heights = [nodes[:, part].sum(axis=1) for part in parts]
         labels = [
             _sizes(1 << int(part[0]), min((2 << int(part[-1])) - 1, found.nodes)) for part in parts
         ]
-        figures = found.summary()
+        figures = found.between(*shown).summary()
         drawing = style.new_figure(3.6, load.subject(run))
         axes = drawing.subplots()
         low = np.zeros(len(nodes))
@@ -52,13 +65,14 @@ class Slots(RunPicture):
             look = {"facecolor": color, "linewidth": 0, "label": label}
             style.draw_steps(axes, low + height, times, baseline=low, **look)
             low = low + height
+        when = "" if days is None else f"{load.spoken_days(days)}: "
         axes.set_title(
-            f"loss of capacity {figures['loss_of_capacity']:.1%}, external fragmentation "
+            f"{when}loss of capacity {figures['loss_of_capacity']:.1%}, external fragmentation "
             f"{figures['external_fragmentation']:.1%}; {figures['mean_slots']:.1f} slots on average"
         )
         axes.set_ylabel("free nodes, by the size\nof their slot")
         axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
-        time_axis(axes, 0.0, end - begin, unit)
+        time_axis(axes, shown[0] - begin, shown[1] - begin, unit)
         drawing.legend(loc="outside right center", title="slots of")
         return drawing
 

@@ -32,13 +32,21 @@ class Utilization(RunPicture):
     rank = 20
 
     @style.applied()
-    def figure(self, run: Run) -> Figure:
-        """Return three panels over one time axis: processors in use, waiting jobs, waiting work."""
-        begin, end = load.span(run)
-        unit = unit_for(end - begin)
+    def figure(self, run: Run, days: load.Days | None = None) -> Figure:
+        """Draw three panels over one time axis: processors in use, waiting jobs, waiting work.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period to show, in days since the first submission; by default the whole run.
+        """
+        zero, run_end = load.span(run)
+        begin, end = load.period(run, days)
+        unit = unit_for(run_end - zero)
         size = run.machine.size
         loads = (load.processors_in_use, load.waiting_jobs, load.waiting_work)
-        binned, highest = zip(*(_shortened(of(run)) for of in loads))  # one at a time in memory
+        shown = (of(run).between(begin, end) for of in loads)  # one at a time in memory
+        binned, highest = zip(*map(_shortened, shown))
         work_unit, work_name = unit_for(highest[-1] / size)
         shared = run.machine.time_shared
         held = "processors of jobs\nthat share them" if shared else "processors in use"
@@ -52,7 +60,7 @@ class Utilization(RunPicture):
         for axes, bins, most, (label, scale, color) in zip(panels, binned, highest, series):
             most /= scale
             axes.set_title(f"highest: {most:,.0f}" if most >= 100 else f"highest: {most:.3g}")
-            _draw(axes, bins, begin, unit[0], scale, color)
+            _draw(axes, bins, zero, unit[0], scale, color)
             axes.set_ylabel(label)
             axes.set_ylim(0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale))
             style.count_ticks(axes.yaxis)
@@ -60,8 +68,9 @@ class Utilization(RunPicture):
         top, bottom = panels[0], panels[-1]
         top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
         top.set_ylim(0, 1.06 * max(size, binned[0].high.max(), binned[0].mean.max()))
-        top.set_title(_caption(run, max(bins.width for bins in binned)))
-        time_axis(bottom, 0.0, end - begin, unit)
+        width = max(bins.width for bins in binned)
+        top.set_title(_caption(run, width) if days is None else _of_days(days, binned[0], size))
+        time_axis(bottom, begin - zero, end - zero, unit)
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -111,12 +120,22 @@ def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, col
     style.draw_steps(axes, mean, edges, baseline=None, linewidth=1.0, **line)
 
 
+def _of_days(days: load.Days, in_use: Binned, size: int) -> str:
+    """Return a caption of the lines of a period."""
+    share = np.average(in_use.mean, weights=np.diff(in_use.edges)) / size
+    words = [f"{load.spoken_days(days)}, {share:.1%} of {size:,} processors in use"]
+    return "; ".join(words + _bins(in_use.width))
+
+
+def _bins(width: float) -> list[str]:
+    return [f"line: mean of {spoken(width)}, band: 10th to 90th percentile"] if width else []
+
+
 def _caption(run: Run, width: float) -> str:
     """Return a caption of the lines, and the number of jobs that the picture cannot show."""
     used = run.summary["utilization"]
     words = [] if used is None else [f"utilization {used:.1%} of {run.machine.size:,} processors"]
-    if width:
-        words.append(f"line: mean of {spoken(width)}, band: 10th to 90th percentile")
+    words += _bins(width)
     words += [
         f"{run.summary[name]:,} {text}"
         for name, text in (("rejected", "rejected"), ("waiting", "still waiting at the end"))

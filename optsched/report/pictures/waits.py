@@ -66,10 +66,18 @@ class Waits(RunPicture):
     rank = 30
 
     @style.applied()
-    def figure(self, run: Run) -> Figure:
-        """Return the distribution of the waits, on an axis with 0 and logarithmic from 1 s."""
-        queued = load.accepted(run)
+    def figure(self, run: Run, days: load.Days | None = None) -> Figure:
+        """Draw the distribution of the waits, on an axis with 0 and logarithmic from 1 s.
+
+        Parameters
+        ----------
+        days : (float, float), optional
+            Period in which the jobs were submitted, in days since the first submission; by default
+            all jobs.
+        """
+        begin, end = load.period(run, days)
         submit = np.asarray(run.trace.submit, dtype=np.float64)
+        queued = load.accepted(run) & (submit >= begin) & (submit <= end)
         waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
         classes = size_classes(run.trace.processors[queued], run.machine.size)
         finite = waits[np.isfinite(waits)]
@@ -93,7 +101,8 @@ class Waits(RunPicture):
         axes.yaxis.set_major_formatter("{x:.0%}")
         axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
         axes.set_ylabel("share of jobs that waited no longer")
-        axes.set_title(in_words(waits))
+        submitted = "" if days is None else f"submitted in {load.spoken_days(days)}: "
+        axes.set_title(submitted + in_words(waits))
         if curves:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return drawing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.display import display_of
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -31,6 +31,9 @@ from optsched.solvers.solving import check_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd
+
+TOLD = ("skipped", "wrong_answers", "contradictions", "failures", "refusals")
+"""Fields of a comparison with messages, in the order of ``comparison.json``."""
 
 WARM_UP = 1.0
 """Seconds that a solver may spend on the unrecorded warm-up solve."""
@@ -81,6 +84,11 @@ class Comparison:
         """Summary per model and solver; see `optsched.solvers.comparison.tables.summarize`."""
         return tables.summarize(self.results)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The config with all that went wrong: the content of ``comparison.json``."""
+        return dict(self.config) | {name: list(getattr(self, name)) for name in TOLD}
+
     def __repr__(self) -> str:
         solvers = ", ".join(solver["name"] for solver in self.config["solvers"])
         found = f", {len(self.wrong_answers):,} wrong answers" if self.wrong_answers else ""
@@ -88,14 +96,8 @@ class Comparison:
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
-        warnings = ""
-        for title, texts in (
-            ("Wrong answers", self.wrong_answers),
-            ("Contradictions", self.contradictions),
-        ):
-            found = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
-            warnings += f"<p><b>{title}</b></p><ul>{found}</ul>" if found else ""
-        return warnings + str(self.table.to_html(index=False, na_rep="-"))
+        html: str = display_of("comparison").html(self)
+        return html
 
 
 def compare(
@@ -155,8 +157,10 @@ def compare(
     def answer(who: int, what: int, is_warm_up: bool) -> Result:
         contender, snapshot = contenders[who], entries[what].snapshot
         if is_warm_up:
-            return solve(snapshot, contender.given, budget=_warm_up_budget(contender, budget))
-        return solve(snapshot, contender.given, budget=budget, seed=seed)
+            result = solve(snapshot, contender.given, budget=_warm_up_budget(contender, budget))
+        else:
+            result = solve(snapshot, contender.given, budget=budget, seed=seed)
+        return replace(result, problem=None)  # known here, and to send it takes time
 
     answered = []
     wrong_answers: list[str] = []

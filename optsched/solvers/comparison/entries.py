@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.errors import InputError
+from optsched.errors import InputError, brief
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -135,7 +135,7 @@ def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:
             yield given
         else:
             expected = "expected a problem, a snapshot, the file of one, or a folder of them"
-            mistakes.append(InputError(f"{given!r}; {expected}", field="problems"))
+            mistakes.append(InputError(f"{brief(given)}; {expected}", field="problems"))
 
 
 def choose_contenders(

@@ -166,7 +166,6 @@ def _matrix(frame: pd.DataFrame) -> Figure:
     settings = {"mpl": 3, "admission": admission, "sharing": sharing}
     run = simulate(jobs, f"matrix:{PUBLISHED['nodes']}", "gang", settings=settings, journal=True)
     figure = MatrixRows().figure(run)
-    assert figure is not None
     title = f"The Ousterhout matrix under the first {FIRST_JOBS} jobs of the baseline"
     figure.suptitle(title, x=0.01, ha="left")
     figure.supylabel("nodes")

@@ -1,0 +1,57 @@
+"""Card of a run: its main figures, all figures to unfold, and its first picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from optsched.errors import InputError
+from optsched.report import load, run_page
+from optsched.report.card import Card
+from optsched.report.page import Facts, duration, share
+from optsched.report.run_picture import run_pictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from optsched.simulator.run import Run
+
+MAIN = (
+    *("jobs", "finished", "killed", "rejected", "waiting", "utilization", "makespan"),
+    *("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown"),
+    *("problems", "unproven", "fallbacks", "wrong_answers"),
+)
+"""Figures of the summary that are shown at once."""
+
+
+def html(run: Run) -> str:
+    """Return a run as HTML."""
+    summary = {key: value for key, value in run.summary.items() if _is_shown(value)}
+    main, others = (
+        [named(run.config, key, summary[key]) for key in keys if key in summary]
+        for keys in (MAIN, [key for key in summary if key not in MAIN])
+    )
+    title = load.named(run.config["trace"], run.config)
+    try:
+        lead, picture = " ".join(run.mishaps), _picture(run)
+    except InputError:  # of a folder without tables
+        lead, picture = "", None
+    return Card(title, lead, [Facts(main)], Facts(others), picture).html()
+
+
+def named(config: Mapping[str, Any], key: str, value: Any) -> tuple[str, str]:
+    """Return the name of a figure of the summary, and its value with the unit."""
+    times = {key for keys in run_page.TIMES.values() for key in keys} | {"makespan"}
+    show = duration if key in times else run_page._shown(key)
+    return run_page._label(key), (share if key == "utilization" else show)(value).text
+
+
+def _is_shown(value: Any) -> bool:
+    """Return whether a figure is a single value, and no count of 0."""
+    return not (value is None or isinstance(value, dict) or (type(value) is int and value == 0))
+
+
+def _picture(run: Run) -> Figure | None:
+    """Return the first picture of the page."""
+    found = (picture for picture in run_pictures() if not picture.why_not(run))
+    return next((picture.drawn(run) for picture in found), None)

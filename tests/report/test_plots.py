@@ -1,0 +1,116 @@
+"""The pictures of a run from Python: which there are, their periods, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from optsched import InputError, simulate
+from optsched.registry import pictures
+from optsched.report import load
+
+
+@pytest.fixture
+def day_run(make_trace):
+    """Return a run of two days on ten nodes, with a job of six hours every six hours."""
+    hours = 3600
+    return simulate(
+        make_trace(*((6 * n * hours, 6 * hours, 6 * hours, 5) for n in range(8))),
+        "nodes:10",
+        "easy",
+    )
+
+
+def title(figure):
+    return figure.axes[0].get_title(loc="left")
+
+
+def test_the_pictures_that_a_run_has_are_listed(small_run, boxes_run):
+    assert dir(small_run.plot) == ["gantt", "slots", "utilization", "waits"]
+    assert {"layers", "histogram"} < set(dir(boxes_run().plot))
+    assert "  waits(): Distribution of the waits, by size of the jobs." in repr(small_run.plot)
+
+
+@pytest.mark.parametrize("name", list(pictures))
+def test_every_picture_is_drawn_or_says_why_not(name, small_run):
+    picture = getattr(small_run.plot, name)
+    if name in dir(small_run.plot):
+        assert isinstance(picture(), mpl.figure.Figure)
+        assert picture()._repr_png_().startswith(b"\x89PNG")
+    else:
+        with pytest.raises(InputError, match=f"no picture '{name}' of this run: "):
+            picture()
+
+
+def test_an_unknown_picture_names_the_one_that_is_meant(small_run):
+    with pytest.raises(AttributeError, match="unknown picture 'gant'; did you mean gantt"):
+        small_run.plot.gant()
+    assert not hasattr(small_run.plot, "_repr_svg_")
+
+
+def test_a_picture_has_the_help_of_its_class(small_run):
+    assert "days : (float, float), optional" in small_run.plot.gantt.__doc__
+    assert list(inspect.signature(small_run.plot.gantt).parameters) == ["days", "most"]
+
+
+def test_a_period_is_what_is_drawn(day_run):
+    # in days 0.5 to 1 the third and the fourth job run; the two around them only touch the period
+    gantt = day_run.plot.gantt(days=(0.5, 1))
+    assert gantt.axes[0].get_xlim() == (12.0, 24.0)
+    assert title(gantt) == "days 0.5 to 1, 50% of processors in use: 2 of 8 jobs"
+    assert day_run.plot.utilization((0.5, 1)).axes[0].get_xlim() == (12.0, 24.0)
+    assert title(day_run.plot.utilization((0.5, 1))).startswith("days 0.5 to 1, 50.0% of 10")
+    assert day_run.plot.slots(days=(0.5, 1)).axes[0].get_xlim() == (12.0, 24.0)
+    assert title(day_run.plot.waits(days=(0.5, 1))).startswith("submitted in days 0.5 to 1: 100.0%")
+
+
+def test_a_period_that_is_crowded_shows_the_first_processors(random_run):
+    words = title(random_run(400).plot.gantt(days=(0, 0.1), most=20))
+    assert "on the first " in words
+    assert " of 64 processors" in words
+
+
+def test_a_period_ends_with_the_run(day_run):
+    begin, end = load.span(day_run)
+    assert load.period(day_run, (1, 100)) == (begin + 86_400, end)
+    assert load.period(day_run, None) == (begin, end)
+
+
+@pytest.mark.parametrize(
+    "days", [(2, 1), (-1, 1), (1, 1), 5, "ab", ("a", 1), (1,), (3, 4), (np.nan, 1), (0, np.nan)]
+)
+def test_a_period_that_there_is_not_is_refused(day_run, days):
+    with pytest.raises(
+        InputError, match=r"^days: .*; expected two ascending days from 0, of a run of 2 days"
+    ):
+        day_run.plot.utilization(days=days)
+
+
+def test_the_slots_of_a_period_have_its_figures(make_trace):
+    # ten of ten nodes are free but for the second half day, in which the job has eight
+    half = 43_200
+    run = simulate(
+        make_trace((half, half, half, 8), (2 * half, 9, 9, 1), (0, 1, 1, 1)), "nodes:10", "fcfs"
+    )
+    found = run.metrics["fragmentation"].between(half, 2 * half)
+    assert found.time.tolist() == [half, 2 * half]
+    assert found.free.tolist()[:1] == [2]
+    assert found.summary()["mean_largest_slot"] == 2.0
+
+
+def test_the_torus_is_shown_at_its_fullest_of_a_period(boxes_run):
+    run = boxes_run(migrate=False)
+    late = run.plot.layers(days=(100 / 86_400, 200 / 86_400))
+    # the third job has ended, and the fourth has no room
+    assert late.texts[1].get_text().startswith("1.67 minutes after the first submission: 2 jobs")
+    whole = run.plot.layers()
+    assert whole.texts[1].get_text().startswith("0 seconds after the first submission: 3 jobs")
+
+
+def test_formulas_in_names_are_taken_literally(make_trace):
+    run = simulate(make_trace((0, 5, 5, 3), name="$x^2$"), "nodes:9", "fcfs")
+    figure = run.plot.gantt()
+    assert not figure._suptitle.get_parse_math()

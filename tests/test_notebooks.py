@@ -1,0 +1,34 @@
+"""The notebooks, run as a reader would run them: from the first cell to the last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_runs_and_shows_tables_and_pictures(file, tmp_path):
+    notebook = nbformat.read(file, as_version=4)
+    metadata = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, kernel_name="python3", resources=metadata).execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not any(output.get("name") == "stderr" for output in outputs)
+    kinds = {kind for output in outputs for kind in output.get("data", ())}
+    pictured = '<img src="data:image/png;base64,'
+    cards = [output.data.get("text/html", "") for output in outputs if "data" in output]
+    assert "image/png" in kinds or any(pictured in card for card in cards)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_is_stored_without_outputs_under_a_heading(file):
+    notebook = nbformat.read(file, as_version=4)
+    assert notebook.cells[0].source.startswith("# ")
+    for cell in notebook.cells:
+        assert cell.cell_type == "markdown" or (cell.outputs, cell.execution_count) == ([], None)
