@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.numbers import counted
 from optsched.report.comparison_curves import primal_gap
-from optsched.report.durations import short
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
 from optsched.report.page import Cell, Figure, Page, Section, Table, Value, duration, share
 from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarize

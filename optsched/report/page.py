@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, count, groupby
 from numbers import Integral, Real
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from optsched.durations import short
 from optsched.files import written
-from optsched.report.durations import short
+from optsched.numbers import MISSING as MISSING
+from optsched.numbers import digits, percent
 
 REPORT = "report.html"
 """Name of the page in its folder."""
 
 TEMPLATES = Path(__file__).parent / "templates"
-MISSING = "\N{EN DASH}"
+REPEAT = "How to repeat this"
+"""Title of the section with the command."""
 
-SMALLEST = 1e-6
-"""Shares that are closer to 0 are not written in full."""
+LONG = 50
+"""Most rows of a table that is shown in full; longer ones are folded, and scroll in a box."""
 
 
 class Verdict(StrEnum):
@@ -66,10 +70,9 @@ def cell(value: Value) -> Cell:
         word = "yes" if value else "no"
         return Cell(word, word)
     if isinstance(value, Integral):
-        return Cell(f"{value:,}", int(value))
+        return Cell(digits(value), int(value))
     if isinstance(value, Real) and math.isfinite(value):
-        number = float(value)
-        return Cell(f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}", number)
+        return Cell(digits(float(value)), float(value))
     return Cell(MISSING)
 
 
@@ -77,11 +80,7 @@ def share(value: float | None) -> Cell:
     """Return a share, from 0 to 1, in percent."""
     if value is None or not math.isfinite(value):
         return cell(None)
-    if 0 < abs(value) < SMALLEST:
-        sign = "< " if value > 0 else "> -"
-        return Cell(f"{sign}{100 * SMALLEST:.4f}%", value)
-    text = f"{100 * value:.4g}%"
-    return Cell("> 99.99%" if text == "100%" and value < 1 else text, value)
+    return Cell(percent(value), value)
 
 
 def duration(seconds: float | None) -> Cell:
@@ -136,6 +135,11 @@ class Table:
         ]
 
     @property
+    def long(self) -> bool:
+        """Whether the table is folded."""
+        return len(self.rows) > LONG
+
+    @property
     def levels(self) -> int:
         """Number of levels of the header: 1 or 2."""
         return 1 + any(isinstance(column, tuple) for column in self.columns)
@@ -178,9 +182,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, in two columns on a wide page."""
+    """Names and values, in several columns on a wide page; in one if the values are texts."""
 
     items: Sequence[tuple[str, Value]]
+    as_text: bool = False
     form: ClassVar[str] = "facts"
 
     @property
@@ -190,11 +195,32 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Section:
-    """Section of a page: a heading, and paragraphs (texts), facts, tables, figures."""
+class Heading:
+    """Heading of the following parts of a section."""
 
     title: str
-    parts: Sequence[str | Facts | Table | Figure]
+    form: ClassVar[str] = "heading"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that the reader unfolds; `label` is what is seen of them."""
+
+    label: str
+    parts: Sequence[Part]
+    form: ClassVar[str] = "fold"
+
+
+Part = str | Facts | Table | Figure | Heading | Fold
+"""Part of a section; a text is a paragraph."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Section of a page: a heading, and parts."""
+
+    title: str
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True)
@@ -203,7 +229,8 @@ class Page:
 
     `lead` is the finding, in one or two sentences; `summary` are further paragraphs before the
     first section; `repeat` is the command that repeats the result, None if no command can;
-    `versions` are those of the software that made it.
+    `versions` are those of the software that made it. The sections of `appendix` come after the
+    command.
     """
 
     title: str
@@ -212,6 +239,28 @@ class Page:
     repeat: str | None
     versions: Mapping[str, str]
     summary: Sequence[str] = ()
+    appendix: Sequence[Section] = ()
+
+    @cached_property
+    def contents(self) -> list[tuple[str, Section]]:
+        """The sections with their anchors, in order; that with the command has no parts."""
+        sections = [*self.sections, Section(REPEAT, ()), *self.appendix]
+        anchor = anchors()
+        return [(anchor(section.title), section) for section in sections]
+
+
+def anchors(taken: Iterable[str] = ()) -> Callable[[str], str]:
+    """Return a function that makes anchors of titles, different from all before."""
+    used = set(taken)
+
+    def anchor(title: str) -> str:
+        words = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+        names = chain([words], (f"{words}-{number}" for number in count(2)))
+        name = next(name for name in names if name not in used)
+        used.add(name)
+        return name
+
+    return anchor
 
 
 def render(page: Page) -> str:
@@ -226,7 +275,9 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("page.html.j2").render(page=page).lstrip()
+    template = environment.get_template("page.html.j2")
+    anchor = anchors(name for name, _ in page.contents)
+    return template.render(page=page, anchor=anchor).lstrip()
 
 
 def write_page(page: Page, folder: Path) -> Path:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import ROUND, spoken, time_axis, unit_for
+from optsched.report.durations import ROUND, time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:

@@ -1,0 +1,83 @@
+"""The figures of a summary by group: names and units, small tables, and definitions to unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from optsched.metrics.catalogue import unstated
+from optsched.metrics.measure import Group, Measure
+from optsched.report.page import Cell, Facts, Fold, Heading, Part, Table, Value
+
+MOST_ROWS = 8
+"""Most rows of a table of figures that is not folded."""
+
+
+def shown(measure: Measure, value: Any) -> Cell:
+    """Return a value with its unit, as a cell that is sorted by the value."""
+    if value is None:
+        return Cell(measure.text(None))
+    return Cell(measure.text(value), value if isinstance(value, int | float) else str(value))
+
+
+def by_group(
+    summary: Mapping[str, Any], measures: Mapping[str, Measure], groups: Collection[Group]
+) -> list[Part]:
+    """Return the figures of some groups, in the order of `Group`, each with a heading.
+
+    Figures that are None are left out. Mappings become tables, one for all with the same kind of
+    keys.
+    """
+    parts: list[Part] = []
+    for group in Group:
+        known = {
+            key: (measures.get(key) or unstated(key), value)
+            for key, value in summary.items()
+            if value is not None
+        }
+        own = [found for found in known.values() if found[0].group == group and found[1] != {}]
+        if group in groups and own:
+            parts += [Heading(group), *figures(own)]
+    return parts
+
+
+def figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
+    """Return figures as facts and tables, with their definitions to unfold."""
+    facts: list[tuple[str, Value]] = []
+    mappings: dict[str, list[tuple[Measure, Mapping[str, Any]]]] = {}
+    defined: list[tuple[str, Value]] = []
+    for measure, value in measured:
+        if isinstance(value, Mapping):
+            mappings.setdefault(measure.by or measure.name, []).append((measure, value))
+        else:
+            facts.append((measure.name, shown(measure, value)))
+        if measure.meaning:
+            defined.append((measure.name, measure.meaning))
+    tables = [_table(by, columns) for by, columns in mappings.items()]
+    parts: list[Part] = [Facts(facts)] if facts else []
+    parts += [_folded(table) for table in tables]
+    return parts + ([Fold("Definitions", [Facts(defined, as_text=True)])] if defined else [])
+
+
+def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
+    """Return a table of mappings with the same kind of keys, which label the rows."""
+    keys = dict.fromkeys(key for _, values in columns for key in values)
+    ordered = sorted(keys, key=float) if all(map(_is_number, keys)) else list(keys)
+    rows: list[list[Value]] = [
+        [
+            Cell(key, float(key)) if _is_number(key) else key,
+            *(shown(measure, values.get(key)) for measure, values in columns),
+        ]
+        for key in ordered
+    ]
+    names = [measure.name for measure, _ in columns]
+    caption = f"{', '.join(names)}, by {by}."
+    return Table(f"{caption[:1].upper()}{caption[1:]}", [by, *names], rows)
+
+
+def _folded(table: Table) -> Part:
+    return Fold(table.caption, [table]) if len(table.rows) > MOST_ROWS else table
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdecimal()
