@@ -23,40 +23,40 @@ def shown(measure: Measure, value: Any) -> Cell:
 def by_group(
     summary: Mapping[str, Any], measures: Mapping[str, Measure], groups: Collection[Group]
 ) -> list[Part]:
-    """Return the figures of some groups, in the order of `Group`, each with a heading.
+    """Return the figures of some groups, in the order of `Group`, and their definitions, folded.
 
-    Figures that are None are left out. Mappings become tables, one for all with the same kind of
-    keys.
+    Each group has a heading, if there are several. Figures that are None are left out. Mappings
+    become tables, one for all with the same kind of keys.
     """
+    stated = [
+        (measures.get(key) or unstated(key), value)
+        for key, value in summary.items()
+        if value is not None and value != {}
+    ]
     parts: list[Part] = []
-    for group in Group:
-        known = {
-            key: (measures.get(key) or unstated(key), value)
-            for key, value in summary.items()
-            if value is not None
-        }
-        own = [found for found in known.values() if found[0].group == group and found[1] != {}]
-        if group in groups and own:
-            parts += [Heading(group), *figures(own)]
-    return parts
+    defined: list[tuple[str, Value]] = []
+    for group in (group for group in Group if group in groups):
+        own = [(measure, value) for measure, value in stated if measure.group == group]
+        if own:
+            parts += [Heading(group)] if len(groups) > 1 else []
+            parts += _figures(own)
+        defined += [(measure.name, measure.meaning) for measure, _ in own if measure.meaning]
+    return [*parts, Fold("Definitions of these figures", [Facts(defined, as_text=True)])]
 
 
-def figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
-    """Return figures as facts and tables, with their definitions to unfold."""
+def _figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
+    """Return figures as facts, and mappings as tables."""
     facts: list[tuple[str, Value]] = []
     mappings: dict[str, list[tuple[Measure, Mapping[str, Any]]]] = {}
-    defined: list[tuple[str, Value]] = []
+    meanings: dict[str, str] = {}
     for measure, value in measured:
         if isinstance(value, Mapping):
             mappings.setdefault(measure.by or measure.name, []).append((measure, value))
         else:
             facts.append((measure.name, shown(measure, value)))
-        if measure.meaning:
-            defined.append((measure.name, measure.meaning))
+            meanings[measure.name] = measure.meaning
     tables = [_table(by, columns) for by, columns in mappings.items()]
-    parts: list[Part] = [Facts(facts)] if facts else []
-    parts += [_folded(table) for table in tables]
-    return parts + ([Fold("Definitions", [Facts(defined, as_text=True)])] if defined else [])
+    return [*([Facts(facts, meanings)] if facts else []), *map(_folded, tables)]
 
 
 def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:

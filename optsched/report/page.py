@@ -6,7 +6,7 @@ import base64
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, count, groupby
@@ -18,6 +18,7 @@ from optsched.durations import short
 from optsched.files import written
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
+from optsched.report.dark_mode import with_dark_variant
 
 REPORT = "report.html"
 """Name of the page in its folder."""
@@ -175,16 +176,20 @@ class Figure:
 
     @property
     def source(self) -> str:
-        """Picture as a data URL."""
-        data = base64.b64encode(self.svg.encode()).decode("ascii")
+        """Picture as a data URL, with dark colors where the reader prefers them."""
+        data = base64.b64encode(with_dark_variant(self.svg).encode()).decode("ascii")
         return f"data:image/svg+xml;base64,{data}"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, in several columns on a wide page; in one if the values are texts."""
+    """Names and values, in several columns on a wide page; in one if the values are texts.
+
+    `meanings` has sentences on some of the names, for readers who point at them.
+    """
 
     items: Sequence[tuple[str, Value]]
+    meanings: Mapping[str, str] = field(default_factory=dict)
     as_text: bool = False
     form: ClassVar[str] = "facts"
 

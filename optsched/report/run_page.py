@@ -271,7 +271,7 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
         for model, chosen in config["solvers"].items():
             items += [
                 (f"solver of {model}", Cell(chosen["solver"], note=chosen["version"] or "")),
-                ("budget of one problem", _limits(chosen["budget"])),
+                ("budget of one problem", limits_in_words(chosen["budget"])),
                 ("seed", chosen["seed"]),
                 ("fallback of the solver", chosen["fallback"]),
             ]
@@ -310,7 +310,8 @@ def _setting(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _limits(budget: Mapping[str, float | None]) -> str:
+def limits_in_words(budget: Mapping[str, float | None]) -> str:
+    """Return the limits of a budget in words."""
     limits = [
         f"{budget[name]:,.10g} {unit}"
         for name, unit in (("seconds", "s"), ("work", "units of work"))
@@ -355,8 +356,7 @@ def _decisions(
     columns = ["model", "status", "problems", "share", "decided by the fallback"]
     columns += ["different sizes", "median work", "highest work"]
     table = Table("Problems by status; work in the unit of the solver.", columns, rows)
-    _, *figures = by_group(counts, measures, [Group.PROBLEMS])
-    return [f"{words}.", *figures, table]
+    return [f"{words}.", *by_group(counts, measures, [Group.PROBLEMS]), table]
 
 
 def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
