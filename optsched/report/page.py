@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from optsched.durations import short
 from optsched.files import written
+from optsched.json_text import json_text
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
 from optsched.report.dark_mode import with_dark_variant
@@ -165,13 +166,17 @@ class Figure:
 
     The SVG document is embedded as a separate image, so that ids and styles of pictures do not
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
-    readers who cannot see it. `name` is that of its file, without the suffix.
+    readers who cannot see it. `name` is that of its file, without the suffix. With the data of a
+    `chart`, those of `optsched.report.gantt_chart`, the reader can zoom; charts of one `group` show
+    the same time.
     """
 
     name: str
     svg: str
     alt: str
     caption: str
+    chart: Mapping[str, object] | None = None
+    group: str = ""
     form: ClassVar[str] = "figure"
 
     @property
@@ -179,6 +184,11 @@ class Figure:
         """Picture as a data URL, with dark colors where the reader prefers them."""
         data = base64.b64encode(with_dark_variant(self.svg).encode()).decode("ascii")
         return f"data:image/svg+xml;base64,{data}"
+
+    @property
+    def data(self) -> str:
+        """Data of the chart as JSON without ``<``, which would end its element."""
+        return json_text(self.chart).replace("<", "\\u003c")
 
 
 @dataclass(frozen=True)
@@ -282,7 +292,9 @@ def render(page: Page) -> str:
     )
     template = environment.get_template("page.html.j2")
     anchor = anchors(name for name, _ in page.contents)
-    return template.render(page=page, anchor=anchor).lstrip()
+    parts = chain.from_iterable(section.parts for _, section in page.contents)
+    zooms = any(isinstance(part, Figure) and part.chart for part in parts)
+    return template.render(page=page, anchor=anchor, zooms=zooms).lstrip()
 
 
 def write_page(page: Page, folder: Path) -> Path:

@@ -31,6 +31,7 @@ from optsched.report.folder_files import (
     read_pictures,
     read_table,
 )
+from optsched.report.gantt_chart import COLUMNS
 from optsched.report.job_rows import JOB, NAMES, job_rows
 from optsched.report.page import (
     Cell,
@@ -130,7 +131,7 @@ def page(folder: Path) -> Page:
     """
     config = read_config(folder)
     summary = read_summary(folder)
-    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | {"reason": "str"})
+    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | COLUMNS | {"reason": "str"})
     read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
     measures = measures_of(config)
     pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
