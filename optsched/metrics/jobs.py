@@ -61,7 +61,7 @@ MEASURES = {
     ),
     "p95_wait": Measure(
         "95th percentile of the wait", "seconds", Group.WAITS,
-        f"Time from submission to start that 95% do not exceed {FINISHED}.",
+        f"Time from submission to start that 95% do not exceed, {FINISHED}.",
     ),
     "max_wait": Measure(
         "longest wait", "seconds", Group.WAITS,
@@ -76,12 +76,13 @@ MEASURES = {
     ),
     "mean_bounded_slowdown": Measure(
         "mean bounded slowdown", "", Group.WAITS,
-        "Mean of the slowdown with a divisor of at least 10 s, so that very short jobs do not rule"
-        f" it, {FINISHED}.",
+        "Mean of max(1, response / max(run time, 10 s)), the slowdown with a divisor of at least"
+        f" 10 s, {FINISHED}.",
     ),
     "p95_bounded_slowdown": Measure(
         "95th percentile of the bounded slowdown", "", Group.WAITS,
-        f"Slowdown with a divisor of at least 10 s that 95% do not exceed, {FINISHED}.",
+        "Slowdown with a divisor of at least 10 s, and of at least 1, that 95% do not exceed,"
+        f" {FINISHED}.",
     ),
     "mean_pause": Measure(
         "mean pause", "seconds", Group.WAITS,

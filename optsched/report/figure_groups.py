@@ -9,6 +9,14 @@ from optsched.metrics.catalogue import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.report.page import Cell, Facts, Fold, Heading, Part, Table, Value
 
+ABOUT = {
+    Group.WAITS: "Over the finished jobs. A slowdown is the response over the time that the job"
+    " ran; bounded, with a divisor of at least 10 s.",
+    Group.EVALUATED: "A stretch is the response over that on an empty cluster, run time and a full"
+    " load of the file; so it is not the slowdown above.",
+}
+"""Sentences on groups whose figures would be taken for others."""
+
 MOST_ROWS = 8
 """Most rows of a table of figures that is not folded."""
 
@@ -39,6 +47,7 @@ def by_group(
         own = [(measure, value) for measure, value in stated if measure.group == group]
         if own:
             parts += [Heading(group)] if len(groups) > 1 else []
+            parts += [ABOUT[group]] if group in ABOUT else []
             parts += _figures(own)
         defined += [(measure.name, measure.meaning) for measure, _ in own if measure.meaning]
     return [*parts, Fold("Definitions of these figures", [Facts(defined, as_text=True)])]

@@ -308,6 +308,8 @@ def settings_in_words(settings: Mapping[str, Any]) -> str:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return cell(value).text
+    if value is None:
+        return "none"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
