@@ -10,6 +10,8 @@ from optsched.errors import InputError as InputError
 from optsched.errors import MissingDependencyError as MissingDependencyError
 from optsched.machines.machine import Allocation as Allocation
 from optsched.machines.machine import Machine as Machine
+from optsched.metrics.measure import Group as Group
+from optsched.metrics.measure import Measure as Measure
 from optsched.metrics.metric import Metric as Metric
 from optsched.models.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.models.fields import FieldChecks as FieldChecks

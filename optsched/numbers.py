@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Integral
 
 LARGEST = 2**53
 """Largest number of any kind; float64, JSON and tables hold every smaller integer exactly."""
@@ -17,6 +18,12 @@ millions of such times stay below `LARGEST`."""
 
 MOST_CAPACITY = 10**9
 """Largest capacity of a node, and largest demand of a process, for a resource."""
+
+MISSING = "\N{EN DASH}"
+"""What is shown in place of a number that is unknown."""
+
+SMALLEST = 1e-6
+"""Shares that are closer to 0 are not written in full."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -67,3 +74,18 @@ def parse_span(text: str) -> tuple[int, int]:
 def counted(number: int, noun: str) -> str:
     """Return a number of things: ``1 job``, ``2,000 jobs``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(share: float) -> str:
+    """Return a share, from 0 to 1, in percent with four digits: ``41.83%``, ``> 99.99%``."""
+    if 0 < abs(share) < SMALLEST:
+        return f"{'< ' if share > 0 else '> -'}{100 * SMALLEST:.4f}%"
+    text = f"{100 * share:.4g}%"
+    return "> 99.99%" if text == "100%" and share < 1 else text
+
+
+def digits(number: float) -> str:
+    """Return a number with thousands grouped, an integer in full and others with four digits."""
+    if isinstance(number, Integral):
+        return f"{number:,}"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

@@ -16,6 +16,8 @@ from optsched import registry
 from optsched.cli import build
 from optsched.docstrings import first_line
 from optsched.files import written
+from optsched.metrics.jobs import MEASURES
+from optsched.metrics.measure import Group
 from optsched.models.pages import between_marks
 from optsched.models.schema import markdown_row
 from optsched.settings import settings_of
@@ -65,11 +67,39 @@ def solvers() -> Rows:
         yield models or "all", f"`{cls.name}`", first_line(cls), exact, taken, *unit
 
 
+def measures() -> Rows:
+    """Yield the rows of the table of the measures of a summary, by group, the heading first."""
+    yield "key", "name on pages", "unit", "meaning", "with"
+    owners: dict[str, list[str]] = {}
+    stated = dict(MEASURES)
+    for noun, known in (
+        ("metric", registry.metrics),
+        ("policy", registry.policies),
+        ("execution model", registry.executions),
+    ):
+        for name in known:
+            for key, measure in known[name].measures.items():
+                owners.setdefault(key, []).append(f"{noun} `{name}`")
+                stated[key] = measure
+    for group in Group:
+        for key, measure in stated.items():
+            if measure.group == group:
+                unit = f"{measure.unit}, by {measure.by}" if measure.by else measure.unit
+                yield (
+                    f"`{key}`",
+                    measure.name,
+                    unit,
+                    measure.meaning,
+                    ", ".join(owners.get(key, ())),
+                )
+
+
 PAGES: Mapping[str, tuple[str, Callable[[], Rows]]] = {
     "commands/simulate.md": ("options", partial(options, "simulate")),
     "commands/solve.md": ("options", partial(options, "solve")),
     "commands/study.md": ("options", partial(options, "study")),
     "commands/sweep.md": ("options", partial(options, "sweep")),
+    "formats/run-folder.md": ("measures", measures),
     "formats/sweep-file.md": ("keys", keys),
     "solvers.md": ("solvers", solvers),
 }

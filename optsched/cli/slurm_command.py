@@ -23,12 +23,12 @@ from optsched.cli.terminal import (
     say,
     say_error,
 )
+from optsched.durations import spoken
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted
-from optsched.report.durations import spoken
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.slurm.capture import FOLDER, capture

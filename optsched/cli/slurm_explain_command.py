@@ -14,12 +14,12 @@ from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.options import Json, Number, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
-from optsched.report.durations import short
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed

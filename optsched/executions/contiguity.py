@@ -11,6 +11,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
 from optsched.machines.torus import Torus
+from optsched.metrics.measure import Group, Measure
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
 from optsched.settings import later
@@ -107,6 +108,21 @@ class Contiguity(ExecutionModel):
         if self._contiguous[job] == (self.stated == "contiguous"):
             return ()
         return ((job, 1.0 / (1.0 - self.alpha) if self._contiguous[job] else 1.0 - self.alpha),)
+
+    measures = {
+        "sensitive_jobs": Measure(
+            "sensitive jobs", "jobs", Group.EXECUTION,
+            "Jobs that run faster on contiguous nodes.",
+        ),
+        "sensitive_scattered": Measure(
+            "sensitive jobs on scattered nodes", "jobs", Group.EXECUTION,
+            "Sensitive jobs that finished on scattered nodes.",
+        ),
+        "lost_processor_hours": Measure(
+            "time lost on scattered nodes", "processor-hours", Group.EXECUTION,
+            "Processors times the time by which sensitive jobs ran longer on scattered nodes.",
+        ),
+    }  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""

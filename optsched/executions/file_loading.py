@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
-from optsched.metrics.stretch import stretches, summarise_stretches
+from optsched.metrics.stretch import MEASURES, stretches, summarise_stretches
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
 from optsched.registry import executions
@@ -85,6 +85,8 @@ class FileLoading(ExecutionModel):
             assert isinstance(system.machine, Cluster)
             system.machine.files.drop(allocation.node, self._file[job], system.now)
         return ()
+
+    measures = MEASURES
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that each job waited for its file, and its stretch."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import ColumnSet, runs_of
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
+from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
@@ -127,6 +128,16 @@ class Paging(ExecutionModel):
             if place.columns & turned and not place.columns & self._short
         ]
         return self._speeds(eased, slow=False)
+
+    measures = {
+        "paged_jobs": Measure(
+            "jobs short of memory", "jobs", Group.EXECUTION, "Jobs that were ever short of memory."
+        ),
+        "paging_processor_hours": Measure(
+            "time lost by paging", "processor-hours", Group.EXECUTION,
+            "Processors times the time by which jobs ran longer for want of memory.",
+        ),
+    }  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the jobs that paged, and the seconds of run time that each lost."""

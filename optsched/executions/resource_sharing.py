@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
+from optsched.metrics.measure import Group, Measure
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
@@ -105,6 +106,26 @@ class ResourceSharing(ExecutionModel):
         for node in nodes.tolist():
             del self._jobs_on[node][job]
         return self._changed(nodes, -demand, [])
+
+    measures = {
+        "penalised_jobs": Measure(
+            "penalized jobs", "jobs", Group.EXECUTION,
+            "Jobs that ran longer because jobs on their nodes share a resource.",
+        ),
+        "mean_penalised_percent": Measure(
+            "mean penalty of the run time", "percent", Group.EXECUTION,
+            "Mean over the finished jobs of the added run time, in percent of that of the trace.",
+        ),
+        "p95_penalised_percent": Measure(
+            "95th percentile of the penalty", "percent", Group.EXECUTION,
+            "Added run time, in percent of that of the trace, that 95% of the finished jobs do not"
+            " exceed.",
+        ),
+        "penalised_processor_hours": Measure(
+            "time lost by sharing", "processor-hours", Group.EXECUTION,
+            "Processors times the time by which jobs ran longer because of sharing.",
+        ),
+    }  # fmt: skip
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that sharing added to each job's run time, and their share."""

@@ -11,10 +11,18 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.texts import Texts
+from optsched.metrics.measure import Group, Measure
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
+
+EXTERNAL = Measure(
+    "external fragmentation", "share", Group.PLACEMENT,
+    "Share of the node time that was free while a job waited for which enough was free, but nowhere"
+    " in one piece: on a line, every slot was too small for every waiting job; in a torus, no free"
+    " box held the queue head.",
+)  # fmt: skip
 
 STRETCHES = 200
 """Number of stretches of time for the sizes of slots."""
@@ -53,13 +61,27 @@ class Fragmentation(Metric):
     classes: NDArray[np.float64]
     nodes: int
 
-    figures = {
-        "loss_of_capacity": "share",
-        "external_fragmentation": "share",
-        "mean_slots": "number",
-        "mean_largest_slot": "number",
-        "free_by_slot_size": "shares",
-    }
+    measures = {
+        "loss_of_capacity": Measure(
+            "loss of capacity", "share", Group.PLACEMENT,
+            "Share of the node time that was free while a job waited that needed no more nodes than"
+            " were free.",
+        ),
+        "external_fragmentation": EXTERNAL,
+        "mean_slots": Measure(
+            "mean number of slots", "slots", Group.PLACEMENT,
+            "Mean over time of the number of slots, the maximal runs of free nodes.",
+        ),
+        "mean_largest_slot": Measure(
+            "mean size of the largest slot", "nodes", Group.PLACEMENT,
+            "Mean over time of the nodes of the largest slot.",
+        ),
+        "free_by_slot_size": Measure(
+            "free node time", "share", Group.PLACEMENT,
+            "Share of the free node time in slots of 1, 2 to 3, 4 to 7 and so on nodes.",
+            by="nodes of the slot, from",
+        ),
+    }  # fmt: skip
 
     @classmethod
     def measure(

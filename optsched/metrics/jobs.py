@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.metrics.measure import Group, Measure
 from optsched.models.problem import Choice
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
@@ -20,6 +21,170 @@ THRESHOLD = 10.0
 
 LARGE = 0.9
 """Quantile of sizes from which a job is large by default."""
+
+FINISHED = "over the finished jobs"
+
+MEASURES = {
+    "jobs": Measure(
+        "simulated", "jobs", Group.JOBS,
+        "Jobs of the cleaned trace, or of the part of it that is run.",
+    ),
+    "finished": Measure("finished", "jobs", Group.JOBS, "Jobs that ran to their end."),
+    "killed": Measure(
+        "killed at the limit", "jobs", Group.JOBS,
+        "Jobs that were ended at their requested time.",
+    ),
+    "rejected": Measure(
+        "rejected", "jobs", Group.JOBS,
+        "Jobs that can never start, since they are larger than the machine for instance.",
+    ),
+    "waiting": Measure(
+        "never started", "jobs", Group.JOBS, "Jobs that still wait when the run is over."
+    ),
+    "dropped": Measure(
+        "dropped by cleaning", "jobs", Group.JOBS,
+        "Jobs of the trace that cleaning leaves out; unknown if only a part of the trace is run.",
+    ),
+    "utilization": Measure(
+        "utilization", "share", Group.MACHINE,
+        "Processor-seconds in which jobs ran, over the processors of the machine times the"
+        " makespan.",
+    ),
+    "makespan": Measure(
+        "makespan", "seconds", Group.MACHINE, "Time from the first submission to the last end."
+    ),
+    "mean_wait": Measure(
+        "mean wait", "seconds", Group.WAITS, f"Mean time from submission to start {FINISHED}."
+    ),
+    "median_wait": Measure(
+        "median wait", "seconds", Group.WAITS, f"Median time from submission to start {FINISHED}."
+    ),
+    "p95_wait": Measure(
+        "95th percentile of the wait", "seconds", Group.WAITS,
+        f"Time from submission to start that 95% do not exceed, {FINISHED}.",
+    ),
+    "max_wait": Measure(
+        "longest wait", "seconds", Group.WAITS,
+        f"Longest time from submission to start {FINISHED}.",
+    ),
+    "mean_response": Measure(
+        "mean response", "seconds", Group.WAITS, f"Mean time from submission to end {FINISHED}."
+    ),
+    "mean_slowdown": Measure(
+        "mean slowdown", "", Group.WAITS,
+        f"Mean of the response over the time that the job ran, {FINISHED}.",
+    ),
+    "mean_bounded_slowdown": Measure(
+        "mean bounded slowdown", "", Group.WAITS,
+        "Mean of max(1, response / max(run time, 10 s)), the slowdown with a divisor of at least"
+        f" 10 s, {FINISHED}.",
+    ),
+    "p95_bounded_slowdown": Measure(
+        "95th percentile of the bounded slowdown", "", Group.WAITS,
+        "Slowdown with a divisor of at least 10 s, and of at least 1, that 95% do not exceed,"
+        f" {FINISHED}.",
+    ),
+    "mean_pause": Measure(
+        "mean pause", "seconds", Group.WAITS,
+        f"Mean time in which a job held processors and did not run, {FINISHED}.",
+    ),
+    "large_from": Measure(
+        "least size of a large job", "processors", Group.LARGE,
+        "Processors from which a job is large: an option, or that of the tenth with the most.",
+    ),
+    "large_jobs": Measure("large jobs", "jobs", Group.LARGE, "Large jobs that finished."),
+    "large_mean_wait": Measure(
+        "mean wait of large jobs", "seconds", Group.LARGE,
+        "Mean time from submission to start over the large jobs that finished.",
+    ),
+    "large_max_wait": Measure(
+        "longest wait of large jobs", "seconds", Group.LARGE,
+        "Longest time from submission to start of a large job that finished.",
+    ),
+    "large_mean_response": Measure(
+        "mean response of large jobs", "seconds", Group.LARGE,
+        "Mean time from submission to end over the large jobs that finished.",
+    ),
+    "decisions": Measure(
+        "decisions", "decisions", Group.POLICY, "Times at which the policy was asked what to start."
+    ),
+    "cleaning": Measure(
+        "cleaning", "jobs", Group.JOBS,
+        "Jobs of the whole trace that cleaning read, dropped and changed.",
+        by="rule",
+    ),
+    "contiguous_share": Measure(
+        "jobs on contiguous nodes", "share", Group.PLACEMENT,
+        "Share of the jobs that ran on one run of nodes.",
+    ),
+    "mean_runs": Measure(
+        "mean runs of nodes of a job", "runs", Group.PLACEMENT,
+        "Mean number of runs of adjacent nodes that a job ran on.",
+    ),
+    "mean_hops": Measure(
+        "mean hops between nodes of a job", "hops", Group.PLACEMENT,
+        "Mean over the jobs of the mean distance of two of their nodes in the torus.",
+    ),
+    "mean_dispersal": Measure(
+        "mean dispersal of a job", "", Group.PLACEMENT,
+        "Mean over the jobs of the mean hops over those between all nodes of the machine: 0 for one"
+        " node, 1 for nodes spread like those of the machine.",
+    ),
+    "mean_switches": Measure(
+        "mean leaf switches of a job", "", Group.PLACEMENT,
+        "Mean number of leaf switches that the nodes of a job are below.",
+    ),
+    "problems": Measure(
+        "problems", "problems", Group.PROBLEMS, "Problems that the policy posed to solvers."
+    ),
+    "unproven": Measure(
+        "without a proof", "problems", Group.PROBLEMS,
+        "Problems answered without a proof of optimality or infeasibility.",
+    ),
+    "unanswered": Measure(
+        "without a solution", "problems", Group.PROBLEMS,
+        "Problems for which neither solver nor heuristic found a solution, which may not exist.",
+    ),
+    "fallbacks": Measure(
+        "decided by the fallback", "problems", Group.PROBLEMS,
+        "Problems in which the solver failed or ran out of budget, so that a heuristic decided.",
+    ),
+    "wrong_answers": Measure(
+        "wrong answers", "problems", Group.PROBLEMS,
+        "Problems with an answer that verification refuses or another solution refutes; none is"
+        " used.",
+    ),
+    "nominal_seconds": Measure(
+        "nominal solving time", "seconds", Group.PROBLEMS,
+        "Sum of the nominal times of all solver calls, the same on every machine.",
+    ),
+    "heuristic_matched": Measure(
+        "heuristic as good as the solver", "share", Group.PROBLEMS,
+        "Share of the solved problems in which the heuristic of the policy reaches the objective"
+        " of the decision.",
+    ),
+    "heuristic_gap": Measure(
+        "gap of the heuristic otherwise", "share", Group.PROBLEMS,
+        "Mean relative difference in the objective where the heuristic is worse.",
+    ),
+    "one_job": Measure(
+        "with one job", "problems", Group.PROBLEMS, "Solved problems with a single job."
+    ),
+    "all_placed": Measure(
+        "with all jobs placed", "problems", Group.PROBLEMS,
+        "Solved problems with several jobs, all of which are placed.",
+    ),
+    "contested": Measure(
+        "contested", "problems", Group.PROBLEMS,
+        "Solved problems with several jobs, some of which have to wait.",
+    ),
+    "contested_matched": Measure(
+        "heuristic as good in contested ones", "share", Group.PROBLEMS,
+        "Share of the contested problems in which the heuristic reaches the objective of the"
+        " decision.",
+    ),
+}  # fmt: skip
+"""The measures of the summaries of all runs, of placements and of problems."""
 
 MEANS = {
     "mean_runs": "runs",

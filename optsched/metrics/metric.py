@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from optsched.machines.machine import Machine
+from optsched.metrics.measure import Measure
 from optsched.schedule import Schedule
 from optsched.traces.trace import Trace
-
-Kind = Literal["number", "seconds", "share", "shares"]
 
 
 class Metric(ABC):
@@ -20,13 +19,12 @@ class Metric(ABC):
     ----------
     name : str
         The registered name, which is the key of the metric in ``run.metrics``.
-    figures : mapping of str to {"number", "seconds", "share", "shares"}
-        How pages show the figures of the summary, by name; ``shares`` is a table of shares. Pages
-        read figures without an entry as numbers or texts.
+    measures : mapping of str to Measure
+        What the figures of the summary are, by key: name, unit, group and meaning.
     """
 
     name: ClassVar[str]
-    figures: ClassVar[Mapping[str, Kind]] = {}
+    measures: ClassVar[Mapping[str, Measure]] = {}
 
     @classmethod
     @abstractmethod

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box
 from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
+from optsched.metrics.fragmentation import EXTERNAL
 from optsched.metrics.jobs import least_large
+from optsched.metrics.measure import Group, Measure
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -86,15 +88,67 @@ class NodeTime(Metric):
     recorded_shares: Mapping[str, float]
     drain: NDArray[np.float64]
 
-    figures = {
-        **dict.fromkeys(("occupied", "useful"), "share"),
-        **dict.fromkeys(("recorded_from", "recorded_until"), "seconds"),
-        **dict.fromkeys(("internal_fragmentation", "external_fragmentation", "drained"), "share"),
-        "large_at_head": "number",
-        **dict.fromkeys(("large_mean_drain", "large_max_drain"), "seconds"),
-        **dict.fromkeys(("node_time", "recorded_node_time"), "shares"),
-        **dict.fromkeys(("recorded_held", "recorded_running"), "shares"),
-    }
+    measures = {
+        "occupied": Measure(
+            "nodes held", "share", Group.MACHINE,
+            "Mean share of the nodes that jobs hold, over the recorded time.",
+        ),
+        "useful": Measure(
+            "nodes running", "share", Group.MACHINE,
+            "Mean share of the nodes that jobs requested and that make progress, over the recorded"
+            " time.",
+        ),
+        "recorded_from": Measure(
+            "recorded time, begin", "seconds", Group.MACHINE,
+            "First instant at which 80% of the nodes are held, in the time of the trace.",
+        ),
+        "recorded_until": Measure(
+            "recorded time, end", "seconds", Group.MACHINE,
+            "Last submission, after which the machine empties, in the time of the trace.",
+        ),
+        "internal_fragmentation": Measure(
+            "internal fragmentation", "share", Group.PLACEMENT,
+            "Share of the node time that jobs hold in nodes of their boxes beyond their requests.",
+        ),
+        "external_fragmentation": EXTERNAL,
+        "drained": Measure(
+            "drained", "share", Group.PLACEMENT,
+            "Share of the node time that was free while too few routers were free for the queue"
+            " head.",
+        ),
+        "large_at_head": Measure(
+            "large jobs as queue head", "jobs", Group.LARGE,
+            "Large jobs that were the queue head before they started.",
+        ),
+        "large_mean_drain": Measure(
+            "mean time as queue head", "seconds", Group.LARGE,
+            "Mean time for which a large job was the queue head, over those that were.",
+        ),
+        "large_max_drain": Measure(
+            "longest time as queue head", "seconds", Group.LARGE,
+            "Longest time for which a large job was the queue head.",
+        ),
+        "node_time": Measure(
+            "node time", "share", Group.PLACEMENT,
+            "Parts of the node time from the first submission to the last end, which add up to 1.",
+            by="part",
+        ),
+        "recorded_node_time": Measure(
+            "recorded node time", "share", Group.PLACEMENT,
+            "Parts of the node time of the recorded time, which add up to 1.",
+            by="part",
+        ),
+        "recorded_held": Measure(
+            "time in which they are held", "share", Group.MACHINE,
+            "Share of the recorded time in which so many nodes are held, in steps of 5%.",
+            by="nodes, from (%)",
+        ),
+        "recorded_running": Measure(
+            "time in which they run", "share", Group.MACHINE,
+            "Share of the recorded time in which so many nodes run, in steps of 5%.",
+            by="nodes, from (%)",
+        ),
+    }  # fmt: skip
 
     @classmethod
     def measure(

@@ -11,6 +11,7 @@ import numpy as np
 
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
+from optsched.metrics.measure import Group, Measure
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -46,6 +47,14 @@ class Rejections(Metric):
     """
 
     counts: Mapping[str, int]
+
+    measures = {
+        "rejected_because": Measure(
+            "rejected jobs", "jobs", Group.JOBS,
+            "Jobs that can never start, by what keeps them from it.",
+            by="reason",
+        ),
+    }  # fmt: skip
 
     @classmethod
     def measure(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.metrics.measure import Group, Measure
 from optsched.policies.parts.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
@@ -79,6 +80,22 @@ class AsLogged(Policy):
                 yield Start(job)
             else:
                 self._late.append(job)
+
+    measures = {
+        "started_late": Measure(
+            "jobs started later than logged", "jobs", Group.POLICY,
+            "Jobs that started after their submission plus logged wait.",
+        ),
+        "mean_delay": Measure(
+            "mean delay from the logged start", "seconds", Group.POLICY,
+            "Mean time from submission plus logged wait to start, over the jobs with a logged wait"
+            " that started.",
+        ),
+        "without_logged_wait": Measure(
+            "jobs without a logged wait", "jobs", Group.POLICY,
+            "Jobs whose wait the log leaves out.",
+        ),
+    }  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
         """Return how far the run is from the log.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.site import Held, SiteMachine
+from optsched.metrics.measure import Group, Measure
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.policies.parts.partition_queues import queues_of
@@ -109,6 +110,13 @@ class Placement(Policy):
         elif self._machine.free:
             waiting = {*system.queue}
             yield from room.backfill([job for job in jobs if job in waiting and job != blocked])
+
+    measures = {
+        "placements_put_off": Measure(
+            "placements put off", "placements", Group.POLICY,
+            "Placements of the solver that would have delayed the reserved job.",
+        ),
+    }  # fmt: skip
 
     def figures(self, system: System) -> Mapping[str, Any]:
         """Return the number of placements that would have delayed the reserved job."""

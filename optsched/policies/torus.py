@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.policies.parts.preparation import Prepared, Scan, forecast
+from optsched.metrics.measure import Group, Measure
+from optsched.policies.parts.preparation import MEASURES, Prepared, Scan, forecast
 from optsched.registry import policies
 from optsched.settings import later
 from optsched.simulator.actions import Action, Migrate, Start
@@ -164,6 +165,13 @@ class TorusBoxes(Policy):
         self._scan: Scan | None = None
         if self.migrate and self.prepare == "ahead":
             self._scan = Scan(self.large)
+
+    measures = MEASURES | {
+        "refused_plans": Measure(
+            "refused migration plans", "plans", Group.POLICY,
+            "Plans with more migrations than the setting moves allows.",
+        ),
+    }  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
         """Return the plans refused for their number of moves, and the buffer periods."""

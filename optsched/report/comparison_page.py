@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.numbers import counted
 from optsched.report.comparison_curves import primal_gap
-from optsched.report.durations import short
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
-from optsched.report.page import Cell, Figure, Page, Section, Table, Value, duration, share
-from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarize
+from optsched.report.page import (
+    Cell,
+    Figure,
+    Page,
+    Part,
+    Section,
+    Table,
+    Value,
+    duration,
+    share,
+)
+from optsched.report.run_page import limits_in_words
+from optsched.solvers.comparison.tables import AT_ONCE, RESULT_COLUMNS, summarize, trivial
 from optsched.solvers.profiles import load_profile, profile_names
 from optsched.solvers.result import Status
 
@@ -74,19 +85,21 @@ def page(folder: Path) -> Page:
     sections = [
         _claims("Wrong answers", config.get("wrong_answers", ()), *WRONG_ANSWERS),
         _claims("Contradictions", config["contradictions"], *CONTRADICTIONS),
-        Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
-        Section("Pictures", _figures(pictures, results, table)),
-        Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
         Section("Failures", _failures(results)),
+        Section("The solvers", _all_and_hard(results, table)),
+        Section("Pictures", _figures(pictures, results, table)),
         Section("The comparison", _compared(config)),
     ]
-    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
+    snapshots = [_snapshots(own) for own in _by_kind(results)]
+    counts = [counted(len(config[f"{noun}s"]), noun) for noun in ("solver", "snapshot")]
     return Page(
-        title=f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}",
+        title=f"Comparison of {' on '.join(counts)}",
         lead=_lead(config, results, table),
         sections=[section for section in sections if section.parts],
         repeat=_repeat(config),
         versions=config["versions"],
+        summary=_budget_in_words(config, results),
+        appendix=[Section("The snapshots", snapshots)] if snapshots else [],
     )
 
 
@@ -166,7 +179,40 @@ def _listed(names: Sequence[str] | pd.Series[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else str(last)
 
 
-def _solvers(own: pd.DataFrame) -> Table:
+def _budget_in_words(config: Mapping[str, Any], results: pd.DataFrame) -> list[str]:
+    """Return a sentence on the budgets, and on how many results used them up."""
+    if results.empty:
+        return []
+    stopped = int((results["limit"].fillna("") != "").sum())
+    used = f"{stopped:,} of {counted(len(results), 'result')}" if stopped else "no result"
+    budgets = {limits_in_words(solver["budget"]) for solver in config["solvers"]}
+    limits = f"is {budgets.pop()}" if len(budgets) == 1 else "differs between the solvers"
+    return [f"The budget for one snapshot {limits}; {used} ended at a limit."]
+
+
+def _all_and_hard(results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
+    """Return the table of each kind of problem, and that without the trivial snapshots."""
+    parts: list[Part] = []
+    easy = trivial(results)
+    for own in _by_kind(table):
+        kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
+        hard = results[~easy & (results["kind"] == kind)]
+        left = hard["snapshot"].nunique()
+        parts.append(_solvers(own, counted(number, "snapshot")))
+        if left < number:
+            words = (
+                f"Trivial snapshots of {kind}: {number - left:,} of {number:,}. All solvers answer"
+            )
+            words += (
+                f" them optimally, each in at most {short(AT_ONCE)}, and at least one with a proof."
+            )
+            parts.append(words)
+        if 0 < left < number:
+            parts.append(_solvers(summarize(hard), f"{counted(left, 'snapshot')} not trivial"))
+    return parts
+
+
+def _solvers(own: pd.DataFrame, which: str) -> Table:
     columns: list[str | tuple[str, str]] = ["solver", "solved", "best", "proven"]
     columns += [("gap to the best bound", name) for name in ("mean", "median", "highest")]
     columns += [("time", name) for name in ("median", "95th percentile", "total")]
@@ -182,15 +228,12 @@ def _solvers(own: pd.DataFrame) -> Table:
         ]
         for row in own.to_dict("records")
     ]
-    number = counted(int(own["snapshots"].max()), "snapshot")
-    caption = f"{own['kind'].iloc[0]}, {number}. Best: the best known objective was reached."
+    caption = f"{own['kind'].iloc[0]}, {which}. Best: the best known objective was reached."
     caption += " Gaps are over the snapshots that were solved. Times are wall-clock times."
     return Table(caption, [*columns, "errors"], rows)
 
 
-def _figures(
-    pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame
-) -> list[str | Figure]:
+def _figures(pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
     about = {
         "quality": (
             "Mean gap to the best known objective over the snapshots, against time.",
@@ -264,7 +307,7 @@ def _snapshots(own: pd.DataFrame) -> Table:
     return Table(f"{kind}: best known results of each snapshot, and their proofs.", columns, rows)
 
 
-def _failures(results: pd.DataFrame) -> list[str | Table]:
+def _failures(results: pd.DataFrame) -> list[Part]:
     failed = results[results["status"] == Status.ERROR]
     if failed.empty:
         return []
@@ -272,7 +315,7 @@ def _failures(results: pd.DataFrame) -> list[str | Table]:
     return [Table("Results that do not count", ["snapshot", "solver", "error"], rows)]
 
 
-def _compared(config: Mapping[str, Any]) -> list[str | Table]:
+def _compared(config: Mapping[str, Any]) -> list[Part]:
     rows: list[list[Value]] = [
         [
             solver["name"],

@@ -1,14 +1,14 @@
-"""Durations in readable units, and time axes."""
+"""Round durations, and time axes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.durations import DAY, HOUR, MINUTE, UNITS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 ROUND = (
     *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
@@ -17,10 +17,6 @@ ROUND = (
     *(DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 56 * DAY, 112 * DAY, 364 * DAY),
 )
 """Round durations in seconds, each at most about three times the previous one."""
-
-_UNITS = ((1.0, "second"), (MINUTE, "minute"), (HOUR, "hour"), (DAY, "day"))
-
-_SHORT = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (MINUTE, "min"), (HOUR, "h"), (DAY, "d"))
 
 _LOG_TICKS = (
     *((1e-7, "0.1 µs"), (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "0.1 ms"), (1e-3, "1 ms")),
@@ -40,8 +36,8 @@ _LOG_TICKS = (
 
 def unit_for(span: float) -> tuple[float, str]:
     """Return the unit, in seconds and by name, in which to show a span of `span` seconds."""
-    seconds, name = _UNITS[0]
-    for longer, longer_name in _UNITS[1:]:
+    seconds, name = UNITS[0]
+    for longer, longer_name in UNITS[1:]:
         if span >= 2.5 * longer:
             seconds, name = longer, longer_name
     return seconds, f"{name}s"
@@ -50,22 +46,6 @@ def unit_for(span: float) -> tuple[float, str]:
 def at_least(seconds: float) -> float:
     """Return the shortest round duration that is not below `seconds`."""
     return next((duration for duration in ROUND if duration >= seconds), seconds)
-
-
-def spoken(seconds: float) -> str:
-    """Return a duration in its largest unit, ``90.0`` as ``1.5 minutes`` for instance."""
-    unit, name = next((u for u in reversed(_UNITS) if seconds >= u[0]), _UNITS[0])
-    amount = f"{seconds / unit:.3g}"
-    return f"{amount} {name}" if amount == "1" else f"{amount} {name}s"
-
-
-def short(seconds: float) -> str:
-    """Return a duration with three digits in a suitable unit, from µs to d: ``1.5 min``."""
-    unit, name = next((u for u in reversed(_SHORT) if seconds >= u[0]), _SHORT[0])
-    amount = seconds / unit
-    if amount == 0:
-        return "0 s"
-    return f"{amount:,.0f} {name}" if amount >= 99.95 else f"{amount:.3g} {name}"
 
 
 def time_axis(axes: Axes, begin: float, end: float, unit: tuple[float, str]) -> None:

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from optsched.report.page import Cell, Facts, Figure, Page, Section, Table
+from optsched.report.page import (
+    REPEAT,
+    Cell,
+    Facts,
+    Figure,
+    Fold,
+    Heading,
+    Page,
+    Part,
+    Section,
+    Table,
+)
 
 SPECIAL = re.compile(r"[\\`*<>~$\[\]|]")
 """Characters of a text that would be markup."""
@@ -22,16 +33,21 @@ def markdown(page: Page) -> str:
 def _blocks(page: Page) -> Iterator[str]:
     yield f"# {_literal(page.title)}"
     yield from map(_literal, (page.lead, *page.summary))
-    for section in page.sections:
-        yield f"## {_literal(section.title)}"
-        yield from _parts(section)
-    yield "## How to repeat this"
+    yield from _sections(page.sections)
+    yield f"## {REPEAT}"
     yield f"```\n{page.repeat}\n```" if page.repeat else "No command repeats this."
     yield ", ".join(f"{name} {version}" for name, version in page.versions.items())
+    yield from _sections(page.appendix)
 
 
-def _parts(section: Section) -> Iterator[str]:
-    for part in section.parts:
+def _sections(sections: Iterable[Section]) -> Iterator[str]:
+    for section in sections:
+        yield f"## {_literal(section.title)}"
+        yield from _parts(section.parts)
+
+
+def _parts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
         if isinstance(part, str):
             yield _literal(part)
         elif isinstance(part, Facts):
@@ -39,6 +55,11 @@ def _parts(section: Section) -> Iterator[str]:
         elif isinstance(part, Figure):
             yield f"![{_literal(part.alt)}]({part.name}.svg)"
             yield f"*{_literal(part.caption)}*"
+        elif isinstance(part, Heading):
+            yield f"### {_literal(part.title)}"
+        elif isinstance(part, Fold):
+            yield f"*{_literal(part.label)}*"
+            yield from _parts(part.parts)
         else:
             yield f"*{_literal(part.caption)}*"
             yield _table(part)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, count, groupby
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from optsched.durations import short
 from optsched.files import written
-from optsched.report.durations import short
+from optsched.json_text import json_text
+from optsched.numbers import MISSING as MISSING
+from optsched.numbers import digits, percent
+from optsched.report.dark_mode import with_dark_variant
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,10 +28,11 @@ REPORT = "report.html"
 """Name of the page in its folder."""
 
 TEMPLATES = Path(__file__).parent / "templates"
-MISSING = "\N{EN DASH}"
+REPEAT = "How to repeat this"
+"""Title of the section with the command."""
 
-SMALLEST = 1e-6
-"""Shares that are closer to 0 are not written in full."""
+LONG = 50
+"""Most rows of a table that is shown in full; longer ones are folded, and scroll in a box."""
 
 
 class Verdict(StrEnum):
@@ -69,10 +75,9 @@ def cell(value: Value) -> Cell:
         word = "yes" if value else "no"
         return Cell(word, word)
     if isinstance(value, Integral):
-        return Cell(f"{value:,}", int(value))
+        return Cell(digits(value), int(value))
     if isinstance(value, Real) and math.isfinite(value):
-        number = float(value)
-        return Cell(f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}", number)
+        return Cell(digits(float(value)), float(value))
     return Cell(MISSING)
 
 
@@ -80,11 +85,7 @@ def share(value: float | None) -> Cell:
     """Return a share, from 0 to 1, in percent."""
     if value is None or not math.isfinite(value):
         return cell(None)
-    if 0 < abs(value) < SMALLEST:
-        sign = "< " if value > 0 else "> -"
-        return Cell(f"{sign}{100 * SMALLEST:.4f}%", value)
-    text = f"{100 * value:.4g}%"
-    return Cell("> 99.99%" if text == "100%" and value < 1 else text, value)
+    return Cell(percent(value), value)
 
 
 def duration(seconds: float | None) -> Cell:
@@ -139,6 +140,11 @@ class Table:
         ]
 
     @property
+    def long(self) -> bool:
+        """Whether the table is folded."""
+        return len(self.rows) > LONG
+
+    @property
     def levels(self) -> int:
         """Number of levels of the header: 1 or 2."""
         return 1 + any(isinstance(column, tuple) for column in self.columns)
@@ -163,27 +169,41 @@ class Figure:
 
     The SVG document is embedded as a separate image, so that ids and styles of pictures do not
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
-    readers who cannot see it. `name` is that of its file, without the suffix.
+    readers who cannot see it. `name` is that of its file, without the suffix. With the data of a
+    `chart`, those of `optsched.report.gantt_chart`, the reader can zoom; charts of one `group` show
+    the same time.
     """
 
     name: str
     svg: str
     alt: str
     caption: str
+    chart: Mapping[str, object] | None = None
+    group: str = ""
     form: ClassVar[str] = "figure"
 
     @property
     def source(self) -> str:
-        """Picture as a data URL."""
-        data = base64.b64encode(self.svg.encode()).decode("ascii")
+        """Picture as a data URL, with dark colors where the reader prefers them."""
+        data = base64.b64encode(with_dark_variant(self.svg).encode()).decode("ascii")
         return f"data:image/svg+xml;base64,{data}"
+
+    @property
+    def data(self) -> str:
+        """Data of the chart as JSON without ``<``, which would end its element."""
+        return json_text(self.chart).replace("<", "\\u003c")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, in two columns on a wide page."""
+    """Names and values, in several columns on a wide page; in one if the values are texts.
+
+    `meanings` has sentences on some of the names, for readers who point at them.
+    """
 
     items: Sequence[tuple[str, Value]]
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    as_text: bool = False
     form: ClassVar[str] = "facts"
 
     @property
@@ -193,11 +213,32 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Section:
-    """Section of a page: a heading, and paragraphs (texts), facts, tables, figures."""
+class Heading:
+    """Heading of the following parts of a section."""
 
     title: str
-    parts: Sequence[str | Facts | Table | Figure]
+    form: ClassVar[str] = "heading"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that the reader unfolds; `label` is what is seen of them."""
+
+    label: str
+    parts: Sequence[Part]
+    form: ClassVar[str] = "fold"
+
+
+Part = str | Facts | Table | Figure | Heading | Fold
+"""Part of a section; a text is a paragraph."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Section of a page: a heading, and parts."""
+
+    title: str
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True)
@@ -206,7 +247,8 @@ class Page:
 
     `lead` is the finding, in one or two sentences; `summary` are further paragraphs before the
     first section; `repeat` is the command that repeats the result, None if no command can;
-    `versions` are those of the software that made it.
+    `versions` are those of the software that made it. The sections of `appendix` come after the
+    command.
     """
 
     title: str
@@ -215,6 +257,28 @@ class Page:
     repeat: str | None
     versions: Mapping[str, str]
     summary: Sequence[str] = ()
+    appendix: Sequence[Section] = ()
+
+    @cached_property
+    def contents(self) -> list[tuple[str, Section]]:
+        """The sections with their anchors, in order; that with the command has no parts."""
+        sections = [*self.sections, Section(REPEAT, ()), *self.appendix]
+        anchor = anchors()
+        return [(anchor(section.title), section) for section in sections]
+
+
+def anchors(taken: Iterable[str] = ()) -> Callable[[str], str]:
+    """Return a function that makes anchors of titles, different from all before."""
+    used = set(taken)
+
+    def anchor(title: str) -> str:
+        words = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+        names = chain([words], (f"{words}-{number}" for number in count(2)))
+        name = next(name for name in names if name not in used)
+        used.add(name)
+        return name
+
+    return anchor
 
 
 def environment() -> Environment:
@@ -233,7 +297,11 @@ def environment() -> Environment:
 
 def render(page: Page) -> str:
     """Return a page as one self-contained HTML document, with all texts escaped."""
-    return environment().get_template("page.html.j2").render(page=page).lstrip()
+    template = environment().get_template("page.html.j2")
+    anchor = anchors(name for name, _ in page.contents)
+    parts = chain.from_iterable(section.parts for _, section in page.contents)
+    zooms = any(isinstance(part, Figure) and part.chart for part in parts)
+    return template.render(page=page, anchor=anchor, zooms=zooms).lstrip()
 
 
 def write_page(page: Page, folder: Path) -> Path:

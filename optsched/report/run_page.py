@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.docstrings import first_line
+from optsched.docstrings import first_line, parameters
+from optsched.durations import spoken
 from optsched.errors import InputError
+from optsched.metrics.catalogue import measures_of
+from optsched.metrics.measure import Group, Measure
 from optsched.numbers import LARGEST, counted
+from optsched.registry import Registry
 from optsched.report import load
-from optsched.report.durations import spoken
+from optsched.report.figure_groups import by_group
 from optsched.report.folder_files import (
     Expected,
     checked,
@@ -27,11 +31,24 @@ from optsched.report.folder_files import (
     read_pictures,
     read_table,
 )
+from optsched.report.gantt_chart import COLUMNS
 from optsched.report.job_rows import JOB, NAMES, job_rows
-from optsched.report.page import Cell, Facts, Page, Section, Table, Value, cell, duration, share
+from optsched.report.page import (
+    Cell,
+    Facts,
+    Page,
+    Part,
+    Section,
+    Table,
+    Value,
+    cell,
+    duration,
+    share,
+)
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
+from optsched.solvers.dispatch import classes_of
 from optsched.traces.cleaning_report import CleaningReport
 
 ROWS = 20
@@ -65,82 +82,18 @@ COUNTS = (
     *("jobs", "finished", "killed", "rejected", "waiting"),
     *("decisions", "problems", "unproven", "fallbacks"),
 )
-TIMES = {
-    "wait": ("mean_wait", "median_wait", "p95_wait", "max_wait"),
-    "response": ("mean_response", "", "", ""),
-}
-RATIOS = {
-    "slowdown": ("mean_slowdown", "", "", ""),
-    "bounded slowdown": ("mean_bounded_slowdown", "", "p95_bounded_slowdown", ""),
-}
-_MEANS = [name for names in (TIMES | RATIOS).values() for name in names if name]
+WAITS = (
+    *("mean_wait", "median_wait", "p95_wait", "max_wait"),
+    *("mean_response", "mean_slowdown", "mean_bounded_slowdown", "p95_bounded_slowdown"),
+)
 SUMMARY: Expected = (
     dict.fromkeys(COUNTS, int)
-    | dict.fromkeys(("dropped", "utilization", "makespan", *_MEANS), NUMBER)
+    | dict.fromkeys(("dropped", "utilization", "makespan", *WAITS), NUMBER)
     | {"cleaning": (dict, type(None))}
 )
-DURATIONS = {
-    *("large_mean_wait", "large_max_wait", "large_mean_response", "mean_pause"),
-    *("mean_queue_time", "max_queue_time", "mean_flow", "max_flow"),
-    *("transfer_time", "waiting_for_a_load", "core_time"),
-    *("mean_migration_delay", "nominal_seconds"),
-    *("large_mean_buffer", "prepared_mean_buffer", "mean_delay"),
-}
-"""Figures in seconds that no metric states."""
-SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap", "contested_matched"}
-"""Figures that are shares and that no metric states."""
-LABELS = {
-    "large_from": "least size of a large job",
-    "large_mean_wait": "mean wait of large jobs",
-    "large_max_wait": "longest wait of large jobs",
-    "large_mean_response": "mean response of large jobs",
-    "large_at_head": "large jobs as queue head",
-    "large_mean_drain": "mean time as queue head",
-    "large_max_drain": "longest time as queue head",
-    "large_detected": "large jobs detected in the window",
-    "large_mean_buffer": "mean buffer period of large jobs",
-    "large_mean_ahead": "jobs before a detected large job, mean",
-    "prepared": "large jobs prepared",
-    "prepared_starts": "starts in the prepared box",
-    "prepared_mean_buffer": "mean time from preparation to start",
-    "started_late": "jobs started later than logged",
-    "mean_delay": "mean delay from the logged start",
-    "without_logged_wait": "jobs without a logged wait",
-    "occupied": "nodes held, recorded",
-    "useful": "nodes running, recorded",
-    "node_time": "node time, {}",
-    "recorded_node_time": "recorded node time, {}",
-    "recorded_held": "recorded time, held from {}%",
-    "recorded_running": "recorded time, running from {}%",
-    "free_by_slot_size": "free node time, slots from {}",
-    "rejected_because": "rejected, as {}",
-    "mean_queue_time": "mean wait, evaluated",
-    "max_queue_time": "longest wait, evaluated",
-    "mean_flow": "mean response, evaluated",
-    "max_flow": "longest response, evaluated",
-    "penalised_jobs": "penalized jobs",
-    "mean_penalised_percent": "mean penalty, % of the run time",
-    "p95_penalised_percent": "95th percentile of the penalty, %",
-    "penalised_processor_hours": "penalized processor-hours",
-    "nominal_seconds": "nominal solving time",
-    "heuristic_matched": "heuristic as good as solver",
-    "heuristic_gap": "gap of the heuristic otherwise",
-    "one_job": "problems with one job",
-    "all_placed": "problems with all jobs placed",
-    "contested": "contested problems",
-    "contested_matched": "heuristic as good in contested ones",
-}
-"""Labels of figures, where the name with blanks would say too little.
+IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
+"""Groups of figures that are not told with the decisions."""
 
-Those with a place are of groups of shares; a class of a histogram is named by its lower end.
-"""
-SHOWN: dict[str, Callable[[Any], Cell]] = {
-    "number": cell,
-    "seconds": duration,
-    "share": share,
-    "shares": share,
-}
-"""Functions that show the figures of metrics, by kind."""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = JOB | {
     "workload_name": "str",
@@ -178,22 +131,23 @@ def page(folder: Path) -> Page:
     """
     config = read_config(folder)
     summary = read_summary(folder)
-    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | {"reason": "str"})
+    jobs = read_columns(folder / "jobs.parquet", JOBS, NAMES | COLUMNS | {"reason": "str"})
     read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
+    measures = measures_of(config)
     pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
     trace = next(iter(jobs["workload_name"]), config["trace"])
     sections = [
-        Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
-        Section("Scenario", _facts(config, summary)),
+        Section("Result", by_group({**summary, "cleaning": None}, measures, IN_RESULT)),
+        Section("Scenario", _facts(config)),
         Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
-        Section("Decisions", _decisions(folder, config, summary)),
+        Section("Decisions", _decisions(folder, config, summary, measures)),
         Section("The jobs that never started", _never_started(jobs)),
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
     ]
     return Page(
         title=load.named(trace, config),
-        lead=_alarm(folder, summary) + _lead(summary),
+        lead=_alarm(folder, config, summary) + _lead(config, summary),
         sections=[section for section in sections if section.parts],
         repeat=config["repeat"],
         versions=config["versions"],
@@ -234,7 +188,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     if summary["cleaning"] is not None:
         checked(summary["cleaning"], CLEANING, file, "cleaning")
     types: dict[str, Any] = {"wrong_answers": int}
-    types |= {name: dict if kind == "shares" else NUMBER for name, kind in _figures().items()}
+    types |= {
+        key: dict if measure.by else NUMBER
+        for name in registry.metrics
+        for key, measure in registry.metrics[name].measures.items()
+    }
     checked(summary, {name: kind for name, kind in types.items() if name in summary}, file)
     for name, value in summary.items():
         if not FIGURE_NAME.fullmatch(name):
@@ -248,15 +206,29 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
-def _alarm(folder: Path, summary: Mapping[str, Any]) -> str:
-    """Return a sentence on the wrong answers of solvers; empty without any."""
-    if not summary.get("wrong_answers"):
-        return ""
-    [wrong, *_] = mishaps(read_frame(folder / "decisions.parquet", MISHAPS))
-    return f"{wrong.rstrip('.')}. "
+def _alarm(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """Return sentences on wrong answers and failures of solvers; empty without any."""
+    words = ""
+    if summary.get("wrong_answers"):
+        [wrong, *_] = mishaps(read_frame(folder / "decisions.parquet", MISHAPS))
+        words = f"{wrong.rstrip('.')}. "
+    if summary["fallbacks"]:
+        fallbacks = dict.fromkeys(one["fallback"] for one in config["solvers"].values())
+        words += f"{config['solver']} failed or ran out of budget on {summary['fallbacks']:,} of"
+        words += f" {counted(summary['problems'], 'problem')}, which {' or '.join(fallbacks)}"
+        words += " decided in its place. "
+    return words
 
 
-def _lead(summary: Mapping[str, Any]) -> str:
+def _proves(config: Mapping[str, Any]) -> bool:
+    """Return whether a solver of the run may prove what it finds, which heuristics never do."""
+    chosen = {one["solver"] for one in config["solvers"].values()}
+    return any(
+        cls.exact for name in chosen & {*registry.solvers} for cls in classes_of(name)
+    ) or not chosen <= {*registry.solvers}
+
+
+def _lead(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """Return the finding in a few sentences."""
     words = f"{summary['finished']:,} of {counted(summary['jobs'], 'job')} finished"
     if summary["mean_wait"] is not None:
@@ -266,7 +238,7 @@ def _lead(summary: Mapping[str, Any]) -> str:
         words += f"; {summary['utilization']:.1%} of the machine was in use"
         words += f" over {spoken(summary['makespan'])}"
     words += "."
-    if summary["problems"]:
+    if summary["problems"] and _proves(config):
         proven = summary["problems"] - summary["unproven"]
         words += f" {proven:,} of {counted(summary['problems'], 'problem')} solved with a proof."
     others = [
@@ -283,70 +255,7 @@ def _lead(summary: Mapping[str, Any]) -> str:
     return words
 
 
-def _counts(summary: Mapping[str, Any]) -> Facts:
-    names = ("jobs", "finished", "killed", "rejected", "waiting")
-    return Facts(
-        [
-            *((name, summary[name]) for name in names),
-            ("dropped by cleaning", summary["dropped"]),
-            ("utilization", share(summary["utilization"])),
-            ("makespan", duration(summary["makespan"])),
-        ]
-    )
-
-
-def _measures(summary: Mapping[str, Any]) -> Table:
-    rows: list[list[Value]] = [
-        [what, *(make(summary[name] if name else None) for name in names)]
-        for measures, make in ((TIMES, duration), (RATIOS, cell))
-        for what, names in measures.items()
-    ]
-    return Table(
-        "Over finished jobs; slowdowns are ratios, bounded with 10 s.",
-        ["measure", "mean", "median", "95th percentile", "highest"],
-        rows,
-    )
-
-
-def _others(summary: Mapping[str, Any]) -> list[str | Facts]:
-    """Return the figures that a machine, execution model or policy adds to the common ones."""
-    items: list[tuple[str, Value]] = []
-    for name, value in summary.items():
-        if name not in SUMMARY:
-            items += _flat(_label(name), value, _shown(name))
-    return [Facts(items)] if items else []
-
-
-def _flat(label: str, value: Any, show: Callable[[Any], Cell]) -> Iterator[tuple[str, Cell]]:
-    if isinstance(value, dict):
-        grouped = label if "{}" in label else f"{label}: {{}}"
-        for name, part in value.items():
-            own = _shown(name) if show is cell else show
-            yield from _flat(grouped.format(_label(name)), part, own)
-    elif isinstance(value, list):
-        yield label, cell(", ".join(map(str, value)))
-    else:
-        exact = isinstance(value, int | float) and abs(value) <= LARGEST
-        yield label, show(value) if exact else cell(value)
-
-
-def _label(name: str) -> str:
-    return LABELS.get(name, name.replace("_", " "))
-
-
-def _shown(name: str) -> Callable[[Any], Cell]:
-    """Return the function that shows a figure."""
-    if name in DURATIONS:
-        return duration
-    return share if name in SHARES else SHOWN[_figures().get(name, "number")]
-
-
-def _figures() -> dict[str, str]:
-    """Return the kinds of the figures of all metrics, by name."""
-    return {k: kind for metric in registry.metrics.values() for k, kind in metric.figures.items()}
-
-
-def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
+def _facts(config: Mapping[str, Any]) -> list[Part]:
     policy = config["policy"]
     about = first_line(registry.policies[policy]) if policy in registry.policies else ""
     span = config["jobs"]
@@ -355,40 +264,57 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
         ("jobs", "all" if span is None else " to ".join(f"{end:,}" for end in span)),
         ("machine", config["machine"]),
         ("policy", policy),
-        ("settings of the policy", settings_in_words(config["settings"])),
         ("event order", config["event_order"]),
-        ("decisions", summary["decisions"]),
     ]
     if config.get("execution"):
-        items += [
-            ("execution model", config["execution"]),
-            ("settings of the execution model", settings_in_words(config["execution_settings"])),
-        ]
+        items.append(("execution model", config["execution"]))
     if "solver" in config:
         for model, chosen in config["solvers"].items():
             items += [
                 (f"solver of {model}", Cell(chosen["solver"], note=chosen["version"] or "")),
-                ("budget of one problem", _limits(chosen["budget"])),
+                ("budget of one problem", limits_in_words(chosen["budget"])),
                 ("seed", chosen["seed"]),
                 ("fallback of the solver", chosen["fallback"]),
             ]
         items.append(("decisions are charged", config["charge_decisions"]))
         items.append(("of equally good answers", config.get("ties", Ties.HEURISTIC)))
-    return [*([f"{policy}: {about.replace('`', '')}"] if about else []), Facts(items)]
+    parts: list[Part] = [f"{policy}: {about.replace('`', '')}"] if about else []
+    parts.append(Facts(items))
+    if config["settings"]:
+        parts.append(_settings("policy", registry.policies, policy, config["settings"]))
+    if config.get("execution_settings"):
+        model, settings = config["execution"], config["execution_settings"]
+        parts.append(_settings("execution model", registry.executions, model, settings))
+    return parts
+
+
+def _settings(noun: str, known: Registry[Any], name: str, settings: Mapping[str, Any]) -> Table:
+    """Return a table of settings with their values and, of a registered class, their meanings."""
+    meanings: dict[str, str] = {}
+    for base in reversed(known[name].__mro__) if name in known else ():
+        meanings |= parameters(base)
+    rows: list[list[Value]] = [
+        [name, _setting(value), meanings.get(name, "").replace("`", "") or None]
+        for name, value in settings.items()
+    ]
+    return Table(f"Settings of the {noun}.", ["setting", "value", "meaning"], rows)
 
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:
     """Return settings with their values as a list in words."""
-
-    def shown(value: Any) -> str:
-        if isinstance(value, bool):
-            return cell(value).text
-        return f"{value:.10g}" if isinstance(value, float) else str(value)
-
-    return ", ".join(f"{name} = {shown(value)}" for name, value in settings.items()) or "none"
+    return ", ".join(f"{name} = {_setting(value)}" for name, value in settings.items()) or "none"
 
 
-def _limits(budget: Mapping[str, float | None]) -> str:
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return cell(value).text
+    if value is None:
+        return "none"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def limits_in_words(budget: Mapping[str, float | None]) -> str:
+    """Return the limits of a budget in words."""
     limits = [
         f"{budget[name]:,.10g} {unit}"
         for name, unit in (("seconds", "s"), ("work", "units of work"))
@@ -398,25 +324,24 @@ def _limits(budget: Mapping[str, float | None]) -> str:
 
 
 def _decisions(
-    folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]
-) -> list[str | Table]:
+    folder: Path,
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    measures: Mapping[str, Measure],
+) -> list[Part]:
     if "solver" not in config:
         return []
     problems = summary["problems"]
     if not problems:
         return ["The policy posed no problem."]
-    proven = problems - summary["unproven"]
-    share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
-    words = f"{counted(problems, 'problem')} posed to {config['solver']}: {share_proven}"
-    heuristics = dict.fromkeys(
-        chosen["fallback"]
-        for chosen in config["solvers"].values()
-        if summary["fallbacks"] or chosen["fallback"] != chosen["solver"]
-    )
-    words += " solved with a proof"
-    if heuristics:
-        words += f"; {summary['fallbacks']:,} decided by {' or '.join(heuristics)} in its place"
-    words += "."
+    words = f"{counted(problems, 'problem')} posed to {config['solver']}"
+    counts = dict(summary)
+    if _proves(config):
+        proven = problems - summary["unproven"]
+        share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
+        words += f": {share_proven} solved with a proof"
+    else:
+        del counts["unproven"]
     decisions = read_frame(folder / "decisions.parquet", DECISIONS)
     rows: list[list[Value]] = [
         [
@@ -433,12 +358,13 @@ def _decisions(
     ]
     columns = ["model", "status", "problems", "share", "decided by the fallback"]
     columns += ["different sizes", "median work", "highest work"]
-    return [words, Table("Problems by status; work in the unit of the solver.", columns, rows)]
+    table = Table("Problems by status; work in the unit of the solver.", columns, rows)
+    return [f"{words}.", *by_group(counts, measures, [Group.PROBLEMS]), table]
 
 
-def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
+def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
     """Return the jobs with the longest waits, and those with the highest bounded slowdown."""
-    tables: list[str | Table] = []
+    tables: list[Part] = []
     for measure, least, caption in (
         ("waiting_time", 0, "The jobs with the longest waits"),
         ("bounded_slowdown", 1, "The jobs with the highest bounded slowdown"),
@@ -462,7 +388,7 @@ def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
     return tables
 
 
-def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
+def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
     """Return the first of the jobs that never started, by reason."""
     never = np.flatnonzero(np.isin(jobs["final_state"], (State.REJECTED, State.WAITING)))
     if not len(never):
@@ -480,7 +406,7 @@ def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
     return [words, *tables]
 
 
-def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
+def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
     if summary["cleaning"] is None:
         return []
     report = CleaningReport(**{name: summary["cleaning"][name] for name in CLEANING})

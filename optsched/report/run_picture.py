@@ -84,6 +84,10 @@ class RunPicture(ABC):
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words, for readers who cannot see it."""
 
+    def chart(self, facts: RunFacts) -> Mapping[str, Any] | None:
+        """Return the data of a chart to zoom, see `optsched.report.gantt_chart`; None without."""
+        return None
+
 
 def run_pictures() -> list[RunPicture]:
     """Return all pictures in the order of the page."""
@@ -114,7 +118,13 @@ def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
     """
     known = {picture.name: picture for picture in run_pictures()}
     return [
-        Figure(name, svg, caption=known[name].caption(facts), alt=known[name].words(facts))
+        Figure(
+            name,
+            svg,
+            caption=known[name].caption(facts),
+            alt=known[name].words(facts),
+            chart=known[name].chart(facts),
+        )
         if name in known
         else Figure(name, svg, caption=f"{name}.", alt=f"Picture of the run: {name}.")
         for name, svg in pictures.items()

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import short, spoken
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.report import run_page
-from optsched.report.durations import short, spoken
 from optsched.report.folder_files import (
     Expected,
     checked,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.report import style
-from optsched.report.durations import log_ticks, spoken, time_axis, unit_for
+from optsched.report.durations import log_ticks, time_axis, unit_for
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
 from optsched.report.steps import Steps

@@ -353,7 +353,9 @@ def label_ends(axes: Axes, ends: dict[str, tuple[float, Stroke]], gap: float) ->
     to_share = axes.transScale + axes.transLimits
     right = axes.get_xlim()[1]
     heights = [float(to_share.transform((right, y))[1]) for y, _ in ends.values()]
-    for (name, (_, stroke)), height, place in zip(ends.items(), heights, spread(heights, gap)):
+    top = 1 - gap / 2  # a name above it would touch the title
+    places = [top * place for place in spread([height / top for height in heights], gap / top)]
+    for (name, (_, stroke)), height, place in zip(ends.items(), heights, places):
         leader = Line2D(
             [1.0, 1.03, 1.09],
             [height, place, place],

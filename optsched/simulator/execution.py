@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation
+from optsched.metrics.measure import Measure
 from optsched.schedule import Schedule
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -46,9 +47,12 @@ class ExecutionModel:
     ----------
     name : str
         The registered name, or the name of the class if the model is not registered.
+    measures : mapping of str to Measure
+        What the figures of `report` are, by key.
     """
 
     name: ClassVar[str] = "rigid"
+    measures: ClassVar[Mapping[str, Measure]] = {}
 
     def __init_subclass__(cls) -> None:
         """Name a model after its class until it is registered."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from optsched.errors import InputError
+from optsched.metrics.measure import Measure
 from optsched.numbers import LONGEST
 from optsched.simulator.actions import Action
 from optsched.simulator.system import System
@@ -48,6 +49,8 @@ class Policy(ABC):
     ----------
     name : str
         The registered name, or the name of the class if the policy is not registered.
+    measures : mapping of str to Measure
+        What the figures of `figures` are, by key.
     machines : frozenset of str
         The kinds of machine that the policy runs on. Kinds that extend these are included: a torus
         is also a line of nodes.
@@ -78,6 +81,7 @@ class Policy(ABC):
     machines: ClassVar[frozenset[str]] = frozenset({"nodes"})
     models: ClassVar[Mapping[str, Answers]] = {}
     execution: ClassVar[str | None] = None
+    measures: ClassVar[Mapping[str, Measure]] = {}
     replay: ClassVar[Callable[..., Any] | None] = None
     replay_run: ClassVar[Callable[..., Any] | None] = None
     replays: ClassVar[Callable[..., bool] | None] = None

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.report.durations import short
 from optsched.report.page import Figure, Page, Section, Table, cell
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent, signed

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from optsched import compare, save, simulate
 from optsched.content import bundled
-from optsched.report.page import Cell, Facts, Figure, Page, Section, Table, Verdict, write_page
+from optsched.report.gantt_chart import chart_data
+from optsched.report.page import (
+    LONG,
+    Cell,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Verdict,
+    write_page,
+)
 from optsched.solvers.result import Budget
 
 FIGURES = {"one": ("One box.", "A box."), "two": ("Two.", "Again.")}
@@ -16,6 +28,20 @@ SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
 )
+
+
+def two_jobs():
+    """Return the table of a job on processors 0 to 3, and one on 4 and 6 after it."""
+    columns = {
+        "job_id": [11, 12],
+        "user": [3, -1],
+        "submission_time": [100.0, 100.0],
+        "requested_number_of_resources": [4, 2],
+        "starting_time": [100.0, 3700.0],
+        "finish_time": [3700.0, 7300.5],
+    }
+    places = np.array(["0-3", "4 6"], dtype=object)
+    return {name: np.array(of) for name, of in columns.items()} | {"allocated_resources": places}
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +62,8 @@ def reports(tmp_path_factory):
         ["gamma-9", None, 1e6, 2, 12, 3, Verdict.HELD],
     ]
     named = [7, "u" * 300, "p" * 300, 1, 2, 3]
+    chart = chart_data(two_jobs())
+    long = [[f"snapshot-{k}", k] for k in range(LONG + 1)]
     page = Page(
         "Everything",
         "It held in part.",
@@ -43,6 +71,11 @@ def reports(tmp_path_factory):
             Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
             Section("Pictures", [Figure(name, SVG, *texts) for name, texts in FIGURES.items()]),
             Section("Names", [Table("Names.", ["job", "user", "partition", *"abc"], [named])]),
+            Section("Long", [Table("Many.", ["snapshot", "number"], long)]),
+            Section(
+                "Charts",
+                [Figure(name, SVG, name, name, chart=chart, group="same") for name in "ab"],
+            ),
             Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", Verdict.HELD)])]),
         ],
         "optsched " + "z" * 300,

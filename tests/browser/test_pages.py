@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
+from PIL import Image
 
 from optsched.report.page import MISSING
 
@@ -52,7 +55,7 @@ def test_a_page_is_whole_offline_and_its_pictures_are_drawn(open_page, name):
     page = open_page(name)
     pictures = page.locator("img")
     drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
-    assert len(drawn) == {"run": 4, "comparison": 2, "everything": 2}[name]
+    assert len(drawn) == {"run": 4, "comparison": 2, "everything": 4}[name]
     assert all(width and alt for width, alt in drawn)
     assert page.locator("h1").count() == 1
     assert page.title() == page.locator("h1").text_content()  # no script of a picture has run
@@ -142,4 +145,147 @@ def test_without_scripts_all_is_there(open_page, name):
     page = open_page(name, java_script_enabled=False)
     assert page.locator("tbody tr").count() > 0
     assert page.locator("thead button").count() == 0
-    assert page.locator("footer").is_visible()
+    assert page.get_by_role("heading", name="How to repeat this").is_visible()
+    assert page.locator("canvas, .controls").count() == 0
+    assert page.locator("img").first.is_visible()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_contents_lead_to_the_sections(open_page, name):
+    page = open_page(name, viewport={"width": 1400, "height": 600})
+    ids = page.locator("[id]").evaluate_all("all => all.map((one) => one.id)")
+    assert len(set(ids)) == len(ids)
+    links = page.locator("nav a")
+    assert links.all_text_contents() == [
+        text.removesuffix("#") for text in page.locator("h2").all_text_contents()
+    ]
+    for place in range(links.count()):
+        links.nth(place).click()
+        assert page.locator(":target").evaluate("(heading) => heading.tagName") == "H2"
+        top = page.locator(":target").bounding_box()["y"]
+        assert 0 <= top < 600
+
+
+CONTRAST = r"""(selector) => {
+    const probe = document.querySelector(selector);
+    const luminance = (color) => color.match(/[\d.]+/g).slice(0, 3).map(Number)
+        .map((part) => part / 255)
+        .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, place) => sum + [0.2126, 0.7152, 0.0722][place] * part, 0);
+    const own = getComputedStyle(probe);
+    let behind = probe;
+    while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
+        behind = behind.parentElement;
+    const [a, b] = [own.color, getComputedStyle(behind).backgroundColor].map(luminance);
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_contrast(open_page, scheme):
+    page = open_page("everything", color_scheme=scheme)
+    texts = ["p", "figcaption", "nav a", "dt", "dd", "td small", "th button", "pre", "summary"]
+    texts += [".controls button", ".held", ".in-part", ".not-held"]
+    for selector in texts:
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+@pytest.mark.parametrize(("scheme", "shade"), [("light", 255), ("dark", 23)])
+def test_dark_surroundings_make_page_and_pictures_dark(open_page, scheme, shade):
+    page = open_page("run", color_scheme=scheme)
+    with Image.open(BytesIO(page.locator("img").nth(1).screenshot())) as picture:
+        assert picture.convert("L").getpixel((3, 3)) == shade
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == f"rgb({shade}, {shade}, {shade})"
+
+
+def test_a_long_table_is_folded_and_scrolls_in_its_box(open_page):
+    page = open_page("everything", viewport={"width": 1400, "height": 900})
+    table = page.locator("table", has_text="snapshot-50")
+    assert not table.is_visible()
+    page.get_by_text("Many. 51 rows").click()
+    assert table.is_visible()
+    box = page.locator(".long")
+    assert box.evaluate("(b) => b.scrollHeight > b.clientHeight")
+    assert box.bounding_box()["height"] <= 640
+    table.get_by_role("button", name="number").dblclick()
+    assert table.locator("tbody th").first.text_content() == "snapshot-50"
+
+
+def test_a_table_that_is_cut_shows_it(open_page):
+    page = open_page("everything", viewport={"width": 390, "height": 800})
+    box = page.locator(".box:has(table)").first
+    sides = "(b) => ['cut-left', 'cut-right'].map((side) => b.classList.contains(side))"
+    page.wait_for_function("document.querySelector('.box:has(table)').matches('.cut-right')")
+    box.evaluate("(b) => { b.scrollLeft = 40; }")
+    page.wait_for_function("document.querySelector('.box:has(table)').matches('.cut-left')")
+    assert box.evaluate(sides) == [True, True]
+    box.evaluate("(b) => { b.scrollLeft = b.scrollWidth; }")
+    page.wait_for_function("!document.querySelector('.box:has(table)').matches('.cut-right')")
+    assert box.evaluate(sides) == [True, False]
+
+
+VIEW = "(place) => GanttChart.all[place ?? 0].view"
+
+
+def test_a_gantt_chart_zooms_by_keys_wheel_and_buttons(open_page):
+    page = open_page("run", viewport={"width": 390, "height": 800})
+    page.get_by_role("button", name="Zoom in this chart").press("Enter")
+    canvas = page.locator("canvas")
+    canvas.press("0")
+
+    def length():
+        view = page.evaluate(VIEW)
+        return view["end"] - view["begin"]
+
+    whole = length()
+    canvas.press("+")
+    assert length() == pytest.approx(whole / 1.5)
+    before = page.evaluate(VIEW)
+    canvas.press("ArrowRight")
+    assert page.evaluate(VIEW)["begin"] == pytest.approx(before["begin"] + 0.2 * length())
+    canvas.press("Shift+ArrowUp")
+    assert page.evaluate(VIEW)["high"] < before["high"]
+    page.get_by_role("button", name="Show all").click()
+    assert length() == whole
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, -100)
+    page.wait_for_function(f"GanttChart.all[0].view.end - GanttChart.all[0].view.begin < {whole}")
+    before = page.evaluate(VIEW)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    page.mouse.up()
+    assert page.evaluate(VIEW)["begin"] > before["begin"]
+    assert overflow(page) <= 0
+
+
+def test_a_job_of_a_gantt_chart_tells_about_itself(open_page):
+    page = open_page("everything")
+    page.get_by_role("button", name="Zoom in this chart").first.click()
+    canvas, tip = page.locator("canvas"), page.get_by_role("status")
+    canvas.press("n")
+    assert tip.inner_text().split("\n") == [
+        *("job 11", "user 3", "4 processors", "started at once", "ran for 1 hour")
+    ]
+    canvas.press("n")
+    words = tip.inner_text().split("\n")
+    assert words == ["job 12", "user unknown", "2 processors", "waited 1 hour", "ran for 1 hour"]
+    canvas.press("Escape")
+    assert not tip.is_visible()
+    place = page.evaluate("[GanttChart.all[0].x(1800), GanttChart.all[0].y(2)]")
+    canvas.hover(position=dict(zip("xy", place)))
+    assert tip.inner_text().startswith("job 11\n")
+    canvas.hover(position={"x": place[0], "y": 12})
+    assert not tip.is_visible()
+
+
+def test_charts_of_a_group_show_the_same_time(open_page):
+    page = open_page("everything")
+    for _ in range(2):
+        page.get_by_role("button", name="Zoom in this chart").first.click()
+    page.locator("canvas").first.press("+")
+    one, other = (page.evaluate(VIEW, place) for place in (0, 1))
+    assert one == other
+    assert one["end"] - one["begin"] == pytest.approx(7200.5 / 1.5)

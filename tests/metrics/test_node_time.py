@@ -409,7 +409,7 @@ def test_a_run_has_the_figures_and_its_page_shows_them(make_trace, tmp_path):
     page = save(run, tmp_path / "run") / "report.html"
     written = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert written["node_time"] == pytest.approx(summary["node_time"])
-    assert "node time, fragmented" in page.read_text()
+    assert "Node time, recorded node time, by part." in page.read_text()
 
 
 def test_jobs_on_the_line_of_a_torus_have_no_such_figures(make_trace):

@@ -11,7 +11,7 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import save_snapshot
 from optsched.report import comparison_folder, comparison_page
-from optsched.report.page import Table
+from optsched.report.page import LONG, Table, render
 from optsched.solvers.result import Budget
 
 PROBLEMS = [
@@ -30,7 +30,8 @@ def folder(tmp_path):
 
 
 def section(page, title):
-    [found] = [section for section in page.sections if section.title == title]
+    sections = [*page.sections, *page.appendix]
+    [found] = [section for section in sections if section.title == title]
     return found.parts
 
 
@@ -56,7 +57,7 @@ def test_the_lead_says_who_was_best_and_who_proved_what(folder):
 
 def test_the_tables_hold_what_the_files_hold(folder):
     page = comparison_page.page(folder)
-    [table] = section(page, "The solvers")
+    table, *_ = section(page, "The solvers")
     saved = pd.read_csv(folder / "table.csv")
     assert [row[0].text for row in table.cells] == saved["solver"].tolist()
     assert [row[7].key for row in table.cells] == saved["median_seconds"].tolist()
@@ -105,6 +106,7 @@ def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
     page = comparison_page.page(folder)
     assert page.lead.endswith("2 snapshots without a proof.")
     [failures] = section(page, "Failures")
+    assert page.sections[0].title == "Failures"
     assert failures.rows == [["b<script>", "branch-and-bound", "it broke"]]
     [snapshots] = section(page, "The snapshots")
     assert [row[5:] for row in snapshots.rows] == [[0, None, None]] * 2
@@ -165,9 +167,65 @@ def test_a_damaged_field_is_told(folder, fields, told):
 
 
 def test_all_tables_have_a_row_for_each_solver_or_snapshot(folder):
+    at_leisure(folder)
     page = comparison_page.page(folder)
-    parts = [part for section in page.sections for part in section.parts]
-    assert [len(part.rows) for part in parts if isinstance(part, Table)] == [3, 2, 3]
+    parts = [part for one in (*page.sections, *page.appendix) for part in one.parts]
+    assert [len(part.rows) for part in parts if isinstance(part, Table)] == [3, 3, 2]
+
+
+def at_leisure(folder, **seconds):
+    """Let each solver take 20 ms for each snapshot, or the given seconds for one of them."""
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file).assign(seconds=0.02)
+    for snapshot, given in seconds.items():
+        results.loc[results["snapshot"] == snapshot, "seconds"] = given
+    results.to_parquet(file)
+
+
+def test_trivial_snapshots_are_told_apart(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results["objective"] = results["best_objective"]
+    results.to_parquet(file)
+    at_leisure(folder, a=0.01)
+    table, words, hard = section(comparison_page.page(folder), "The solvers")
+    assert words.startswith("Trivial snapshots of window-mkp: 1 of 2. All solvers answer them")
+    assert table.caption.startswith("window-mkp, 2 snapshots.")
+    assert hard.caption.startswith("window-mkp, 1 snapshot not trivial.")
+    at_leisure(folder, a=0.0100001)
+    assert len(section(comparison_page.page(folder), "The solvers")) == 1
+    results.loc[results["solver"] == "greedy", "objective"] -= 1
+    results.assign(seconds=0.001).to_parquet(file)
+    assert len(section(comparison_page.page(folder), "The solvers")) == 1
+    results.assign(seconds=0.001, objective=results["best_objective"]).to_parquet(file)
+    assert len(section(comparison_page.page(folder), "The solvers")) == 2  # nothing is left over
+    results.assign(seconds=0.001, status="feasible").to_parquet(file)
+    assert len(section(comparison_page.page(folder), "The solvers")) == 1  # without a proof
+
+
+def test_budgets_are_told_first(folder):
+    [words] = comparison_page.page(folder).summary
+    assert words == "The budget for one snapshot is 5 s; no result ended at a limit."
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results.loc[0, "limit"] = "time"
+    results.to_parquet(file)
+    solvers = json.loads((folder / "comparison.json").read_text())["solvers"]
+    solvers[1]["budget"] = {"seconds": None, "work": 2000}
+    [words] = edited(folder, solvers=solvers).summary
+    assert words.endswith("differs between the solvers; 1 of 6 results ended at a limit.")
+
+
+def test_a_long_list_of_snapshots_comes_last_and_is_folded(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    many = [results.assign(snapshot=results["snapshot"] + str(k)) for k in range(LONG)]
+    pd.concat(many).to_parquet(file)
+    page = comparison_page.page(folder)
+    assert section(page, "The snapshots")[0].long
+    text = render(page)
+    assert text.index("How to repeat this</a>") < text.index("The snapshots</a>")
+    assert text.index("<pre>") < text.index("100 rows") < text.index("b&lt;script&gt;49")
 
 
 def test_one_snapshot_is_not_plural(tmp_path):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from optsched.report.durations import ROUND, at_least, log_ticks, short, spoken, unit_for
+from optsched.durations import short, spoken
+from optsched.report.durations import ROUND, at_least, log_ticks, unit_for
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.report.page import (
+    LONG,
     MISSING,
     Cell,
     Facts,
     Figure,
+    Fold,
+    Heading,
     Page,
     Section,
     Table,
@@ -94,6 +97,7 @@ def test_nothing_outside_is_referred_to():
         for name in ("src", "href", "srcset", "action", "data")
         if name in attributes
     ]
+    addresses = [address for address in addresses if not address.startswith("#")]
     assert len(addresses) == 1
     assert addresses[0].startswith("data:image/svg+xml;base64,")
     assert document.attributes("link") == []
@@ -174,3 +178,32 @@ def test_the_same_page_gives_the_same_bytes(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(InputError, match="cannot be written"):
         write_page(page, tmp_path / "nowhere")
+
+
+def test_every_section_and_heading_has_an_anchor_of_its_own():
+    parts = [Heading("Part"), Heading("How to repeat this"), Heading("\N{SNOWMAN}")]
+    page = Page("A", "B", [Section("Part", parts)], None, {}, appendix=[Section("Part", ["c"])])
+    document = Document(render(page))
+    headings = [attributes["id"] for tag, attributes in document.tags if tag in ("h2", "h3")]
+    assert headings == [
+        *("part", "part-3", "how-to-repeat-this-2", "section", "how-to-repeat-this", "part-2")
+    ]
+    links = [attributes["href"] for attributes in document.attributes("a")]
+    assert links[:3] == ["#part", "#how-to-repeat-this", "#part-2"]
+
+
+def test_a_fold_holds_parts_and_a_long_table_is_one():
+    rows = [[k] for k in range(LONG + 1)]
+    text = render(page_of(Fold("more", ["inside", Facts([("a", 1)], {"a": "what it is"})])))
+    assert text.index("<summary>more</summary>") < text.index("<p>inside</p>")
+    assert '<dt title="what it is">a</dt>' in text
+    assert "<details>" in render(page_of(Table("t", ["a"], rows)))
+    assert "<details>" not in render(page_of(Table("t", ["a"], rows[1:])))
+
+
+def test_only_pages_with_charts_have_their_script():
+    chart = {"about": "</script>"}
+    assert "GanttChart" not in render(page_of(Figure("picture", SVG, "alt", "caption")))
+    text = render(page_of(Figure("picture", SVG, "alt", "caption", chart)))
+    assert "GanttChart" in text
+    assert text.count("</script>") == 2

@@ -10,7 +10,7 @@ import pytest
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.report import run_folder, run_page
-from optsched.report.page import MISSING, Facts, Figure, Table, render
+from optsched.report.page import MISSING, Facts, Figure, Fold, Heading, Table, render
 
 
 def section(page, title):
@@ -51,7 +51,7 @@ def test_the_page_says_what_the_files_say(window_run, tmp_path):
         f"{summary['problems']} of {summary['problems']} problems solved with a proof" in page.lead
     )
     assert "1 rejected, as they can never start" in page.lead
-    told, table = section(page, "Decisions")
+    told, *_, table = section(page, "Decisions")
     assert told.startswith(f"{summary['problems']} problems posed to branch-and-bound: all ")
     assert sum(row[2] for row in table.rows) == summary["problems"]
     assert page.repeat is None  # the trace is not on file
@@ -203,14 +203,60 @@ def test_figures_that_a_system_adds_are_shown(small_run, tmp_path):
         "large": {"mean_wait": 12.5},
     }
     (folder / "summary.json").write_text(json.dumps(summary | added))
-    *_, others = section(run_page.page(folder), "Result")
-    assert isinstance(others, Facts)
-    assert [(name, shown.text) for name, shown in others.cells[-4:]] == [
-        ("migrations", "7"),
-        ("mean pause", "1.5 min"),
-        ("node time, running", "25%"),
-        ("large: mean wait", "12.5"),
+    shown = figures(folder)
+    assert shown["Waits and slowdowns"]["mean pause"] == "1.5 minutes"
+    assert shown["Other figures"] == {"migrations": "7", "mean_wait": "12.5"}
+    assert shown["Placement and fragmentation"]["running"] == "25%"
+
+
+def figures(folder):
+    """Return the figures that the page shows, by group and name."""
+    found, group = {}, ""
+    for part in section(run_page.page(folder), "Result"):
+        if isinstance(part, Heading):
+            group = part.title
+        elif isinstance(part, Facts):
+            found.setdefault(group, {}).update((name, cell.text) for name, cell in part.cells)
+        elif isinstance(part, Table):
+            found.setdefault(group, {}).update((row[0].text, row[1].text) for row in part.cells)
+    return found
+
+
+def test_figures_have_names_and_units_in_groups(window_run, tmp_path):
+    shown = figures(save(window_run, tmp_path / "run", plots=False))
+    assert [*shown] == [
+        *("Jobs", "Waits and slowdowns", "Use of the machine"),
+        *("Large jobs", "Placement and fragmentation", "Policy"),
     ]
+    assert shown["Jobs"]["rejected"] == "1 job"
+    assert shown["Large jobs"]["least size of a large job"] == "7 processors"
+    texts = [text for group in shown.values() for text in group.values()]
+    assert MISSING not in texts
+    assert not any("None" in text for text in texts)
+
+
+def test_definitions_can_be_unfolded(window_run, tmp_path):
+    parts = section(run_page.page(save(window_run, tmp_path / "run", plots=False)), "Result")
+    folds = [part for part in parts if isinstance(part, Fold)]
+    defined = dict(facts for fold in folds for facts in fold.parts[0].items)
+    assert "divisor of at least 10 s" in defined["mean bounded slowdown"]
+
+
+def test_a_heuristic_is_not_said_to_prove_nothing(window_run, make_trace, tmp_path):
+    rows = [(30 * k, 100, 200, 1 + (5 * k) % 7) for k in range(9)]
+    run = simulate(make_trace(*rows), "nodes:10", "window", solver="greedy")
+    assert run.summary["unproven"] == run.summary["problems"] > 0
+    text = render(run_page.page(save(run, tmp_path / "run", plots=False)))
+    assert "proof" not in text
+    assert "in its place" not in text
+
+
+def test_fallbacks_are_told_first(window_run, tmp_path):
+    folder = save(window_run, tmp_path / "run", plots=False)
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {"fallbacks": 2}))
+    told = "branch-and-bound failed or ran out of budget on 2 of "
+    assert run_page.page(folder).lead.startswith(told)
 
 
 def test_the_scenario_names_execution_model_and_settings(make_trace, tmp_path):
@@ -221,13 +267,15 @@ def test_the_scenario_names_execution_model_and_settings(make_trace, tmp_path):
         execution="paging",
         settings={"mpl": 2, "job_memory": 400},
     )
-    _, scenario = section(run_page.page(save(run, tmp_path / "run", plots=False)), "Scenario")
-    shown = {name: value.text for name, value in scenario.cells}
-    assert shown["execution model"] == "paging"
-    assert "job_memory = 400" in shown["settings of the execution model"]
-    assert "compact = yes" in shown["settings of the policy"]
-    [posed, _] = section(run_page.page(tmp_path / "run"), "Decisions")
-    assert posed.endswith("solved with a proof.")  # first-fit is its own fallback
+    page = run_page.page(save(run, tmp_path / "run", plots=False))
+    _, scenario, of_policy, of_execution = section(page, "Scenario")
+    assert dict(scenario.items)["execution model"] == "paging"
+    memory = {row[0]: row[1:] for row in of_execution.rows}["job_memory"]
+    assert memory[0] == "400"
+    assert memory[1].startswith("Memory of a job on each of its nodes, in MB,")
+    assert {row[0]: row[1] for row in of_policy.rows}["compact"] == "yes"
+    posed, *_ = section(page, "Decisions")
+    assert posed.endswith("posed to first-fit.")
 
 
 def test_a_metric_says_how_its_figures_are_shown(small_run, tmp_path):
@@ -235,10 +283,10 @@ def test_a_metric_says_how_its_figures_are_shown(small_run, tmp_path):
     summary = json.loads((folder / "summary.json").read_text())
     added = {"loss_of_capacity": 0.125, "node_time": {"running": 0.5}, "large_mean_drain": 7200.0}
     (folder / "summary.json").write_text(json.dumps(summary | added))
-    *_, others = section(run_page.page(folder), "Result")
-    shown = {name: value.text for name, value in others.cells}
-    assert (shown["loss of capacity"], shown["node time, running"]) == ("12.5%", "50%")
-    assert shown["mean time as queue head"] == "2 h"
+    shown = figures(folder)
+    placement = shown["Placement and fragmentation"]
+    assert (placement["loss of capacity"], placement["running"]) == ("12.5%", "50%")
+    assert shown["Large jobs"]["mean time as queue head"] == "2 hours"
 
 
 DAMAGES = [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from optsched import registry
 from optsched.errors import InputError
@@ -157,3 +158,10 @@ def test_a_long_title_is_broken_into_lines_within_the_picture():
         drawing.canvas.draw()
         assert drawing.get_suptitle().replace("\n", "").replace(" ", "") == title.replace(" ", "")
         assert drawing._suptitle.get_window_extent().x1 < drawing.bbox.x1
+
+
+def test_names_of_lines_stay_below_the_title():
+    axes = Figure().subplots()
+    stroke = style.STROKES[0]
+    style.label_ends(axes, {"one": (1.0, stroke), "other": (1.0, stroke)}, gap=0.1)
+    assert [text.get_position()[1] for text in axes.texts] == pytest.approx([0.95, 0.85])

@@ -6,10 +6,38 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.metrics.measure import Group, Measure
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
+
+MEASURES = {
+    "large_detected": Measure(
+        "large jobs detected in the window", "jobs", Group.LARGE,
+        "Large jobs that were in the scan window before their turn.",
+    ),
+    "large_mean_buffer": Measure(
+        "mean buffer period of large jobs", "seconds", Group.LARGE,
+        "Mean time from the detection of a large job to its start.",
+    ),
+    "large_mean_ahead": Measure(
+        "jobs before a detected large job", "jobs", Group.LARGE,
+        "Mean number of jobs before a large job in the window when it was detected.",
+    ),
+    "prepared": Measure(
+        "large jobs prepared", "jobs", Group.LARGE, "Large jobs for which a box was prepared."
+    ),
+    "prepared_starts": Measure(
+        "starts in the prepared box", "jobs", Group.LARGE,
+        "Large jobs that started in the box prepared for them.",
+    ),
+    "prepared_mean_buffer": Measure(
+        "mean time from preparation to start", "seconds", Group.LARGE,
+        "Mean time from the preparation of the box to the start of the large job.",
+    ),
+}  # fmt: skip
+"""The measures of `Scan.figures`."""
 
 
 class Prepared(NamedTuple):

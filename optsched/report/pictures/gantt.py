@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import ROUND, spoken, time_axis, unit_for
+from optsched.report.durations import ROUND, time_axis, unit_for
+from optsched.report.gantt_chart import chart_data
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:
@@ -272,6 +274,10 @@ class Gantt(RunPicture):
             f"Gantt chart, processors against time: {np.count_nonzero(started):,} of"
             f" {len(started):,} jobs started on {facts.config['machine']}."
         )
+
+    def chart(self, facts: RunFacts) -> Mapping[str, Any] | None:
+        """Return the data of a chart to zoom."""
+        return chart_data(facts.jobs)
 
 
 def _shown(run: Run, part: Window, boxes: Rectangles, days: load.Days | None) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.metrics.node_time import OCCUPIED, PARTS, NodeTime
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import spoken
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:

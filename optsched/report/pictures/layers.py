@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.boxes.box import Box
+from optsched.durations import spoken
 from optsched.machines.torus import Torus
 from optsched.metrics.node_time import Stays, stays_of
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load
-from optsched.report.durations import spoken
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.torus_maps import (
     HOLES,

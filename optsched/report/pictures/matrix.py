@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.machines.matrix import Matrix
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import spoken, time_axis, unit_for
+from optsched.report.durations import time_axis, unit_for
 from optsched.report.pictures.gantt import (
     MOST_LABELS,
     Rectangles,

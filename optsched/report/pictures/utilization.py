@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import spoken, time_axis, unit_for
+from optsched.report.durations import time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import Steps
 from optsched.schedule import State

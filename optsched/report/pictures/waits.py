@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import log_ticks, spoken
+from optsched.report.durations import log_ticks
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import extended, thinned
 from optsched.schedule import State

@@ -21,3 +21,14 @@ for (const header of document.querySelectorAll("th[data-column]")) {
   button.addEventListener("click", () => sortRows(header.closest("table"), header));
   header.append(button);
 }
+
+function markCutEdges(box) {
+  const hidden = box.scrollWidth - box.clientWidth;
+  box.classList.toggle("cut-left", box.scrollLeft > 2);
+  box.classList.toggle("cut-right", box.scrollLeft < hidden - 2);
+}
+const resized = new ResizeObserver((entries) => entries.forEach((entry) => markCutEdges(entry.target)));
+for (const box of document.querySelectorAll(".box")) {
+  box.addEventListener("scroll", () => markCutEdges(box));
+  resized.observe(box);  // calls once at the beginning, and when a fold is opened
+}

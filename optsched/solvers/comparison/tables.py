@@ -41,6 +41,9 @@ INCUMBENT_COLUMNS = {
     "bound": "float64",
 }
 
+AT_ONCE = 0.01
+"""Longest time in seconds in which a solver answers a trivial snapshot."""
+
 Answered = Sequence[tuple[Entry, Reconciled]]
 """Problems of a comparison with their reconciled results."""
 
@@ -110,6 +113,26 @@ def answers(answered: Answered) -> Iterator[dict[str, Any]]:
                     "violations": [str(violation) for violation in result.violations],
                     "solution": answer_to_json(entry.problem, result),
                 }
+
+
+def trivial(results: pd.DataFrame) -> pd.Series[bool]:
+    """Return which results are of trivial snapshots: all solvers answer optimally, and at once.
+
+    That is: a solver has a proof, and every solver has the best objective, or proves that there is
+    no solution, within `AT_ONCE` seconds.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        Results with the columns of `RESULT_COLUMNS`.
+    """
+    infeasible = results["status"] == Status.INFEASIBLE
+    best = (results["objective"] == results["best_objective"]).fillna(value=False)
+    good = ((results["verified"] & best) | infeasible) & (results["seconds"] <= AT_ONCE)
+    proof = infeasible | (results["status"] == Status.OPTIMAL)
+    of = [results["kind"], results["snapshot"]]
+    found: pd.Series[bool] = good.groupby(of).transform("all") & proof.groupby(of).transform("any")
+    return found
 
 
 def summarize(results: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,87 @@
+"""What the figures of a summary are: names, units, groups and meanings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from optsched.durations import HOUR, spoken
+from optsched.numbers import LARGEST, MISSING, digits, percent
+
+
+class Group(StrEnum):
+    """Group of measures, in the order of pages."""
+
+    JOBS = "Jobs"
+    WAITS = "Waits and slowdowns"
+    MACHINE = "Use of the machine"
+    LARGE = "Large jobs"
+    PLACEMENT = "Placement and fragmentation"
+    EXECUTION = "Execution"
+    EVALUATED = "Evaluated jobs"
+    POLICY = "Policy"
+    PROBLEMS = "Problems and solvers"
+    OTHER = "Other figures"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of ``summary.json``, as readers see it.
+
+    Parameters
+    ----------
+    name : str
+        Name on pages, such as ``mean wait``.
+    unit : str
+        ``seconds``; ``share``, a number from 0 to 1 that is shown in percent; ``percent``;
+        ``processor-seconds``, which are shown as hours; any other noun in the plural, such as
+        ``jobs``; or empty for a number without a unit.
+    group : Group
+        The group that the measure is shown in.
+    meaning : str
+        Definition, one sentence.
+    by : str
+        What the keys are if the figure is a mapping, such as ``reason``; empty for a single value.
+    """
+
+    name: str
+    unit: str
+    group: Group
+    meaning: str
+    by: str = ""
+
+    def text(self, value: Any) -> str:
+        """Return a value with its unit: ``1.22 days``, ``41.8%``, ``2,000 jobs``; a dash for None.
+
+        Examples
+        --------
+        >>> wait = Measure("mean wait", "seconds", Group.WAITS, "Mean of the waits.")
+        >>> wait.text(105_400)
+        '1.22 days'
+        """
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return MISSING
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if not isinstance(value, int | float) or abs(value) > LARGEST:
+            return str(value)
+        if self.unit in _SPECIAL:
+            return _SPECIAL[self.unit](value)
+        unit = self.unit.removesuffix("s") if value == 1 else self.unit
+        return f"{digits(value)} {unit}".rstrip()
+
+
+def _hours(processor_seconds: float) -> str:
+    return f"{digits(float(processor_seconds) / HOUR)} processor-hours"
+
+
+_SPECIAL: Mapping[str, Callable[[float], str]] = {
+    "seconds": spoken,
+    "share": percent,
+    "percent": lambda value: f"{value:.4g}%",
+    "processor-seconds": _hours,
+}
+"""Functions that write values of some units."""

@@ -1,0 +1,103 @@
+"""Data of a Gantt chart that the reader of a page can zoom: ``templates/gantt.js`` draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import one_line
+from optsched.numbers import counted
+from optsched.report.dark_mode import dark
+from optsched.report.style import FILLS
+
+MOST = 10_000
+"""Most jobs that start in the period of a chart, and most intervals of processors of these."""
+
+AT_ONCE = 600
+"""Most of them that the chart shows before it is zoomed."""
+
+COLUMNS = {"allocated_resources": "str"}
+"""Columns of the table of jobs that a chart needs beside those of the page."""
+
+
+def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, Any] | None:
+    """Return the busiest period of a run, JSON-able; None if the places of jobs are not on file.
+
+    The period is that of the most work (processors times time held) by length, of all with as many
+    successive starts as `most` allows; the whole run, if it has no more. Times are in seconds since
+    the first submission. A job has an entry in each list; ``places`` are interval sets.
+
+    Parameters
+    ----------
+    jobs : mapping of str to array, shape (jobs,)
+        Columns of the table of jobs: ``job_id``, ``user``, ``submission_time``,
+        ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
+        ``user_name`` if the trace has names.
+    most : int
+        Most jobs, and most intervals of processors, that start in the period.
+    """
+    if "allocated_resources" not in jobs:
+        return None
+    rows = np.flatnonzero(np.isfinite(jobs["starting_time"]))
+    if not len(rows):
+        return None
+    rows = rows[np.argsort(jobs["starting_time"][rows], kind="stable")]
+    zero = jobs["submission_time"].min()
+    begin, end = jobs["starting_time"][rows] - zero, jobs["finish_time"][rows] - zero
+    last = np.nanmax(np.append(end, begin))
+    end = np.where(np.isnan(end), last, end)  # of jobs that still run
+    places = [text or "" for text in jobs["allocated_resources"][rows]]
+    intervals = np.array([text.count(" ") + 1 for text in places])
+    work = (end - begin) * jobs["requested_number_of_resources"][rows]
+    period = _busiest(begin, last, intervals, work, most)
+    in_period = (begin < period[1]) & (end > period[0])
+    view = _busiest(begin[in_period], period[1], intervals[in_period], work[in_period], AT_ONCE)
+    shown = np.flatnonzero(in_period)
+    own = rows[shown]
+    names = jobs.get("user_name", np.full(len(jobs["user"]), "", dtype=object))[own]
+    users = [one_line(name or "") or str(user) for name, user in zip(names, jobs["user"][own])]
+    known = {user: place for place, user in enumerate(dict.fromkeys(users))}
+    started = int(((begin >= period[0]) & (begin < period[1])).sum())
+    part = f"The busiest period: {started:,} of {counted(len(rows), 'job')}"
+    return {
+        "about": part if len(shown) < len(rows) else f"All {counted(len(rows), 'job')}",
+        "period": _seconds(np.array(period)),
+        "view": _seconds(np.array([max(view[0], period[0]), view[1]])),
+        "job": jobs["job_id"][own].tolist(),
+        "users": [*known],
+        "user": [known[user] for user in users],
+        "processors": jobs["requested_number_of_resources"][own].tolist(),
+        "wait": _seconds(jobs["starting_time"][own] - jobs["submission_time"][own]),
+        "begin": _seconds(begin[shown]),
+        "length": _seconds((end - begin)[shown]),
+        "places": [places[row] for row in shown.tolist()],
+        "fills": list(FILLS),
+        "dark": [dark(fill) for fill in FILLS],
+    }
+
+
+def _busiest(
+    begin: NDArray[np.float64],
+    last: float,
+    intervals: NDArray[np.int64],
+    work: NDArray[np.float64],
+    most: int,
+) -> tuple[float, float]:
+    """Return the period with the most work by length; all of them start with a job, by time."""
+    counts, works = (np.concatenate(([0], np.cumsum(of))) for of in (intervals, work))
+    if counts[-1] <= most:
+        return float(begin[0]), float(last)
+    after = np.maximum(np.searchsorted(counts, counts[:-1] + most, side="right") - 1, 1)
+    whole = after < len(begin)  # the others are cut off by the end of the run
+    first = np.flatnonzero(whole)
+    length = np.maximum(begin[after[whole]] - begin[first], 1.0)
+    busiest = int(np.argmax((works[after[whole]] - works[first]) / length))
+    return float(begin[first[busiest]]), float(begin[after[first[busiest]]])
+
+
+def _seconds(times: NDArray[np.float64]) -> list[float | int]:
+    """Return times to the millisecond, whole ones as integers."""
+    return [int(time) if time == int(time) else round(time, 3) for time in times.tolist()]

@@ -1,0 +1,116 @@
+"""The measures of summaries: each key has one, and values are shown with their units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optsched import registry, simulate
+from optsched.content import bundled
+from optsched.metrics.catalogue import measures_of, unstated
+from optsched.metrics.jobs import MEASURES
+from optsched.metrics.measure import Group, Measure
+from optsched.numbers import MISSING
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.traces.bandwidth import drawn
+from optsched.traces.reading import read_trace
+
+SAMPLES = bundled("traces") / "samples"
+LOG, FILES, SITE = (
+    str(SAMPLES / name) for name in ("sample-256.swf", "sample-8x20.rackham", "sample-site.toml")
+)
+
+SYSTEMS = {
+    "easy": (LOG, None, "easy", {}),
+    "switches and rejections": (LOG, SITE, "placement", {}),
+    "as-logged": (LOG, None, "as-logged", {}),
+    "contiguity": (LOG, "nodes:256", "window", {"execution": "contiguity"}),
+    "locality of jobs": (LOG, "torus:8x8x4", "window", {}),
+    "boxes": (LOG, "torus:8x8x4", "torus", {"large": 32, "prepare": "ahead", "moves": 2}),
+    "gang": (LOG, "matrix:256", "gang", {"execution": "paging", "job_memory": 400}),
+    "file-loading": (FILES, "cluster:8x20", "locality", {}),
+    "resource-sharing": (LOG, "smp:64x4", "rua", {}),
+}
+
+
+def run_of(trace, machine, policy, settings):
+    loaded = read_trace(trace)
+    if policy == "rua":
+        loaded = drawn(loaded, "HIGH", seed=1)
+    if policy == "as-logged":
+        loaded = loaded.changed(wait=loaded.job_id % 7 * 1000)
+    options = dict(settings)
+    execution = options.pop("execution", None)
+    span = None if trace == FILES else (1, 120)
+    return simulate(loaded, machine, policy, execution=execution, settings=options, jobs=span)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_key_of_a_summary_has_a_measure(system):
+    run = run_of(*SYSTEMS[system])
+    measures = measures_of(run.config)
+    assert run.summary.keys() - measures.keys() == set()
+    for key, value in run.summary.items():
+        assert bool(measures[key].by) == isinstance(value, dict) or value is None, key
+
+
+def test_the_systems_above_are_all_that_add_figures():
+    used = {policy for _, _, policy, _ in SYSTEMS.values()}
+    own = {name for name in registry.policies if adds(registry.policies[name], Policy, "figures")}
+    assert own <= used
+    executions = {name for name in registry.executions if registry.executions[name].measures}
+    assert executions == {
+        name
+        for name in registry.executions
+        if adds(registry.executions[name], ExecutionModel, "report")
+    }
+
+
+def adds(cls, base, method):
+    return getattr(cls, method) is not getattr(base, method)
+
+
+def test_a_key_has_the_same_measure_wherever_it_is_stated():
+    owners = [
+        registered[name]
+        for registered in (registry.metrics, registry.policies, registry.executions)
+        for name in registered
+    ]
+    stated = dict(MEASURES)
+    for owner in owners:
+        for key, measure in owner.measures.items():
+            assert stated.setdefault(key, measure) == measure
+    for measure in stated.values():
+        assert measure.name[0].islower() or measure.name[0].isdigit()
+        assert measure.meaning[0].isupper()
+        assert measure.meaning.endswith(".")
+        assert ". " not in measure.meaning
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [
+        ("seconds", 105_400, "1.22 days"),
+        ("seconds", 0.000_02, "20 µs"),
+        ("share", 0.4181, "41.81%"),
+        ("percent", 12.5, "12.5%"),
+        ("processor-seconds", 36_000_000, "10,000 processor-hours"),
+        ("jobs", 54_034, "54,034 jobs"),
+        ("jobs", 1, "1 job"),
+        ("nodes", 2.345_67, "2.346 nodes"),
+        ("", 4.117, "4.117"),
+        ("jobs", None, MISSING),
+        ("seconds", float("nan"), MISSING),
+        ("seconds", "none", "none"),
+        ("", True, "yes"),
+        ("jobs", 10**400, str(10**400)),
+    ],
+)
+def test_a_value_is_written_with_its_unit(unit, value, text):
+    assert Measure("name", unit, Group.OTHER, "").text(value) == text
+
+
+def test_what_nobody_states_is_named_by_its_key():
+    assert unstated("idle_before_first_start").name == "idle before first start"
+    assert unstated("x").text(np.float64(2.5)) == "2.5"
