@@ -28,9 +28,6 @@ SHOWN = 8
 HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
 """The metrics in the table, with their headings."""
 
-DIGITS = 8
-"""Number of digits of a run's name in the table."""
-
 
 def say_wrong_answers(sweep: Sweep) -> bool:
     """Print the runs with wrong answers of solvers, and return whether there are any."""
@@ -82,14 +79,14 @@ class SweepTable:
             self._pace(remaining),
         )
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("run")
+        table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=24)
         table.add_column("varying values", overflow="ellipsis", no_wrap=True, ratio=1)
         for name in ("s", *HEADLINES.values()):
             table.add_column(name, justify="right", min_width=5)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
             varying = (figure(values[name]) for name in self._varying if name in values)
-            cells = [outcome.name[:DIGITS], " ".join(varying), f"{outcome.seconds:.2f}"]
+            cells = [outcome.name, " ".join(varying), f"{outcome.seconds:.2f}"]
             if outcome.summary is None:
                 cells.append("failed")
             else:

@@ -81,6 +81,7 @@ class Sweep:
                 write_json(folder / FOLDER.marker, described)
             make_folder(self.runs)  # after the marker, which other shards may read by now
             remove_leftovers(self.runs)
+            self._adopt_former_names()
             if self.failed.is_dir():
                 remove_leftovers(self.failed)
         except OSError as error:
@@ -163,6 +164,14 @@ class Sweep:
                 used = " and ".join(versions)
                 log.warning("the runs were made with several versions of %s: %s", package, used)
         return True
+
+    def _adopt_former_names(self) -> None:
+        """Rename the folders of runs that version 0.1.0 has finished."""
+        there = set(os.listdir(self.runs))
+        for run in self.plan.runs:
+            if run.former_name in there and run.name not in there:
+                with suppress(OSError):  # another shard does the same
+                    (self.runs / run.former_name).rename(self.runs / run.name)
 
     def _forget_results(self) -> None:
         for name in RESULTS:

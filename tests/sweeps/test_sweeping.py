@@ -187,6 +187,16 @@ def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
     assert contents(tiny / "out") == contents(tiny / "at-once")
 
 
+def test_runs_under_their_former_names_are_not_done_again(sweep_file, tiny, work, contents):
+    sweep, _, _ = work(sweep_file, tiny / "out")
+    before = contents(tiny / "out")
+    for run in sweep.plan.runs:
+        (sweep.runs / run.name).rename(sweep.runs / run.former_name)
+    _, outcomes, merged = work(sweep_file, tiny / "out")
+    assert (outcomes, merged) == ([], True)
+    assert contents(tiny / "out") == before
+
+
 def test_more_is_kept_when_more_is_asked_for(sweep_file, tiny, work, contents):
     for keep, outcomes_due in (("summary", 8), ("all", 8), ("jobs", 0)):
         _, outcomes, _ = work(sweep_file | {"keep": keep}, tiny / "out")
