@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
+from optsched.cli.simulate_policies import simulate_policies
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
@@ -76,12 +77,13 @@ def command(
     json: bool = False,
     **options: Any,
 ) -> int:
-    """Run a trace under a policy, with a solver behind it, and write a run folder.
+    """Run a trace under a policy, with a solver behind it, or under several policies.
 
     Parameters
     ----------
     output
-        The run folder. An existing run is replaced.
+        The run folder; an existing run is replaced. With several policies, the folder of their runs
+        and of the page that compares them; finished runs in it are not repeated.
     demands_sha256
         Expected SHA-256 of the file of demands beside the trace, as run.json states it.
     csv
@@ -91,13 +93,19 @@ def command(
     json
         Print the summary as one JSON object.
     """
+    options["settings"] = read_settings(options.get("settings") or ())
+    if "," in options["policy"]:
+        if demands_sha256 is not None:
+            raise InputError("is for one policy, not for several", field="--demands-sha256")
+        policies = [name.strip() for name in options["policy"].split(",")]
+        options["trace"] = trace
+        return simulate_policies(policies, options, output, csv=csv, plots=plots, json=json)
     check_replaceable(output, FOLDER)
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
         if _nested(output, capture):
             raise InputError("lies in the other output folder or around it", field="--capture")
-    options["settings"] = read_settings(options.get("settings") or ())
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
     span = scenario.span

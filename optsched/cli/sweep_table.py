@@ -25,8 +25,24 @@ if TYPE_CHECKING:
 SHOWN = 8
 """Number of runs in the table."""
 
+FAILURES = 5
+"""Number of failed runs that are printed one by one."""
+
 HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
 """The metrics in the table, with their headings."""
+
+
+def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:
+    """Print the failed runs of a sweep, or those of its shard, and return their errors by name."""
+    failures = sweep.failures()
+    if own:
+        names = {run.name for run in sweep.own}
+        failures = {name: error for name, error in failures.items() if name in names}
+    for name, error in list(failures.items())[:FAILURES]:
+        say(f"optsched: run {name} failed: {error}")
+    if failures:
+        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
+    return failures
 
 
 def say_wrong_answers(sweep: Sweep) -> bool:

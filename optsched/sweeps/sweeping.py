@@ -23,6 +23,7 @@ from optsched.files import (
     write_json,
 )
 from optsched.numbers import counted
+from optsched.report.page import REPORT
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
 from optsched.sweeps.merging import merge, versions_used, write_results
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS = ("results.parquet", "results.csv")
-FOLDER = FolderKind("a sweep", "sweep.json", RESULTS, ("runs", "failed"))
+PICTURES = ("*.svg", "*.png")
+FOLDER = FolderKind("a sweep", "sweep.json", (*RESULTS, *PICTURES, REPORT), ("runs", "failed"))
 
 log = logging.getLogger("optsched")
 
@@ -174,8 +176,9 @@ class Sweep:
                     (self.runs / run.former_name).rename(self.runs / run.name)
 
     def _forget_results(self) -> None:
-        for name in RESULTS:
-            remove(self.folder / name)
+        for pattern in FOLDER.files:
+            for stale in self.folder.glob(pattern):
+                remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Return the runs that are not finished; a finished run is not checked again."""
