@@ -37,8 +37,9 @@ ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 def painted(axes):
     """Return the corner points of a chart by color."""
     return {
-        patch.get_facecolor(): {tuple(at) for at in patch.get_path().vertices}
+        patch.get_facecolor(): {tuple(at) for at in path.vertices[path.codes != path.CLOSEPOLY]}
         for patch in axes.patches or axes.artists
+        for path in [patch.get_path()]
     }
 
 
@@ -93,7 +94,7 @@ def test_a_stated_period_is_shown(compare):
 def test_too_many_jobs_for_a_picture_are_refused(compare, monkeypatch):
     comparison = compare(ROWS, {"a": "fcfs", "b": "easy"})
     monkeypatch.setattr("optsched.report.runs_gantt.MOST_ASKED", 3)
-    with pytest.raises(InputError, match="days: 4 rectangles in one chart; expected .* at most 3"):
+    with pytest.raises(InputError, match=r"days: 4 rectangles in one chart; expected .* at most 3"):
         gantt(comparison, (0.0, 1.0))
 
 

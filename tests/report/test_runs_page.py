@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_the_waits_over_time_are_means_by_submission(compared):
     waits, submit = compared.runs[0].waits, compared.jobs["submission_time"]
     expected = [
         waits[here].mean() if (here := (low <= submit) & (submit < high)).any() else np.nan
-        for low, high in zip(edges[:-1], edges[1:])
+        for low, high in pairwise(edges)
     ]
     np.testing.assert_allclose(means, expected)
     assert np.isfinite(means).sum() == 4
