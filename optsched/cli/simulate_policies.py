@@ -21,7 +21,7 @@ from optsched.sweeps.sweep_file import KEYS, SweepPlan, read_sweep
 from optsched.sweeps.sweep_folder import compared, finished_runs, write_comparison
 from optsched.sweeps.sweeping import FOLDER, Sweep
 
-PLACE = re.compile(r"^runs\[\d+\]\.")
+PLACE = re.compile(r"^(runs\[\d+\]\.)?(trace: |machine: |solver: )?")
 """Place of a mistake in a sweep file, which the user of these options has not written."""
 
 
@@ -80,9 +80,13 @@ def simulate_policies(
 
 def _planned(policies: Sequence[str], options: Mapping[str, Any], keep: str) -> SweepPlan:
     """Return the sweep of the policies: each has the settings and options that it has a use for."""
+    if "" in policies:
+        expected = "expected names with single commas between them"
+        raise InputError(f"{options['policy']!r}; {expected}", field="--policy")
     for place, policy in enumerate(policies):
         if policy in policies[:place]:
-            raise InputError(f"{policy!r} is given twice", field="--policy")
+            expected = "expected different policies"
+            raise InputError(f"{policy!r} is given twice; {expected}", field="--policy")
     stated = {
         name: options[name]
         for name, option in OPTIONS.items()
