@@ -71,6 +71,10 @@ def simulate_policies(
         say("optsched: nothing to compare; expected two finished runs or more")
         return code
     comparison = compared(output)
+    for run in comparison.runs:
+        for left, what in (("rejected", "rejected"), ("waiting", "never started")):
+            if jobs := run.summary[left]:
+                say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
     made = [("report", write_comparison(comparison, output))] if plots else []
     print_comparison(comparison, json=json)
     if not json:

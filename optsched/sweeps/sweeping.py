@@ -159,7 +159,8 @@ class Sweep:
         write_results(merge(self.plan, self.runs, failures), self.folder)
         others = [entry.name for entry in self.runs.iterdir() if entry.name not in names]
         if others:
-            log.info("%d runs in %s are not of this sweep and are ignored", len(others), self.runs)
+            runs, are = counted(len(others), "run"), "is" if len(others) == 1 else "are"
+            log.info("%s in %s %s not of this sweep and %s ignored", runs, self.runs, are, are)
         finished = sorted(names - set(failures))
         for package, versions in versions_used(finished, self.runs).items():
             if len(versions) > 1:

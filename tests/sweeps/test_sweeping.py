@@ -26,6 +26,7 @@ from optsched.sweeps.executing import Task, execute
 from optsched.sweeps.local import LocalProcesses
 from optsched.sweeps.merging import merge
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.sweeps.sweep_folder import report
 from optsched.sweeps.sweeping import Sweep
 
 KEPT = {
@@ -261,10 +262,12 @@ def test_copies_of_shards_are_merged(sweep_file, tiny, work, contents):
 
 
 def test_results_of_a_former_sweep_file_do_not_stay(sweep_file, tiny, work):
-    work(sweep_file, tiny / "out")
+    work(sweep_file | {"jobs": "1:20"}, tiny / "out")
+    report(tiny / "out")
+    assert {"report.html", "waits.svg"} <= {path.name for path in (tiny / "out").iterdir()}
     sweep, outcomes, merged = work(sweep_file | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
     assert (len(sweep.own), outcomes, merged) == (1, [], False)
-    assert not (tiny / "out" / "results.csv").exists()
+    assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
 
 
 def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, work):
