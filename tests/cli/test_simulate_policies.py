@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-
 PICTURES = ("waits", "load", "gantt")
 
 
