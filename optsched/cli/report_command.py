@@ -19,7 +19,7 @@ KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, study_folder)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
-    """Rewrite the HTML pages of run, comparison, sweep and study folders from the files in them.
+    """Write the HTML pages of run, comparison, sweep and study folders from their files.
 
     Parameters
     ----------

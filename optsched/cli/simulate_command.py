@@ -28,6 +28,12 @@ from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, descri
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
 
+SEVERAL = {
+    "policy": " Or several, separated by commas.",
+    "settings": " Of several policies, those that have the setting take it.",
+}
+"""What the command adds to the help of options."""
+
 KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
 """Command-line types of options, by type, where the two differ."""
 
@@ -36,7 +42,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a scenario to a command, after the required ones of the command."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
-    helps = described()
+    helps = {name: text + SEVERAL.get(name, "") for name, text in described().items()}
     options = [
         inspect.Parameter(
             option.name,
@@ -77,7 +83,7 @@ def command(
     json: bool = False,
     **options: Any,
 ) -> int:
-    """Run a trace under a policy, with a solver behind it, or under several policies.
+    """Run a trace under a policy with a solver behind it, or under several side by side.
 
     Parameters
     ----------
@@ -94,7 +100,7 @@ def command(
         Print the summary as one JSON object.
     """
     options["settings"] = read_settings(options.get("settings") or ())
-    if "," in options["policy"]:
+    if "," in options.get("policy", ""):
         if demands_sha256 is not None:
             raise InputError("is for one policy, not for several", field="--demands-sha256")
         policies = [name.strip() for name in options["policy"].split(",")]

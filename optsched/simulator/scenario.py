@@ -176,18 +176,14 @@ class Scenario:
     machine: Machine | Path | str | None = _option(
         None, str, "a machine, nodes:1152 for instance, or a TOML file"
     )
-    policy: Policy | ClassInFile | str = _option(
-        *("easy", str, "the name of a policy"),
-        "A policy, `optsched list policies`, or FILE.py:CLASS; or several, separated by commas.",
-    )
+    policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
     _: KW_ONLY
     solver: SolverChoice = _option(
         None, str, "a solver, a profile or a TOML file", needs_problems="a solver"
     )
     settings: Mapping[str, Any] | None = _option(
         *(None, dict, ""),
-        "KEY=VALUE, a setting of the policy or of the execution model; may be given several times. "
-        "Of several policies, those that have it take it.",
+        "KEY=VALUE, a setting of the policy or of the execution model; may be given several times.",
     )
     execution: ExecutionModel | ClassInFile | str | None = _option(
         None, str, "the name of an execution model"
