@@ -20,10 +20,10 @@ COMMANDS = {
     "compare": (
         "Compare solvers on the same snapshots, or policies by their runs of the same jobs."
     ),
-    "simulate": "Run a trace under a policy, with a solver behind it, and write a run folder.",
+    "simulate": "Run a trace under a policy with a solver behind it, or under several side by side.",
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
-    "report": "Rewrite the HTML pages of run, comparison and study folders from the files in them.",
+    "report": "Write the HTML pages of run, comparison, sweep and study folders from their files.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",
     "slurm": "Plan the pending jobs of Slurm, and let Slurm follow the plan.",

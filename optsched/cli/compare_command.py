@@ -28,6 +28,7 @@ def command(
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
+    days: str | None = None,
     json: bool = False,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
@@ -48,6 +49,9 @@ def command(
         Deterministic work per solve, in each solver's own unit.
     seed
         Seed of the solvers' random choices; by default each profile's seed.
+    days
+        FROM:TO, the period of the Gantt charts of runs, in days since the first submission; by
+        default one in which the schedules differ.
     json
         Print the table as one JSON object.
     """
@@ -57,8 +61,10 @@ def command(
         for name, value in of_solvers.items():
             if value is not None:
                 raise InputError("is for solvers on snapshots, not for runs", field=f"--{name}")
-        compare_runs(snapshots, output, json=json)
+        compare_runs(snapshots, output, days, json=json)
         return DONE
+    if days is not None:
+        raise InputError("is for runs, not for solvers on snapshots", field="--days")
     check_replaceable(output, FOLDER)
     total = sum(len(snapshot_files(path)) for path in snapshots)
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from optsched.cli.terminal import print_json, print_lines, print_table, say
+from optsched.cli.options import as_options
+from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
-from optsched.numbers import counted
+from optsched.numbers import LARGEST, counted, parse_number
 from optsched.report import runs_folder
 from optsched.report.folder_files import read_object
 from optsched.report.page import cell, duration, share
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
-from optsched.sweeps.sweep_folder import finished_runs
+from optsched.sweeps.sweep_folder import compared
 from optsched.sweeps.sweeping import FOLDER as SWEEP
 
 SHOWN = {
@@ -66,8 +68,10 @@ def _is_a(kind: FolderKind, path: Path) -> bool:
     return False
 
 
-def compare_runs(paths: Sequence[Path], output: Path, *, json: bool) -> None:
+def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json: bool) -> None:
     """Write the folder of a comparison of runs, or of the runs of a sweep, and print its table.
+
+    The Gantt charts show a period of days, FROM:TO, or one in which the schedules differ.
 
     Raises
     ------
@@ -78,16 +82,24 @@ def compare_runs(paths: Sequence[Path], output: Path, *, json: bool) -> None:
     for path in paths:
         check_name(path)
     check_replaceable(output, runs_folder.FOLDER)
-    if _is_a(SWEEP, paths[0]):
-        folders, missing = finished_runs(paths[0])
-        if missing:
-            say(f"optsched: {counted(missing, 'run')} of the sweep not finished, left out")
-    else:
-        folders = _named(paths)
-    comparison = read_runs(folders)
-    with written_folder(output, runs_folder.FOLDER) as folder:
-        runs_folder.fill(comparison, folder, [str(path) for path in paths])
-    _print(comparison, output, json=json)
+    period = None if days is None else _period(days)
+    of_sweep = _is_a(SWEEP, paths[0])
+    comparison = compared(paths[0]) if of_sweep else read_runs(_named(paths))
+    with written_folder(output, runs_folder.FOLDER) as folder, as_options(("days",)):
+        runs_folder.fill(comparison, folder, [str(path) for path in paths], period)
+    print_comparison(comparison, json=json)
+    if not json:
+        print_lines([("comparison folder", output)])
+
+
+def _period(text: str) -> tuple[float, float]:
+    """Return the begin and end of a period, from text."""
+    begin, _, end = text.partition(":")
+    with suppress(ValueError):
+        period = parse_number(begin), parse_number(end)
+        if 0 <= period[0] < period[1] <= LARGEST:
+            return period
+    raise InputError(f"{text!r}; expected FROM:TO in days, 10:12 for instance", field="--days")
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
@@ -101,11 +113,11 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _print(comparison: RunComparison, output: Path, *, json: bool) -> None:
+def print_comparison(comparison: RunComparison, *, json: bool) -> None:
+    """Print the table of a comparison, or all its columns as one JSON object."""
     records = comparison.table.to_dict(orient="records")
     if json:
         print_json({"table": records})
         return
     rows = [[show(record[name]).text for name, show in SHOWN.items()] for record in records]
     print_table(LABELS, rows)
-    print_lines([("comparison folder", output)])

@@ -13,17 +13,18 @@ from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.report import comparison_folder, run_folder, runs_folder
 from optsched.studies import study_folder
+from optsched.sweeps import sweep_folder
 
-KINDS = (run_folder, comparison_folder, runs_folder, study_folder)
+KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, study_folder)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
-    """Rewrite the HTML pages of run, comparison and study folders from the files in them.
+    """Write the HTML pages of run, comparison, sweep and study folders from their files.
 
     Parameters
     ----------
     folders
-        Folders that `optsched simulate`, `optsched compare` or `optsched study` wrote.
+        Folders that `optsched simulate`, `compare`, `sweep` or `study` wrote.
     """
     known = [(folder, _kind(folder)) for folder in folders]  # before any page is written
     for page in [kind.report(folder) for folder, kind in known]:

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
+from optsched.cli.simulate_policies import simulate_policies
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
@@ -28,6 +29,12 @@ from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, descri
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
 
+SEVERAL = {
+    "policy": " Or several, separated by commas.",
+    "settings": " Of several policies, those that have the setting take it.",
+}
+"""What the command adds to the help of options."""
+
 KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
 """Command-line types of options, by type, where the two differ."""
 
@@ -36,7 +43,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a scenario to a command, after the required ones of the command."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
-    helps = described()
+    helps = {name: text + SEVERAL.get(name, "") for name, text in described().items()}
     options = [
         inspect.Parameter(
             option.name,
@@ -78,12 +85,13 @@ def command(
     json: bool = False,
     **options: Any,
 ) -> int:
-    """Run a trace under a policy, with a solver behind it, and write a run folder.
+    """Run a trace under a policy with a solver behind it, or under several side by side.
 
     Parameters
     ----------
     output
-        The run folder. An existing run is replaced.
+        The run folder; an existing run is replaced. With several policies, the folder of their runs
+        and of the page that compares them; finished runs in it are not repeated.
     demands_sha256
         Expected SHA-256 of the file of demands beside the trace, as run.json states it.
     file_sha256
@@ -96,15 +104,21 @@ def command(
     json
         Print the summary as one JSON object.
     """
+    for stated in file_sha256 or ():
+        check_file(stated)
+    options["settings"] = read_settings(options.get("settings") or ())
+    if "," in options.get("policy", ""):
+        if demands_sha256 is not None:
+            raise InputError("is for one policy, not for several", field="--demands-sha256")
+        policies = [name.strip() for name in options["policy"].split(",")]
+        options["trace"] = trace
+        return simulate_policies(policies, options, output, csv=csv, plots=plots, json=json)
     check_replaceable(output, FOLDER)
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
         if _nested(output, capture):
             raise InputError("lies in the other output folder or around it", field="--capture")
-    for stated in file_sha256 or ():
-        check_file(stated)
-    options["settings"] = read_settings(options.get("settings") or ())
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
     span = scenario.span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optsched.cli import INTERRUPTED
-from optsched.cli.options import Integer, Output
+from optsched.cli.options import Integer, Output, as_options
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_lines, progress_bar, say
 from optsched.numbers import counted
@@ -20,6 +20,7 @@ def command(
     *,
     output: Output,
     traces: Path | None = None,
+    trace: str | None = None,
     quick: bool = False,
     workers: Integer | None = None,
 ) -> int:
@@ -33,13 +34,17 @@ def command(
         The folder of the study. Finished runs and cases in it are not repeated.
     traces
         Folder of the public logs; those of OPTSCHED_TRACES by default.
+    trace
+        A trace of yours in the place of the logs: a file or a name from the catalogue. Only systems
+        takes one.
     quick
         Run a small part only, within a minute.
     workers
         Number of processes; by default, as many as there are cores for.
     """
     check_engine("local", workers, None)
-    planned = plan_study(name, output, traces=traces, quick=quick)
+    with as_options(("trace",)):
+        planned = plan_study(name, output, traces=traces, trace=trace, quick=quick)
     if isinstance(planned, Cases):
         return _solve(planned, output)
     runs = len(planned.plan.runs)

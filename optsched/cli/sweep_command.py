@@ -8,7 +8,7 @@ from typing import Literal
 
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import execute_runs, say_wrong_answers
+from optsched.cli.sweep_table import execute_runs, say_failures, say_wrong_answers
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable
@@ -58,14 +58,8 @@ def command(
     if ended is None:
         return INTERRUPTED
     done, merged = ended
-    failures = sweep.failures()
-    if not merged:  # failed runs of other shards may still be repeated
-        own = {run.name for run in sweep.own}
-        failures = {name: error for name, error in failures.items() if name in own}
-    for name, error in list(failures.items())[:FAILURES_PRINTED]:
-        say(f"optsched: run {name} failed: {error}")
-    if failures:
-        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
+    # failed runs of other shards may still be repeated
+    failures = say_failures(sweep, own=not merged)
     wrong = say_wrong_answers(sweep)
     results = str(output / "results.parquet") if merged else None
     facts = {
@@ -83,10 +77,6 @@ def command(
         shown = facts | {"failed": len(failures), "results": results or "when all shards are done"}
         print_lines([(name.replace("_", " "), value) for name, value in shown.items()])
     return 1 if failures or wrong else 0
-
-
-FAILURES_PRINTED = 5
-"""Number of failed runs that are printed one by one."""
 
 
 def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:

@@ -25,11 +25,24 @@ if TYPE_CHECKING:
 SHOWN = 8
 """Number of runs in the table."""
 
+FAILURES = 5
+"""Number of failed runs that are printed one by one."""
+
 HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
 """The metrics in the table, with their headings."""
 
-DIGITS = 8
-"""Number of digits of a run's name in the table."""
+
+def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:
+    """Print the failed runs of a sweep, or those of its shard, and return their errors by name."""
+    failures = sweep.failures()
+    if own:
+        names = {run.name for run in sweep.own}
+        failures = {name: error for name, error in failures.items() if name in names}
+    for name, error in list(failures.items())[:FAILURES]:
+        say(f"optsched: run {name} failed: {error}")
+    if failures:
+        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
+    return failures
 
 
 def say_wrong_answers(sweep: Sweep) -> bool:
@@ -82,14 +95,14 @@ class SweepTable:
             self._pace(remaining),
         )
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("run")
+        table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=24)
         table.add_column("varying values", overflow="ellipsis", no_wrap=True, ratio=1)
         for name in ("s", *HEADLINES.values()):
             table.add_column(name, justify="right", min_width=5)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
             varying = (figure(values[name]) for name in self._varying if name in values)
-            cells = [outcome.name[:DIGITS], " ".join(varying), f"{outcome.seconds:.2f}"]
+            cells = [outcome.name, " ".join(varying), f"{outcome.seconds:.2f}"]
             if outcome.summary is None:
                 cells.append("failed")
             else:

@@ -51,7 +51,7 @@ def job_rows(
     rows: list[list[Value]] = [
         [
             Cell(str(own["job_id"][row]), own["job_id"][row]),
-            one_line(user or "") or _number(own["user"][row]),
+            _owner(user, own["user"][row]),
             *(one_line(own[name][row] or "") or None for name in named),
             duration(own["submission_time"][row] - begin),
             own["requested_number_of_resources"][row],
@@ -63,5 +63,11 @@ def job_rows(
     return labels, rows
 
 
-def _number(user: int) -> Cell | None:
-    return Cell(str(user), user) if user >= 0 else None
+def user_cell(jobs: Mapping[str, NDArray[Any]], job: int) -> Value:
+    """Return the user of a job, by name or number."""
+    names = jobs.get("user_name")
+    return _owner(None if names is None else names[job], int(jobs["user"][job]))
+
+
+def _owner(name: str | None, number: int) -> Value:
+    return one_line(name or "") or (Cell(str(number), number) if number >= 0 else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,11 @@ class ComparedRun(NamedTuple):
     summary: Mapping[str, Any]
     outcome: Columns
 
+    @property
+    def waits(self) -> NDArray[np.float64]:
+        """Wait of each job in seconds; nan for jobs without a start."""
+        return self.outcome["waiting_time"]
+
 
 class Pairs(NamedTuple):
     """Waits of the jobs that started both under the baseline and in another run.
@@ -81,18 +87,28 @@ class RunComparison:
     runs: Sequence[ComparedRun]
     jobs: Columns
 
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """First submission, and last submission, start or end of a job under any policy."""
+        submit = self.jobs["submission_time"]
+        begin = end = float(submit.min())
+        for run in self.runs:
+            for times in (submit, run.outcome["starting_time"], run.outcome["finish_time"]):
+                end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
+        return begin, max(end, begin + 1.0)
+
     @property
     def table(self) -> pd.DataFrame:
         """One row per run: name, policy, `FIGURES`, and the fields of `Pairs`."""
         import pandas as pd
 
-        baseline = self.runs[0].outcome["waiting_time"]
+        baseline = self.runs[0].waits
         rows = [
             {"run": run.name, "policy": run.config["policy"]}
             | {name: run.summary.get(name) for name in FIGURES}
             | {
                 f"paired_{name}": value
-                for name, value in pair(baseline, run.outcome["waiting_time"])._asdict().items()
+                for name, value in pair(baseline, run.waits)._asdict().items()
             }
             for run in self.runs
         ]

@@ -22,12 +22,17 @@ FOLDER = FolderKind(
 )
 
 
-def fill(comparison: RunComparison, folder: Path, paths: Sequence[str]) -> None:
+def fill(
+    comparison: RunComparison,
+    folder: Path,
+    paths: Sequence[str],
+    days: tuple[float, float] | None = None,
+) -> None:
     """Write the files of a comparison of runs into an existing folder.
 
     ``runs.json``, ``table.csv``, ``jobs.parquet``, the pictures and the page made of these files.
-    `paths` are those that a command names to repeat the comparison. All files are the same to the
-    byte when it is repeated.
+    `paths` are those that a command names to repeat the comparison, and `days` the period of the
+    Gantt charts that it states. All files are the same to the byte when it is repeated.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -36,15 +41,15 @@ def fill(comparison: RunComparison, folder: Path, paths: Sequence[str]) -> None:
         {"name": run.name, "path": run.path, "config": run.config, "summary": run.summary}
         for run in comparison.runs
     ]
-    about = {"paths": list(paths), "runs": runs, "versions": versions()}
+    about = {"paths": list(paths), "days": days, "runs": runs, "versions": versions()}
     write_json(folder / FOLDER.marker, about)
     comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
     columns = dict(comparison.jobs)
     for run in comparison.runs:
-        columns[runs_page.wait_column(run.name)] = run.outcome["waiting_time"]
+        columns[runs_page.wait_column(run.name)] = run.waits
     arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
     pq.write_table(pa.table(arrays), folder / "jobs.parquet")
-    draw(comparison, folder)
+    draw(comparison, folder, days)
     report(folder)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,13 @@ from optsched.report.folder_files import (
     read_object,
     read_pictures,
 )
-from optsched.report.job_rows import JOB, NAMES, job_rows
+from optsched.report.job_rows import JOB, NAMES, job_rows, user_cell
 from optsched.report.page import Cell, Figure, Page, Section, Table, Value, cell, duration, share
-from optsched.report.run_comparison import FIGURES, pair
+from optsched.report.run_comparison import FIGURES, Columns, ComparedRun, RunComparison, pair
 
-PICTURES = ("waits", "load")
+PICTURES = ("waits", "load", "gantt")
 ROWS = 10
-"""Most rows of a table of gains or losses."""
+"""Most rows of a table of gains or losses, and of users."""
 
 COUNTS = ("rejected", "waiting")
 """Figures whose change is a number of jobs."""
@@ -37,16 +37,6 @@ OPTIONAL = (*FIGURES, "large_from")
 
 ABOUT: Expected = {"paths": list, "runs": list, "versions": dict}
 RUN: Expected = {"name": str, "path": str, "config": dict, "summary": dict}
-
-
-class _Run(NamedTuple):
-    """A run as the folder of a comparison has it; the waits are nan for jobs without a start."""
-
-    name: str
-    path: str
-    config: Mapping[str, Any]
-    summary: Mapping[str, Any]
-    waits: NDArray[np.float64]
 
 
 def wait_column(name: str) -> str:
@@ -75,34 +65,63 @@ def page(folder: Path) -> Page:
         raise InputError("expected two runs or more, with different names", file=file, field="runs")
     kinds = JOB | dict.fromkeys(columns, "float64")
     jobs = read_columns(folder / "jobs.parquet", kinds, NAMES)
-    number, trace = len(jobs["job_id"]), about["runs"][0]["config"]["trace"]
-    if not number:
+    if not len(jobs["job_id"]):
         raise InputError("holds no job", file=folder / "jobs.parquet")
-    runs = [
-        _Run(run["name"], run["path"], run["config"], run["summary"], jobs[column])
-        for run, column in zip(about["runs"], columns)
-    ]
+    outcomes = [{"waiting_time": jobs[column]} for column in columns]
+    runs = [ComparedRun(**run, outcome=outcome) for run, outcome in zip(about["runs"], outcomes)]
+    words = ["optsched", "compare", *map(str, about["paths"]), *_period(about, file)]
+    return page_of(
+        RunComparison(runs, jobs),
+        read_pictures(folder, PICTURES),
+        shlex.join([*words, "-o", "DIR"]),
+        about["versions"],
+    )
+
+
+def _period(about: Mapping[str, Any], file: Path) -> list[str]:
+    """Return the words that state the period of the Gantt charts; none in an older folder."""
+    days = about.get("days")
+    if days is None:
+        return []
+    if not isinstance(days, list) or [type(day) for day in days] != [float, float]:
+        raise InputError(f"{days!r:.40}; expected two numbers or null", file=file, field="days")
+    return ["--days", ":".join(f"{day:.10g}" for day in days)]
+
+
+def page_of(
+    comparison: RunComparison,
+    pictures: Mapping[str, str],
+    repeat: str,
+    versions: Mapping[str, str],
+) -> Page:
+    """Return the page of a comparison, with SVG pictures by name, and the command that repeats it.
+
+    Of the outcomes of the runs, only the waits are needed.
+    """
+    runs, jobs = comparison.runs, comparison.jobs
     baseline, *others = runs
     return Page(
-        title=f"{len(runs)} runs of {counted(number, 'job')} of {PurePath(trace).name}",
+        title=f"{len(runs)} runs of {counted(len(jobs['job_id']), 'job')}"
+        f" of {PurePath(baseline.config['trace']).name}",
         lead=_lead(runs),
         summary=_cautions(runs),
         sections=[
             Section("Result", [_figures(runs)]),
-            Section("Pictures", _pictures(read_pictures(folder, PICTURES), runs)),
-            Section("Job by job", [_paired(runs)]),
+            Section("Pictures", _pictures(pictures, runs)),
+            Section("Job by job", [_paired(runs, jobs), *_most_different(runs, jobs)]),
+            *([Section("Users", [users])] if (users := _users(runs, jobs)) is not None else []),
             *(
                 Section(f"{run.name} beside {baseline.name}", _extremes(jobs, baseline, run))
                 for run in others
             ),
             Section("The runs", [_scenarios(runs)]),
         ],
-        repeat=shlex.join(["optsched", "compare", *map(str, about["paths"]), "-o", "DIR"]),
-        versions=about["versions"],
+        repeat=repeat,
+        versions=versions,
     )
 
 
-def _lead(runs: Sequence[_Run]) -> str:
+def _lead(runs: Sequence[ComparedRun]) -> str:
     """Return the finding: the run with the lowest mean wait, beside the baseline."""
     baseline = runs[0]
     known = [run for run in runs if run.summary["mean_wait"] is not None]
@@ -120,7 +139,7 @@ def _lead(runs: Sequence[_Run]) -> str:
     )
 
 
-def _cautions(runs: Sequence[_Run]) -> list[str]:
+def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
     """Return sentences that name differences between the runs, which limit the comparison."""
     words = []
     if len({run.summary["finished"] + run.summary["killed"] for run in runs}) > 1:
@@ -132,10 +151,15 @@ def _cautions(runs: Sequence[_Run]) -> list[str]:
         words.append("The runs are on different machines, see the last table.")
     if len({str(run.config["versions"].get("optsched")) for run in runs}) > 1:
         words.append("The runs were made with different versions of optsched.")
+    what = "One trace was run" if runs[0].config["jobs"] is None else "One part of a trace was run"
+    words.append(
+        f"{what}, once in each run: a difference may be chance, as a single different start changes"
+        " all that follows. Compare other parts of the trace before you call it an effect."
+    )
     return words
 
 
-def _figures(runs: Sequence[_Run]) -> Table:
+def _figures(runs: Sequence[ComparedRun]) -> Table:
     """Return the main figures of the runs, each with its change from the baseline."""
     shown: list[tuple[str | tuple[str, str], str, Callable[[Any], Cell]]] = [
         (("wait", "mean"), "mean_wait", duration),
@@ -180,7 +204,7 @@ def _change(name: str, value: float | None, base: float | None) -> str:
     return "±0.0%" if change[1:] == "0.0%" else change
 
 
-def _pictures(pictures: Mapping[str, str], runs: Sequence[_Run]) -> list[Figure]:
+def _pictures(pictures: Mapping[str, str], runs: Sequence[ComparedRun]) -> list[Figure]:
     waited = []
     for run in runs:
         all_waits = np.nan_to_num(run.waits, nan=np.inf)
@@ -203,8 +227,13 @@ def _pictures(pictures: Mapping[str, str], runs: Sequence[_Run]) -> list[Figure]
             f"Distribution of the waits. {'; '.join(waited)}.",
         ),
         "load": (
-            "Processors in use and waiting jobs over time.",
+            "Processors in use, waiting jobs, and the mean wait of the jobs submitted at a time.",
             f"Load over time. Utilization: {', '.join(used) or 'unknown'}.",
+        ),
+        "gantt": (
+            "The jobs on the processors in the same time under each policy; a job has the same"
+            " color in all charts.",
+            f"Gantt charts, processors against time, of {', '.join(run.name for run in runs)}.",
         ),
     }
     return [
@@ -214,30 +243,91 @@ def _pictures(pictures: Mapping[str, str], runs: Sequence[_Run]) -> list[Figure]
     ]
 
 
-def _paired(runs: Sequence[_Run]) -> Table:
+def _paired(runs: Sequence[ComparedRun], jobs: Columns) -> Table:
     baseline, *others = runs
     rows: list[list[Value]] = []
     for run in others:
         pairs = pair(baseline.waits, run.waits)
-        rows.append(
-            [
-                Cell(run.name, run.name),
-                pairs.jobs,
-                *map(share, (pairs.less, pairs.equal, pairs.more)),
-                _signed(pairs.difference),
-                pairs.only_baseline,
-                pairs.only_here,
-            ]
-        )
+        row: list[Value] = [
+            Cell(run.name, run.name),
+            pairs.jobs,
+            *map(share, (pairs.less, pairs.equal, pairs.more)),
+            _signed(pairs.difference),
+        ]
+        before, after = _mean_waits_of_users(jobs, [baseline, run])
+        row += [int((after < before).sum()), int((after > before).sum())]
+        rows.append([*row, pairs.only_baseline, pairs.only_here])
     columns: list[str | tuple[str, str]] = ["run", "jobs started in both"]
     columns += [("wait beside the baseline", which) for which in ("less", "equal", "more")]
     columns += [("wait beside the baseline", "mean difference")]
+    columns += [("users whose mean wait is", which) for which in ("shorter", "longer")]
     columns += [("jobs started only", "in the baseline"), ("jobs started only", "in this run")]
     caption = f"Waits of the same jobs in each run and in {baseline.name}, the baseline."
     return Table(caption, columns, rows)
 
 
-def _extremes(jobs: Mapping[str, NDArray[Any]], baseline: _Run, run: _Run) -> list[str | Table]:
+def _mean_waits_of_users(jobs: Columns, runs: Sequence[ComparedRun]) -> NDArray[np.float64]:
+    """Return the mean waits of each user, shape (runs, users), over jobs that start in all runs.
+
+    The users are in ascending order of their numbers, and nan if none of their jobs does. Jobs of
+    unknown users are left out.
+    """
+    waits = np.array([run.waits for run in runs])
+    users = np.unique(jobs["user"][jobs["user"] >= 0])
+    counts = np.isfinite(waits).all(axis=0) & (jobs["user"] >= 0)
+    of = np.searchsorted(users, jobs["user"][counts])
+    number = np.bincount(of, minlength=len(users))
+    total = np.array([np.bincount(of, own[counts], len(users)) for own in waits])
+    return np.where(number > 0, total, np.nan) / np.maximum(number, 1)
+
+
+def _users(runs: Sequence[ComparedRun], jobs: Columns) -> Table | None:
+    """Return the mean waits of the users with the most work; None if no user is known."""
+    known = jobs["user"] >= 0
+    users, first, of = np.unique(jobs["user"][known], return_index=True, return_inverse=True)
+    if not len(users):
+        return None
+    seconds = jobs["requested_number_of_resources"] * jobs["run_time"]
+    work = np.bincount(of, seconds[known])
+    means = _mean_waits_of_users(jobs, runs)
+    place = np.flatnonzero(known)[first]
+    rows: list[list[Value]] = []
+    for user in np.argsort(-work, kind="stable")[:ROWS].tolist():
+        number = int((of == user).sum())
+        row: list[Value] = [user_cell(jobs, place[user]), number, share(work[user] / seconds.sum())]
+        for mean in means[:, user].tolist():
+            made, base = duration(mean), means[0, user]
+            change = _change("mean_wait", mean, base) if row[3:] and np.isfinite(mean) else ""
+            row.append(Cell(made.text, made.key, note=change))
+        rows.append(row)
+    caption = f"The users with the most work: {len(rows)} of {len(users):,}. Work is processors"
+    caption += " times run time; waits are means over jobs that started in all runs, with the"
+    caption += f" change from {runs[0].name}, the baseline."
+    columns: list[str | tuple[str, str]] = ["user", "jobs", "share of the work"]
+    columns += [("mean wait", run.name) for run in runs]
+    return Table(caption, columns, rows)
+
+
+def _most_different(runs: Sequence[ComparedRun], jobs: Columns) -> list[Table]:
+    """Return the jobs whose waits differ most between any two of several runs."""
+    if len(runs) == 2:
+        return []  # they are the largest gains and losses
+    waits = np.array([run.waits for run in runs])
+    apart = np.ptp(waits, axis=0)  # nan unless the job starts in all runs
+    shown = np.argsort(-np.nan_to_num(apart, nan=-1.0), kind="stable")[:ROWS]
+    shown = shown[apart[shown] > 0]
+    if not len(shown):
+        return []
+    columns, rows = job_rows(jobs, shown)
+    for job, row in zip(shown.tolist(), rows):
+        row += [*map(duration, waits[:, job].tolist()), duration(apart[job])]
+    names = [("wait under", run.name) for run in runs]
+    caption = "The jobs whose waits differ most between any two runs. Submission since the first"
+    caption += " one."
+    return [Table(caption, [*columns, *names, "largest difference"], rows)]
+
+
+def _extremes(jobs: Columns, baseline: ComparedRun, run: ComparedRun) -> list[str | Table]:
     """Return the jobs whose waits became much shorter, and those whose became much longer."""
     more = run.waits - baseline.waits  # nan unless the job started in both
     tables: list[str | Table] = []
@@ -266,7 +356,7 @@ def _signed(seconds: float) -> Cell:
     return Cell(f"{sign}{short(abs(seconds))}", float(seconds))
 
 
-def _scenarios(runs: Sequence[_Run]) -> Table:
+def _scenarios(runs: Sequence[ComparedRun]) -> Table:
     rows: list[list[Value]] = [
         [
             Cell(run.name, run.name),

@@ -1,4 +1,4 @@
-"""Pictures of a comparison of runs: distributions of the waits, and load over time."""
+"""Pictures of a comparison of runs: waits, load over time, and Gantt charts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.durations import spoken
+from optsched.durations import MINUTE, spoken
 from optsched.report import style
-from optsched.report.durations import log_ticks, time_axis, unit_for
+from optsched.report.durations import at_least, log_ticks, time_axis, unit_for
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
+from optsched.report.runs_gantt import gantt
 from optsched.report.steps import Steps
 from optsched.schedule import State
 
@@ -29,27 +30,30 @@ LABEL = 30
 """Most characters in a line of a label."""
 
 
-def draw(comparison: RunComparison, folder: Path) -> list[Path]:
+def draw(
+    comparison: RunComparison, folder: Path, days: tuple[float, float] | None = None
+) -> list[Path]:
     """Write the pictures of a comparison to `folder`, each as SVG and PNG, and return the files.
 
-    ``waits``: the share of all jobs that waited no longer than a time. ``load``: processors in use
-    and waiting jobs over time. The runs have the same strokes in both, in their order.
+    ``waits``: the share of all jobs that waited no longer than a time. ``load``: processors in use,
+    waiting jobs and waits over time. The runs have the same strokes in both, in their order.
+    ``gantt``: the schedules below each other, in a period of days if one is given.
 
     Raises
     ------
     InputError
-        If the folder cannot be written to.
+        If the folder cannot be written to, or the schedules cannot be shown in that period.
     """
-    return [
-        *style.save(waits(comparison), folder, "waits"),
-        *style.save(load(comparison), folder, "load"),
-    ]
+    pictures = {"waits": waits(comparison), "load": load(comparison)}
+    if (charts := gantt(comparison, days)) is not None:
+        pictures["gantt"] = charts
+    return [path for name, made in pictures.items() for path in style.save(made, folder, name)]
 
 
 @style.applied()
 def waits(comparison: RunComparison) -> Figure:
     """Return the distributions of the waits, over all jobs: one that never starts counts too."""
-    samples = [np.nan_to_num(run.outcome["waiting_time"], nan=np.inf) for run in comparison.runs]
+    samples = [np.nan_to_num(run.waits, nan=np.inf) for run in comparison.runs]
     longest = max(float(np.max(own[np.isfinite(own)], initial=0.0)) for own in samples)
     right = 1.5 * max(60.0, longest)
     figure = style.new_figure(_height(comparison, 4.5), "Waits")
@@ -70,16 +74,11 @@ def waits(comparison: RunComparison) -> Figure:
 
 @style.applied()
 def load(comparison: RunComparison) -> Figure:
-    """Return the processors in use and the waiting jobs over time, the same for all runs."""
-    submit = comparison.jobs["submission_time"]
-    begin = end = float(submit.min())
-    for run in comparison.runs:
-        for times in (submit, run.outcome["starting_time"], run.outcome["finish_time"]):
-            end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
-    end = max(end, begin + 1.0)
+    """Return the processors in use, the waiting jobs and the waits over time, of all runs."""
+    begin, end = comparison.span
     unit = unit_for(end - begin)
-    figure = style.new_figure(_height(comparison, 5.5), "Load over time")
-    panels = figure.subplots(2, 1, sharex=True)
+    figure = style.new_figure(_height(comparison, 7.5), "Load and waits over time")
+    panels = figure.subplots(3, 1, sharex=True)
     parts: list[tuple[Axes, str, Callable[..., Steps]]] = [
         (panels[0], "processors in use", _in_use),
         (panels[1], "waiting jobs", _waiting),
@@ -96,12 +95,36 @@ def load(comparison: RunComparison) -> Figure:
         axes.set_ylabel(label)
         axes.set_ylim(0, 1.05 * highest)
         style.count_ticks(axes.yaxis)
+    _mean_waits(panels[2], comparison, unit[0])
     if max(widths):
         panels[0].set_title(f"means of {spoken(max(widths))}")
     figure.align_ylabels(panels)
-    time_axis(panels[1], 0.0, end - begin, unit)
+    time_axis(panels[2], 0.0, end - begin, unit)
     _name_lines(panels[0], comparison.runs)
     return figure
+
+
+def _mean_waits(axes: Axes, comparison: RunComparison, unit: float) -> None:
+    """Draw the mean wait of the jobs of each interval of submissions, where any of them starts."""
+    begin, end = comparison.span
+    submit = comparison.jobs["submission_time"]
+    edges = np.arange(begin, end + (width := at_least((end - begin) / MOST_BINS)), width)
+    at = np.searchsorted(edges, submit, side="right") - 1
+    means = []
+    for run in comparison.runs:
+        ran = np.isfinite(run.waits)
+        jobs = np.bincount(at[ran], minlength=len(edges) - 1)
+        total = np.bincount(at[ran], run.waits[ran], len(edges) - 1)
+        means.append(np.where(jobs > 0, total, np.nan) / np.maximum(jobs, 1))
+    highest = 1.5 * max(float(np.max(own[np.isfinite(own)], initial=MINUTE)) for own in means)
+    axes.set_yscale("symlog", linthresh=MINUTE, linscale=0.5)
+    axes.set_ylim(0, highest)
+    log_ticks(axes.yaxis, MINUTE, highest, zero=True)
+    for own, look in zip(means, _looks()):
+        shown = {"baseline": None, "fill": False, **look}
+        style.draw_steps(axes, own, (edges - begin) / unit, **shown)
+    axes.set_ylabel("mean wait, log scale")
+    axes.set_title(f"by the time of submission, means of {spoken(width)}")
 
 
 def _in_use(comparison: RunComparison, run: ComparedRun, begin: float, end: float) -> Steps:

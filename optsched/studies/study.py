@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from optsched.content import bundled
@@ -50,6 +51,9 @@ class Study(ABC):
         Metrics that are tables of their own; `prepare` gets each of their numbers as a column.
     logs : {"never", "in full", "always"}
         Whether the public logs are needed: in full only, or for a quick look too.
+    takes_trace : bool
+        Whether another trace can be named in the place of the logs. Then `inputs` and `plan` have
+        the parameter `trace`, its file or its name in the catalogue.
     simulates : bool
         Whether the results are those of a sweep; otherwise they are those of `cases`.
     packages : tuple of str
@@ -63,6 +67,7 @@ class Study(ABC):
     paper: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()
     logs: ClassVar[Literal["never", "in full", "always"]] = "never"
+    takes_trace: ClassVar[bool] = False
     simulates: ClassVar[bool] = True
     packages: ClassVar[tuple[str, ...]] = ()
 
@@ -174,8 +179,11 @@ class Study(ABC):
         versions: Mapping[str, str],
         *,
         quick: bool,
+        trace: str | None = None,
     ) -> Page:
         """Make the page: its template, the claims, SVG figures by name, versions of packages.
+
+        The command that repeats the study names a `trace`, if the user did.
 
         Raises
         ------
@@ -192,7 +200,8 @@ class Study(ABC):
         }
         values = common | dict(self.values(frame, quick=quick))
         from_logs = self.logs == "always" or (self.logs == "in full" and not quick)
-        options = " --quick" * quick + " --traces TRACES" * from_logs
+        where = " --traces TRACES" * from_logs if trace is None else f" --trace {quote(trace)}"
+        options = " --quick" * quick + where
         repeat = f"optsched study {self.name}{options} -o DIR"
         return page_from(self.content / PAGE, values, pictures, versions, repeat)
 

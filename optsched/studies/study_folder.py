@@ -24,7 +24,7 @@ from optsched.files import (
     written,
 )
 from optsched.report import style
-from optsched.report.folder_files import read_object, read_pictures
+from optsched.report.folder_files import checked, read_object, read_pictures
 from optsched.report.markdown import markdown
 from optsched.report.page import write_page
 from optsched.simulator.provenance import versions as installed
@@ -84,7 +84,12 @@ class Evaluation(NamedTuple):
 
 
 def plan_study(
-    name: str, folder: Path, *, traces: Path | None = None, quick: bool = False
+    name: str,
+    folder: Path,
+    *,
+    traces: Path | None = None,
+    trace: str | None = None,
+    quick: bool = False,
 ) -> Sweep | Cases:
     """Begin a study in a folder, or go on with one, and return its runs, or its cases to solve.
 
@@ -94,16 +99,25 @@ def plan_study(
     ----------
     traces : path, optional
         Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
+    trace : str, optional
+        A trace file, or a name from the catalogue, in the place of the logs.
     quick : bool
         Whether to run a small part, within a minute.
 
     Raises
     ------
     InputError
-        If the study is not known, a log is missing, or the folder holds something else.
+        If the study is not known or takes no trace, a log is missing, or the folder holds something
+        else.
     """
     check_replaceable(folder, FOLDER)
     study: Study = registry.studies[name]()
+    own: dict[str, Any] = {}
+    if trace is not None:
+        if not study.takes_trace:
+            reason = f"study {name!r} has traces of its own; expected no other"
+            raise InputError(reason, field="trace")
+        own = {"trace": trace}
     logs = _logs(traces)
     if not study.simulates:
         stated, files = study.cases(logs, quick=quick), study.files(logs)
@@ -111,9 +125,9 @@ def plan_study(
         used = installed() | {package: version(package) for package in study.packages}
         begin(name, folder, quick=quick)
         return Cases(stated, origin, used, folder)
-    inputs = study.inputs(logs, quick=quick)
-    table = study.plan(logs, Path(INPUTS), quick=quick)
-    begin(name, folder, quick=quick)
+    inputs = study.inputs(logs, quick=quick, **own)
+    table = study.plan(logs, Path(INPUTS), quick=quick, **own)
+    begin(name, folder, quick=quick, trace=trace)
     write_inputs(inputs, folder)
     return Sweep(read_sweep(table, base=folder), folder / SWEEP)
 
@@ -123,6 +137,7 @@ def study(
     output: str | Path,
     *,
     traces: str | Path | None = None,
+    trace: str | Path | None = None,
     quick: bool = False,
     workers: int | None = None,
 ) -> Evaluation:
@@ -136,6 +151,9 @@ def study(
         The folder of the study. Finished runs and cases in it are not repeated.
     traces : path, optional
         Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
+    trace : path or str, optional
+        A trace file, or a name from the catalogue, in the place of the logs; only ``systems`` takes
+        one.
     quick : bool
         Whether to run a small part, within a minute. It judges no claims.
     workers : int, optional
@@ -148,7 +166,8 @@ def study(
     """
     check_engine("local", workers, None)
     logs = None if traces is None else Path(traces)
-    planned = plan_study(name, Path(output), traces=logs, quick=quick)
+    own = None if trace is None else str(trace)
+    planned = plan_study(name, Path(output), traces=logs, trace=own, quick=quick)
     if isinstance(planned, Cases):
         for _ in planned.work():
             pass
@@ -160,7 +179,7 @@ def study(
     return evaluate(Path(output))
 
 
-def begin(name: str, folder: Path, *, quick: bool) -> None:
+def begin(name: str, folder: Path, *, quick: bool, trace: str | None = None) -> None:
     """Mark a folder as that of a study, and remove what was made from earlier results.
 
     Raises
@@ -169,8 +188,11 @@ def begin(name: str, folder: Path, *, quick: bool) -> None:
         If it holds something else, another study for instance, or cannot be written.
     """
     check_replaceable(folder, FOLDER)
-    about = {"study": name, "quick": quick}
-    if (folder / FOLDER.marker).is_file() and not about.items() <= _about(folder).items():
+    about: dict[str, Any] = {"study": name, "quick": quick}
+    if trace is not None:
+        about["trace"] = PurePath(trace).name
+    there = _about(folder) if (folder / FOLDER.marker).is_file() else about
+    if any(there.get(key) != about.get(key) for key in ("study", "quick", "trace")):
         raise InputError("holds another study; expected a folder of its own", file=folder)
     try:
         make_folder(folder)
@@ -288,7 +310,11 @@ def _conclude(folder: Path) -> Evaluation:
         with written(folder / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False, lineterminator="\n")
     pictures = read_pictures(folder, [])
-    page = study.page(frame, claims, pictures, about["versions"], quick=about["quick"])
+    options = {"quick": about["quick"]}
+    if "trace" in about:
+        checked(about, {"trace": str}, folder / FOLDER.marker)
+        options["trace"] = about["trace"]
+    page = study.page(frame, claims, pictures, about["versions"], **options)
     with written(folder / MARKDOWN) as temporary:
         temporary.write_text(markdown(page), encoding="utf-8", newline="\n")
     return Evaluation(folder, write_page(page, folder), tables, verdicts)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.numbers import parse_span
-from optsched.settings import naming_values_of
+from optsched.settings import naming_values_of, settings_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
     SolverChoice,
@@ -37,8 +38,14 @@ from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
-NAME_DIGITS = 16
-"""Number of hexadecimal digits of a run's name."""
+DIGITS = 12
+"""Number of hexadecimal digits in the name of a run: enough to tell a million runs apart."""
+
+FORMER_DIGITS = 16
+"""Number of hexadecimal digits that were the whole name of a run in version 0.1.0."""
+
+LONGEST = 60
+"""Most characters of a name before its digits."""
 
 DEFAULTS: Mapping[str, Any] = {
     name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
@@ -68,7 +75,10 @@ class PlannedRun:
     Parameters
     ----------
     name : str
-        Name of the run and its folder: the first digits of the SHA-256 of the config.
+        Name of the run and its folder: what schedules, and the first digits of the SHA-256 of the
+        config; ``window-greedy-window=10-6e5b37e199ec`` for instance.
+    former_name : str
+        The name in folders of version 0.1.0: more of these digits, and nothing else.
     values : mapping
         The keys of the sweep file with their values for this run; ``settings`` is a mapping.
     trace : TraceFile
@@ -80,6 +90,7 @@ class PlannedRun:
     """
 
     name: str
+    former_name: str
     values: Mapping[str, Any]
     trace: TraceFile
     arguments: Mapping[str, Any]
@@ -121,10 +132,11 @@ class Planner:
 
         Notes
         -----
-        The name of a run hashes its inputs: the content of files and not their names, and all
-        settings of the policy including defaults, but for those of settings that came later.
-        Versions are not part of the name, so all hosts and shards agree on it,
-        and a folder is found again after an upgrade; ``run.json`` has the versions.
+        The digits in the name of a run hash its inputs: the content of files and not their names,
+        and all settings of the policy including defaults, but for those of settings that came
+        later. Versions are not part of the name, so all hosts and shards agree on it, and a folder
+        is found again after an upgrade; ``run.json`` has the versions. Nor are the other runs of
+        the sweep, so a run has the same name in all sweep files.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
         given = [OPTIONS[name] for name, value in values.items() if value != OPTIONS[name].default]
@@ -136,8 +148,10 @@ class Planner:
         if "solver" in values:
             choice, profile = self.look_up["solver"](values["solver"])
         chosen: Mapping[str, ChosenSolver] = {}
+        own: Mapping[str, ChosenSolver] = {}
         if posed := policy.posed():
             chosen = choose_solvers(posed, choice)
+            own = chosen if choice is None else choose_solvers(posed, None)
         arguments = from_words({name: value for name, value in values.items() if name != "trace"})
         for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
@@ -147,9 +161,16 @@ class Planner:
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
-        identity["solver"] = {model: _solver_identity(one) for model, one in chosen.items()}
+        solvers = {model: _solver_identity(one) for model, one in chosen.items()}
+        identity["solver"] = solvers
+        digest = _hash(identity)
+        parts = [identity["policy"], identity.get("execution")]
+        words = [part.name if isinstance(part, ClassInFile) else part for part in parts if part]
+        others = (one["name"] for m, one in solvers.items() if one != _solver_identity(own[m]))
+        words += [*dict.fromkeys(others), *_changed(policy), *_changed(execution)]
         return PlannedRun(
-            name=_hash(identity),
+            name=f"{_speaking(words)}-{digest[:DIGITS]}",
+            former_name=digest[:FORMER_DIGITS],
             values=dict(values),
             trace=trace,
             arguments=arguments,
@@ -238,6 +259,22 @@ def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:
     }
 
 
+def _changed(configured: Policy | ExecutionModel | None) -> list[str]:
+    """Return the settings that are not at their defaults, ``window=10`` for instance."""
+    shown = {True: "yes", False: "no"}
+    return [
+        f"{one.name}={shown[value] if isinstance(value, bool) else value}"
+        for one in settings_of(type(configured))
+        for value in [getattr(configured, one.name)]
+        if one.default is MISSING or value != one.default
+    ]
+
+
+def _speaking(words: Sequence[str]) -> str:
+    """Return words as the beginning of the name of a folder, portable and not too long."""
+    return re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST].rstrip(".-")
+
+
 def _span(text: str) -> tuple[int, int]:
     try:
         span = parse_span(text)
@@ -250,7 +287,7 @@ def _span(text: str) -> tuple[int, int]:
 
 def _hash(identity: Mapping[str, Any]) -> str:
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
-    return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _identity(value: Budget | ClassInFile | SiteMachine) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The finished runs of a sweep folder, with names that tell them apart.
+"""The finished runs of a sweep folder, and the page that compares them.
 
 Folder format: ``docs/formats/sweep-folder.md``.
 """
@@ -6,16 +6,73 @@ Folder format: ``docs/formats/sweep-folder.md``.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from optsched.report.folder_files import Expected, checked, read_object
+from optsched.files import remove
+from optsched.numbers import counted
+from optsched.report import runs_page
+from optsched.report.folder_files import Expected, checked, read_object, read_pictures
+from optsched.report.page import write_page
+from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
-from optsched.sweeps.sweeping import FOLDER
+from optsched.report.runs_plots import draw
+from optsched.simulator.provenance import versions
+from optsched.sweeps.sweeping import FOLDER, PICTURES
 
 RUNS: Expected = {"run": str, "config": dict}
+
+
+log = logging.getLogger("optsched")
+
+
+def compared(folder: Path) -> RunComparison:
+    """Read the finished runs of a sweep side by side; unfinished ones are counted in a message.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged, or the runs cannot be compared.
+    """
+    found, missing = finished_runs(folder)
+    if missing:
+        log.warning("%s of the sweep not finished, left out", counted(missing, "run"))
+    return read_runs(found)
+
+
+def report(folder: Path) -> Path:
+    """Write the page that compares the runs of a sweep, and its pictures, into the folder.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged, the runs cannot be compared, or the page cannot be written.
+    """
+    return write_comparison(compared(folder), folder)
+
+
+def write_comparison(comparison: RunComparison, folder: Path) -> Path:
+    """Write the page and the pictures of a comparison of a sweep's runs into its folder.
+
+    Raises
+    ------
+    InputError
+        If the files cannot be written.
+    """
+    for stale in (path for pattern in PICTURES for path in folder.glob(pattern)):
+        remove(stale)
+    draw(comparison, folder)
+    within = [run._replace(path=f"runs/{Path(run.path).name}") for run in comparison.runs]
+    page = runs_page.page_of(
+        RunComparison(within, comparison.jobs),
+        read_pictures(folder, runs_page.PICTURES),
+        "optsched report DIR",
+        versions(),
+    )
+    return write_page(page, folder)
 
 
 def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:

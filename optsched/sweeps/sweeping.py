@@ -23,6 +23,7 @@ from optsched.files import (
     write_json,
 )
 from optsched.numbers import counted
+from optsched.report.page import REPORT
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
 from optsched.sweeps.merging import merge, versions_used, write_results
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS = ("results.parquet", "results.csv")
-FOLDER = FolderKind("a sweep", "sweep.json", RESULTS, ("runs", "failed"))
+PICTURES = ("*.svg", "*.png")
+FOLDER = FolderKind("a sweep", "sweep.json", (*RESULTS, *PICTURES, REPORT), ("runs", "failed"))
 
 log = logging.getLogger("optsched")
 
@@ -81,6 +83,7 @@ class Sweep:
                 write_json(folder / FOLDER.marker, described)
             make_folder(self.runs)  # after the marker, which other shards may read by now
             remove_leftovers(self.runs)
+            self._adopt_former_names()
             if self.failed.is_dir():
                 remove_leftovers(self.failed)
         except OSError as error:
@@ -156,7 +159,8 @@ class Sweep:
         write_results(merge(self.plan, self.runs, failures), self.folder)
         others = [entry.name for entry in self.runs.iterdir() if entry.name not in names]
         if others:
-            log.info("%d runs in %s are not of this sweep and are ignored", len(others), self.runs)
+            runs, are = counted(len(others), "run"), "is" if len(others) == 1 else "are"
+            log.info("%s in %s %s not of this sweep and %s ignored", runs, self.runs, are, are)
         finished = sorted(names - set(failures))
         for package, versions in versions_used(finished, self.runs).items():
             if len(versions) > 1:
@@ -164,9 +168,18 @@ class Sweep:
                 log.warning("the runs were made with several versions of %s: %s", package, used)
         return True
 
+    def _adopt_former_names(self) -> None:
+        """Rename the folders of runs that version 0.1.0 has finished."""
+        there = set(os.listdir(self.runs))
+        for run in self.plan.runs:
+            if run.former_name in there and run.name not in there:
+                with suppress(OSError):  # another shard does the same
+                    (self.runs / run.former_name).rename(self.runs / run.name)
+
     def _forget_results(self) -> None:
-        for name in RESULTS:
-            remove(self.folder / name)
+        for pattern in FOLDER.files:
+            for stale in self.folder.glob(pattern):
+                remove(stale)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Return the runs that are not finished; a finished run is not checked again."""

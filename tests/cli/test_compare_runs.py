@@ -37,6 +37,17 @@ def test_runs_are_put_side_by_side(optsched, runs):
     assert (runs / "out" / "report.html").read_text() == page
 
 
+def test_the_period_of_the_charts_is_stated_and_repeated(optsched, runs):
+    done = optsched("compare", "fcfs", "easy", "--days", "0.1:0.25", "-o", "out", cwd=runs)
+    assert (done.returncode, done.stderr) == (0, "")
+    chart = (runs / "out" / "gantt.svg").read_text()
+    assert "from 2.4 hours to 6 hours after the first submission" in chart
+    page = (runs / "out" / "report.html").read_text()
+    assert "optsched compare fcfs easy --days 0.1:0.25 -o DIR" in page
+    assert optsched("report", "out", cwd=runs).returncode == 0
+    assert (runs / "out" / "report.html").read_text() == page
+
+
 def test_runs_of_one_name_and_hostile_names_are_told_apart(optsched, runs):
     shutil.copytree(runs / "fcfs", runs / "x" / "easy")
     hostile = "_<b>$x\n\x1b[31m"
@@ -79,6 +90,10 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
         ),
         ("s fcfs", "runs and a sweep (fcfs, s); expected runs, one sweep, or snapshots"),
         ("s t", "2 sweeps; expected one sweep, or runs"),
+        ("fcfs easy --days 2:1", "--days: '2:1'; expected FROM:TO in days, 10:12 for instance"),
+        ("fcfs easy --days 1", "--days: '1'; expected FROM:TO in days, 10:12 for instance"),
+        ("fcfs easy --days 90:91", "--days: 90:91; expected a part of 21.8 hours"),
+        ("a.json --days 1:2", "--days: is for runs, not for solvers on snapshots"),
         ("fcfs easy --seed 1", "--seed: is for solvers on snapshots, not for runs"),
         ("fcfs easy --solvers cbc", "--solvers: is for solvers on snapshots, not for runs"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -53,7 +55,9 @@ def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
     assert page.title == "3 runs of 4 jobs of t"
     assert page.lead.startswith("The mean wait is lowest under long: 0 seconds, compared with ")
     assert page.lead.endswith("75.0% of the jobs wait less, 0.0% wait more.")
-    assert page.summary == ["The runs are on different machines, see the last table."]
+    machines, chance = page.summary
+    assert machines == "The runs are on different machines, see the last table."
+    assert chance.startswith("One trace was run, once in each run: a difference may be chance")
     assert shlex.split(page.repeat) == ["optsched", "compare", "a b", "c", "-o", "DIR"]
 
 
@@ -67,8 +71,12 @@ def test_gains_and_losses_are_those_of_the_jobs(folder, compared):
     assert table.cells[0][-1].text.startswith("-")
     [section] = [own for own in page.sections if own.title == f"{HOSTILE} beside fcfs"]
     assert section.parts[-1] == "No job waits more than under the baseline."
-    [paired] = tables(page, "Job by job")
+    paired, different = tables(page, "Job by job")
     assert [cell.text for cell in paired.cells[0][1:5]] == ["4", "50%", "50%", "0%"]
+    waits = np.array([run.waits for run in compared.runs])
+    apart = sorted(((-of, job) for job, of in enumerate(np.ptp(waits, axis=0), 1) if of), key=min)
+    assert sorted((-row[-1].key, row[0].key) for row in different.cells) == sorted(apart)
+    assert [cell.key for cell in different.cells[0][-4:-1]] == waits[:, apart[0][1] - 1].tolist()
 
 
 def test_a_hostile_name_stays_text(folder):
@@ -76,7 +84,7 @@ def test_a_hostile_name_stays_text(folder):
     assert text.count("<script>") == 1
     assert text.count("</title>") == 1
     assert "_&lt;/title&gt;&lt;script&gt;" in text
-    for picture in ("waits", "load"):
+    for picture in ("waits", "load", "gantt"):
         drawn = (folder / f"{picture}.svg").read_text()
         assert "<script>" not in drawn
         assert "_&lt;/title&gt;&lt;script&gt;$\\frac{1$" in drawn
@@ -89,6 +97,42 @@ def test_a_run_has_its_stroke_in_both_pictures(compared):
     for panel in runs_plots.load(compared).axes:
         drawn = [patch.get_edgecolor() for patch in panel.patches or panel.artists]
         assert len(drawn) == 3
+
+
+def test_the_waits_over_time_are_means_by_submission(compared):
+    panel = runs_plots.load(compared).axes[2]
+    [fcfs, *_] = panel.artists or panel.patches
+    means, edges, _ = fcfs.get_data()
+    waits, submit = compared.runs[0].waits, compared.jobs["submission_time"]
+    expected = [
+        waits[here].mean() if (here := (low <= submit) & (submit < high)).any() else np.nan
+        for low, high in pairwise(edges)
+    ]
+    np.testing.assert_allclose(means, expected)
+    assert np.isfinite(means).sum() == 4
+
+
+def test_users_are_those_with_the_most_work_and_their_waits_are_means(make_trace, tmp_path):
+    trace = make_trace(*ROWS, name="t")
+    owned = replace(trace, user=np.array([7, 3, 7, -1]))
+    folders = {
+        policy: save(simulate(owned, "nodes:10", policy), tmp_path / policy, plots=False)
+        for policy in ("fcfs", "easy")
+    }
+    comparison = read_runs(folders)
+    page = runs_page.page_of(comparison, {}, "", {})
+    [table] = tables(page, "Users")
+    fcfs, easy = (run.waits for run in comparison.runs)
+    # work: 60 x 6 + 30 x 3 of user 7, 20 x 8 of user 3, 5 x 2 of nobody known
+    assert [[cell.key for cell in row] for row in table.cells] == [
+        [7, 2, 450 / 620, fcfs[[0, 2]].mean(), easy[[0, 2]].mean()],
+        [3, 1, 160 / 620, fcfs[1], easy[1]],
+    ]
+    [paired] = tables(page, "Job by job")
+    changes = [easy[[0, 2]].mean() - fcfs[[0, 2]].mean(), easy[1] - fcfs[1]]
+    expected = [sum(change < 0 for change in changes), sum(change > 0 for change in changes)]
+    assert [cell.key for cell in paired.cells[0][6:8]] == expected
+    assert sum(expected) > 0
 
 
 def test_the_load_is_that_of_the_schedule(compared):
@@ -153,7 +197,7 @@ def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
     assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
     assert page.summary[0].startswith("Not all runs ran the same jobs")
     [paired] = tables(page, "Job by job")
-    assert [cell.text for cell in (paired.cells[0][1], *paired.cells[0][6:])] == ["3", "1", "0"]
+    assert [cell.text for cell in (paired.cells[0][1], *paired.cells[0][8:])] == ["3", "1", "0"]
 
 
 def test_owners_are_named_where_a_run_has_names(make_trace, tmp_path):

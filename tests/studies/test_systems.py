@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ from optsched.machines.machine import read_machine
 from optsched.report.page import MISSING, Figure, cell
 from optsched.schedule import State
 from optsched.simulator.policy import Policy
-from optsched.studies.study_folder import INPUTS, write_inputs
+from optsched.studies.study_folder import INPUTS, plan_study, write_inputs
 from optsched.studies.systems.evaluation import (
     GAIN,
     OF_RUN,
@@ -27,6 +28,7 @@ from optsched.studies.systems.evaluation import (
     gain,
     is_baseline,
     prepare,
+    site_run,
     with_gains,
     with_same_jobs,
 )
@@ -37,13 +39,17 @@ from optsched.studies.systems.plan import (
     PLAIN_EASY,
     SAMPLE,
     Key,
+    Site,
     System,
     inputs,
     plan,
+    torus_of,
     unplanned,
     worlds,
 )
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.traces.header import Header
+from optsched.traces.reading import write_trace
 
 PLAIN, CONTIGUITY, GANG = "plain nodes", "contiguous nodes", "time slices"
 BOXES, SHARING = "boxes of a torus", "shared bandwidth"
@@ -70,7 +76,9 @@ def made_up(changed, site=BLUE):
                     "system": name,
                     "base_world": world.baselines[name].world,
                     "base": world.baselines[name].system,
+                    "trace": world.trace,
                     "machine": world.machine,
+                    "large_from": world.large_from,
                     "execution": world.execution,
                     "jobs": 100,
                     "days": 7.0,
@@ -268,7 +276,15 @@ def test_worlds_have_machines_of_one_size_and_their_baselines(site):
         assert read_machine(world.machine).size == site.processors
         assert set(world.baselines) == set(world.systems)
         assert {*world.baselines.values(), world.beside or PLAIN_EASY} <= keys
-    assert site.large_boxes == {BLUE: 42, SAMPLE: 9}[site]
+    assert site.words["large_boxes"] == {BLUE: 42, SAMPLE: 9}[site]
+
+
+@pytest.mark.parametrize("processors", [1, 2, 5, 100, 241, 430, 338, 1152, 163_840])
+def test_a_torus_has_all_processors_and_is_not_flat(processors):
+    sides = torus_of(processors)
+    assert processors <= np.prod(sides) <= 1.3 * processors + 3
+    assert max(sides) <= 2 * min(sides)
+    assert list(sides) == sorted(sides)
 
 
 def test_names_are_as_they_are_typed():
@@ -333,10 +349,10 @@ def test_the_page_names_each_system():
 
 def test_the_log_fits_the_machine(shared):
     jobs = inputs([shared(f"traces/{BLUE.file}").parent], quick=False)
-    whole, pieces = jobs["jobs.swf.gz"], jobs["pieces.rackham.gz"]
+    whole, pieces = jobs[f"{BLUE.log}.swf.gz"], jobs[f"{BLUE.log}-pieces.rackham.gz"]
     assert len(whole) == BLUE.jobs
     assert whole.processors.max() <= BLUE.processors
-    assert pieces.processors.max() <= BLUE.cores
+    assert pieces.processors.max() <= BLUE.words["cores"]
     assert 0.05 < (whole.processors >= BLUE.large_from).mean() < 0.2
 
 
@@ -344,7 +360,7 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
     assert optsched(["study", "systems", "--quick", "--workers", "1", "-o", str(folder)]) == 0
     written = (folder / "report.html").read_text()
-    assert "A quick look at a generated workload" in written
+    assert "A quick look at a few jobs" in written
     assert json.loads((folder / "study.json").read_text())["study"] == "systems"
     rows = pd.read_csv(folder / "systems.csv")
     assert len(rows) == sum(len(world.systems) for world in worlds(SAMPLE))
@@ -362,3 +378,46 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     assert (folder / "report.html").read_text() == written
     assert set(all_runs(made_up({}))) == set(rows)
     capsys.readouterr()
+
+
+def own_log(make_trace, folder):
+    """Write a trace of 40 jobs of three users for ten processors, and return its path."""
+    rows = [(60 * k, 100 + 37 * k % 900, 1000, 1 + 5 * k % 9) for k in range(40)]
+    header, users = Header((("MaxProcs", "10"),)), np.arange(40) // 4 % 3
+    trace = replace(make_trace(*rows, name="mine"), header=header, user=users)
+    write_trace(trace, folder / "my own.swf")
+    return str(folder / "my own.swf")
+
+
+def test_a_trace_of_the_user_takes_the_place_of_the_log(make_trace, tmp_path):
+    log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
+    planned = plan_study("systems", folder, trace=log).plan
+    assert planned.duplicates == 0
+    assert {run.values["machine"] for run in planned.runs} == {
+        *("nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8")
+    }
+    made = {Path(run.values["trace"]).name for run in planned.runs}
+    assert made == {"my own.swf.gz", "my own-demands.swf.gz", "my own-pieces.rackham.gz"}
+    assert made <= {path.name for path in (folder / INPUTS).iterdir()}
+    again = plan_study("systems", folder, trace=log).plan
+    assert [run.name for run in again.runs] == [run.name for run in planned.runs]
+    with pytest.raises(InputError, match="holds another study; expected a folder of its own"):
+        plan_study("systems", folder, quick=True)
+
+
+def test_the_page_names_the_trace_of_the_user():
+    site = Site("mine", "mine.swf.gz", 100, 10, 4)
+    frame = made_up({}, site)
+    assert site_run(frame) == site
+    study = registry.studies["systems"]()
+    made = study.page(frame, (), {}, {}, quick=False, trace="my own.csv")
+    assert "the same 100 jobs of mine" in made.lead
+    assert made.repeat == "optsched study systems --trace 'my own.csv' -o DIR"
+
+
+def test_a_study_with_traces_of_its_own_takes_no_other(tmp_path, capsys):
+    words = ["study", "yang-2014", "--trace", "x.swf", "-o", str(tmp_path / "out")]
+    assert optsched(words) == 1
+    told = "optsched: --trace: study 'yang-2014' has traces of its own; expected no other\n"
+    assert capsys.readouterr().err == told
+    assert not (tmp_path / "out").exists()

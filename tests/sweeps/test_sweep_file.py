@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 from hypothesis import given
@@ -29,16 +30,16 @@ def stated(sweep_file, *names):
     return [tuple(run.columns.get(name) for name in names) for run in sweep_file.runs]
 
 
-NAMES = [
-    "0713bb78db9d1460",
-    "de57272eaab8eba6",
-    "e643015eb89280e1",
-    "7f7bd5cfd12ce6d2",
-    "02039c7539d31bec",
-    "c6428b154625da70",
-    "6a95387ed7e08714",
-]
-"""Of the runs of a sweep, as versions before named them."""
+NAMES = {
+    "0713bb78db9d1460": "fcfs-0713bb78db9d",
+    "de57272eaab8eba6": "fcfs-de57272eaab8",
+    "e643015eb89280e1": "easy-e643015eb892",
+    "7f7bd5cfd12ce6d2": "easy-7f7bd5cfd12c",
+    "02039c7539d31bec": "window-greedy-window=4-backfill=none-02039c7539d3",
+    "c6428b154625da70": "window-backfill=none-c6428b154625",
+    "6a95387ed7e08714": "easy-contiguity-6a95387ed7e0",
+}
+"""Of the runs of a sweep: as version 0.1.0 named them, and since."""
 
 HEAD = 'trace = "tiny.swf"\nmachine = "nodes:10"\n'
 
@@ -266,7 +267,24 @@ def test_runs_keep_their_names():
         },
         {"execution": "contiguity", "settings": {"alpha": 0.3}},
     ]
-    assert [run.name for run in read_sweep(table).runs] == NAMES
+    assert {run.former_name: run.name for run in read_sweep(table).runs} == NAMES
+
+
+def test_a_name_is_portable_and_not_too_long(tiny):
+    (tiny / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from optsched.extend import Policy\n\n\n"
+        "@dataclass\n"
+        "class Mine(Policy):\n"
+        "    text: str = ''\n\n"
+        "    def decide(self, system):\n"
+        "        pass\n"
+    )
+    table = {"trace": tiny / "tiny.swf", "machine": "nodes:10", "policy": f"{tiny}/mine.py:Mine"}
+    [plain] = read_sweep(table).runs
+    assert re.fullmatch("Mine-[0-9a-f]{12}", plain.name)
+    [odd] = read_sweep(table | {"settings": {"text": "../ü b/" + 99 * "x"}}).runs
+    assert re.fullmatch("Mine-text=.._b_x{45}-[0-9a-f]{12}", odd.name)
 
 
 def test_a_setting_that_came_later_names_a_run_if_it_is_not_at_its_default(tiny):

@@ -26,6 +26,7 @@ from optsched.sweeps.executing import Task, execute
 from optsched.sweeps.local import LocalProcesses
 from optsched.sweeps.merging import merge
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.sweeps.sweep_folder import report
 from optsched.sweeps.sweeping import Sweep
 
 KEPT = {
@@ -187,6 +188,16 @@ def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
     assert contents(tiny / "out") == contents(tiny / "at-once")
 
 
+def test_runs_under_their_former_names_are_not_done_again(sweep_file, tiny, work, contents):
+    sweep, _, _ = work(sweep_file, tiny / "out")
+    before = contents(tiny / "out")
+    for run in sweep.plan.runs:
+        (sweep.runs / run.name).rename(sweep.runs / run.former_name)
+    _, outcomes, merged = work(sweep_file, tiny / "out")
+    assert (outcomes, merged) == ([], True)
+    assert contents(tiny / "out") == before
+
+
 def test_more_is_kept_when_more_is_asked_for(sweep_file, tiny, work, contents):
     for keep, outcomes_due in (("summary", 8), ("all", 8), ("jobs", 0)):
         _, outcomes, _ = work(sweep_file | {"keep": keep}, tiny / "out")
@@ -251,10 +262,12 @@ def test_copies_of_shards_are_merged(sweep_file, tiny, work, contents):
 
 
 def test_results_of_a_former_sweep_file_do_not_stay(sweep_file, tiny, work):
-    work(sweep_file, tiny / "out")
+    work(sweep_file | {"jobs": "1:20"}, tiny / "out")
+    report(tiny / "out")
+    assert {"report.html", "waits.svg"} <= {path.name for path in (tiny / "out").iterdir()}
     sweep, outcomes, merged = work(sweep_file | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
     assert (len(sweep.own), outcomes, merged) == (1, [], False)
-    assert not (tiny / "out" / "results.csv").exists()
+    assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
 
 
 def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, work):

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from optsched.report.steps import Steps
     from optsched.simulator.run import Run
+
+Shown = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.int64]]
+"""Counts the rectangles in time windows, from their begins and ends."""
 
 MOST_RECTANGLES = 1500
 """Most rectangles that can be distinguished in one picture."""
@@ -76,10 +80,18 @@ class Rectangles:
 
 def rectangles(run: Run, part: Window) -> Rectangles:
     """Return the allocations of jobs in a part of a run, in order of their starts."""
-    until = load.held_until(run)
-    shown = np.flatnonzero((run.start < part.end) & (until > part.begin))
-    shown = shown[np.argsort(run.start[shown], kind="stable")]
-    texts = Texts.of(run.resources)
+    return allocations(run.start, load.held_until(run), Texts.of(run.resources), part)
+
+
+def allocations(
+    start: NDArray[np.float64], until: NDArray[np.float64], texts: Texts, part: Window
+) -> Rectangles:
+    """Return the allocations of jobs, as interval sets, that hold them from a start until an end.
+
+    The arrays and texts have shape (jobs,), and nan or nothing for jobs that never started.
+    """
+    shown = np.flatnonzero((start < part.end) & (until > part.begin))
+    shown = shown[np.argsort(start[shown], kind="stable")]
     job, low, high = [], [], []
     for row in shown.tolist():
         for begin, end in intervals(texts[row], part.processors):
@@ -89,7 +101,7 @@ def rectangles(run: Run, part: Window) -> Rectangles:
     rows = np.array(job, dtype=np.int64)
     return Rectangles(
         rows,
-        run.start[rows],
+        start[rows],
         until[rows],
         np.array(low, dtype=np.int64),
         np.array(high, dtype=np.int64),
@@ -125,28 +137,14 @@ def window(run: Run, most: int = MOST_RECTANGLES, days: load.Days | None = None)
         return Window(run_begin, run_end, run.machine.size)
     in_use = load.processors_in_use(run)  # takes the most memory, so first
     until = load.held_until(run)
-    height = run.trace.processors / count
     work = np.where(started, run.trace.processors * (until - run.start), 0.0)
-    height = np.minimum(height, run.machine.size / ROWS)
-    size = min(run.machine.size, math.ceil(ROWS * _weighted_median(height, work)))
+    size = processors_shown(run.trace.processors / count, work, run.machine.size, ROWS)
     if size < run.machine.size:
-        started &= _first_processors(texts) < size
-    begun = _running_count(run.start[started], count[started])
-    over = _running_count(until[started], count[started])
-    first, last = begin, end = run_begin, run_end
-    for length in (duration for duration in reversed(ROUND) if duration < run_end - run_begin):
-        if length < (run_end - run_begin) / PARTS:
-            first, last = begin, end
-        begins = np.arange(first, np.nextafter(last - length, last), length / 12)
-        load_of = in_use.integral(begins + length) - in_use.integral(begins)
-        shown = begun(begins + length, "left") - over(begins, "right")
-        eligible = (shown <= most) & (load_of >= 0.9 * load_of.max())
-        if eligible.any():
-            begin = float(begins[np.where(eligible, shown, -1).argmax()])
-            return Window(begin, begin + length, size)
-        begin = float(begins[load_of.argmax()])
-        end = begin + length
-    return _halved(run, Window(begin, end, size), most)
+        started &= first_processors(texts) < size
+    shown = rectangles_between(run.start[started], until[started], count[started])
+    begin, end, few = busiest(in_use, shown, (run_begin, run_end), most)
+    part = Window(begin, end, size)
+    return part if few else _halved(run, part, most)
 
 
 def _halved(run: Run, part: Window, most: int) -> Window:
@@ -157,13 +155,49 @@ def _halved(run: Run, part: Window, most: int) -> Window:
     return Window(part.begin, part.end, size)
 
 
+def processors_shown(
+    height: NDArray[np.float64], work: NDArray[np.float64], size: int, rows: int
+) -> int:
+    """Return the number of first processors on which the usual rectangle can be distinguished.
+
+    At most `rows` rectangles above each other can be. The usual height is the median of the heights
+    of jobs, shape (jobs,), weighted by their work.
+    """
+    height = np.minimum(height, size / rows)
+    return min(size, math.ceil(rows * _weighted_median(height, work)))
+
+
+def busiest(
+    load_of: Steps, shown: Shown, span: tuple[float, float], most: int
+) -> tuple[float, float, bool]:
+    """Return begin and end of a busy time with at most `most` rectangles, and whether it is that.
+
+    The time has a round duration, the longest for which there is one, within the span; if even a
+    second has more rectangles, it is the busiest second. The load says how busy a time is.
+    """
+    first, last = begin, end = span
+    for length in (duration for duration in reversed(ROUND) if duration < span[1] - span[0]):
+        if length < (span[1] - span[0]) / PARTS:
+            first, last = begin, end
+        begins = np.arange(first, np.nextafter(last - length, last), length / 12)
+        busy = load_of.integral(begins + length) - load_of.integral(begins)
+        rectangles = shown(begins, begins + length)
+        eligible = (rectangles <= most) & (busy >= 0.9 * busy.max())
+        if eligible.any():
+            begin = float(begins[np.where(eligible, rectangles, -1).argmax()])
+            return begin, begin + length, True
+        begin = float(begins[busy.argmax()])
+        end = begin + length
+    return begin, end, False
+
+
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     order = np.argsort(values, kind="stable")  # fast for few different values
     upto = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def _first_processors(intervals: Texts) -> NDArray[np.int64]:
+def first_processors(intervals: Texts) -> NDArray[np.int64]:
     """Return the first processor of each interval set; beyond all processors if it is empty."""
     first = np.zeros(len(intervals), dtype=np.int64)
     reading = intervals.filled
@@ -176,6 +210,14 @@ def _first_processors(intervals: Texts) -> NDArray[np.int64]:
         goes_on[goes_on] = intervals.text[at[goes_on]] >= ord("0")
         rows, at = rows[goes_on], at[goes_on]
     return first
+
+
+def rectangles_between(
+    start: NDArray[np.float64], until: NDArray[np.float64], count: NDArray[np.int64]
+) -> Shown:
+    """Return a function that counts the rectangles of jobs, `count` of each, in time windows."""
+    begun, over = _running_count(start, count), _running_count(until, count)
+    return lambda begins, ends: begun(ends, "left") - over(begins, "right")
 
 
 def _running_count(
@@ -260,7 +302,7 @@ class Gantt(RunPicture):
             color = colors(boxes, part.end - part.begin, part.processors)
             draw(axes, boxes, color, part, zero, unit[0])
             if len(np.unique(boxes.job)) <= MOST_LABELS:
-                label(axes, run, boxes, part, zero, unit[0])
+                label(axes, run.trace.job_id, boxes, part, zero, unit[0])
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -330,7 +372,14 @@ def draw(
                 axes.add_artist(PathPatch(path, **look))
 
 
-def label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
+def label(
+    axes: Axes,
+    job_id: NDArray[np.int64],
+    boxes: Rectangles,
+    part: Window,
+    zero: float,
+    unit: float,
+) -> None:
     """Write the number of each job into its largest rectangle, if it is large enough."""
     left, right = np.maximum(boxes.begin, part.begin), np.minimum(boxes.end, part.end)
     width = (right - left) / (part.end - part.begin)
@@ -338,7 +387,7 @@ def label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, un
     for job in np.unique(boxes.job).tolist():
         own = np.flatnonzero(boxes.job == job)
         i = own[(width * height)[own].argmax()]
-        text = str(run.trace.job_id[job])
+        text = str(job_id[job])
         if width[i] >= 0.012 * len(text) and height[i] >= 0.04:
             axes.text(
                 ((left[i] + right[i]) / 2 - zero) / unit,

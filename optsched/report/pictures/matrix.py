@@ -122,7 +122,7 @@ class MatrixRows(RunPicture):
             style.count_ticks(panel.yaxis)
             draw(panel, boxes, color[own], part, zero, unit[0])
             if jobs <= MOST_LABELS:
-                label(panel, run, boxes, part, zero, unit[0])
+                label(panel, run.trace.job_id, boxes, part, zero, unit[0])
         drawing.supylabel("processors")
         time_axis(panels[-1], part.begin - zero, part.end - zero, unit)
         return drawing

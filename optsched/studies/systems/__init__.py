@@ -10,3 +10,4 @@ class Systems(PaperStudy):
 
     paper = "of no paper: the same jobs under all policies, in one table"
     table = "systems"
+    takes_trace = True

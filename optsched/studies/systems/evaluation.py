@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
+from optsched.machines.machine import read_machine
 from optsched.schedule import State
 from optsched.studies.offered import offered_by, with_figures
 from optsched.studies.results import check_results, labelled
-from optsched.studies.systems.plan import BLUE, SAMPLE, Key, Site, runs, worlds
+from optsched.studies.systems.plan import BLUE, LOG, SAMPLE, Key, Site, runs, worlds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,8 @@ SAME = {metric: f"{metric}_gain_same_jobs" for metric in TIMES_OF_JOBS}
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``world``, ``system``, ``base_world``, ``base``, the load of the trace, and the gains."""
-    check_results(results, ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN))
+    stated = ("trace", "machine", "policy", "large_from", "folder")
+    check_results(results, (*stated, *TIMES, *OF_RUN))
     site = site_run(results)
     every = {world.name: world for world in worlds(site)}
     frame = labelled(results, runs(site), ("world", "system"))
@@ -140,9 +142,13 @@ def gain(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
 
 
 def site_run(frame: pd.DataFrame) -> Site:
-    """Return the log that was run, and its machine."""
-    machines = {one.machine for one in worlds(SAMPLE)}
-    return SAMPLE if machines & set(frame["machine"]) else BLUE
+    """Return the log that was run, and its machine, by the runs on plain nodes."""
+    plain = frame[frame["machine"].str.startswith("nodes:")].iloc[0]
+    log = PurePath(plain["trace"]).name.removesuffix(LOG)
+    names = {site.log: site.name for site in (BLUE, SAMPLE)}
+    processors = read_machine(plain["machine"]).size
+    jobs, large_from = int(plain["jobs"]), int(plain["large_from"])
+    return Site(names.get(log, log), f"{log}{LOG}", jobs, processors, large_from)
 
 
 def systems_of(frame: pd.DataFrame, world: str) -> pd.DataFrame:

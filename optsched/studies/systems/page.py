@@ -59,7 +59,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "effect": EFFECT,
         "unplanned": unplanned(),
         "pieces": int(frame["jobs"].max()),
-        "fastest": [_fastest(frame, world) for world in every.values()],
+        "better": int((frame[GAIN["mean_response"]] >= EFFECT).sum()),
+        "worse": int((frame[GAIN["mean_response"]] <= -EFFECT).sum()),
         "best": [_best(frame, world) for world in every.values()],
         "remarks": lambda world: remarks(frame, world),
         "compared": [

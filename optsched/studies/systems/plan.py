@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from itertools import count
+from math import isqrt
+from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from optsched.metrics.jobs import least_large
 from optsched.registry import policies
+from optsched.simulator.simulate import prepare_trace
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
 from optsched.text_files import read_toml
@@ -18,24 +22,68 @@ from optsched.traces.trace import Trace
 
 TABLE = read_toml(content_of("systems") / PLAN)
 DEMANDS = TABLE["demands"]
+SHAPES = TABLE["shapes"]
 
 BACKFILL = "backfill"
 """The setting of which all choices are run where a policy for plain nodes has it."""
 
 
+LOG = ".swf.gz"
+"""The end of the name of the trace with the jobs as they are in the log."""
+
+
 class Site(NamedTuple):
-    """A log, and its machine as each world sees it; ``plan.toml`` describes the fields."""
+    """A log, and its machine; ``plan.toml`` describes the fields.
+
+    Other worlds than plain nodes need machines of certain shapes, which may be a little larger.
+    """
 
     name: str
     file: str
     jobs: int
     processors: int
-    torus: str
-    smp: str
-    cluster: str
-    cores: int
     large_from: int
-    large_boxes: int
+
+    @property
+    def log(self) -> str:
+        """Name of the log in the names of the traces that are made of it."""
+        return PurePath(self.file).name.removesuffix(".gz").removesuffix(".swf")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What ``plan.toml`` states in braces."""
+        smp, cores = SHAPES["smp"], SHAPES["cluster"]
+        return {
+            "log": self.log,
+            "processors": self.processors,
+            "large_from": self.large_from,
+            "large_boxes": max(1, self.processors // SHAPES["large_boxes"]),
+            "torus": "torus:" + "x".join(map(str, torus_of(self.processors))),
+            "smp": f"smp:{-(-self.processors // smp)}x{smp}",
+            "cluster": f"cluster:{-(-self.processors // cores)}x{cores}",
+            "cores": cores,
+        }
+
+
+def torus_of(processors: int) -> tuple[int, int, int]:
+    """Return the sides of the smallest torus that has these processors and no flat shape.
+
+    No side is more than twice as long as another, and their sum is the least.
+
+    >>> torus_of(1152), torus_of(430)
+    ((8, 12, 12), (6, 8, 9))
+    """
+    for size in count(processors):
+        shapes = [
+            (a, b, size // a // b)
+            for a in range(1, round(size ** (1 / 3)) + 1)
+            if size % a == 0
+            for b in range(a, isqrt(size // a) + 1)
+            if size // a % b == 0 and size // a // b <= 2 * a
+        ]
+        if shapes:
+            return min(shapes, key=sum)
+    raise AssertionError("unreachable: a cube is such a torus")
 
 
 BLUE, SAMPLE = (Site(**TABLE[name]) for name in ("full", "quick"))
@@ -112,14 +160,14 @@ def worlds(site: Site) -> list[World]:
 
 
 def _world(table: Mapping[str, Any], site: Site) -> World:
-    fields = site._asdict()
+    fields = site.words
     stated = table.get("systems", ())
     own = [System(one["policy"], one.get("solver"), one.get("settings", {})) for one in stated]
     systems = {one.name: one for one in own or plain_systems()}
     bases = {system.name: one.get("base") for system, one in zip(own, stated)}
     return World(
         table["name"],
-        table["trace"],
+        table["trace"].format(**fields),
         table["machine"].format(**fields),
         table.get("execution"),
         int(table["large"].format(**fields)),
@@ -166,19 +214,34 @@ def runs(site: Site) -> dict[tuple[str, str], dict[str, Any]]:
     return planned
 
 
-def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
+def plan(
+    folders: Sequence[Path], inputs: Path, *, quick: bool, trace: str | None = None
+) -> dict[str, Any]:
     """State the sweep."""
-    planned = runs(SAMPLE if quick else BLUE).values()
+    planned = runs(_of(folders, trace, quick=quick)[0]).values()
     blocks = [run | {"trace": str(inputs / run["trace"])} for run in planned]
     return {"keep": TABLE["keep"], "runs": blocks}
 
 
-def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+def inputs(
+    folders: Sequence[Path], *, quick: bool, trace: str | None = None
+) -> Mapping[str, Trace]:
     """Make the traces: the first jobs of the log, with demands, and in pieces with files."""
-    site = SAMPLE if quick else BLUE
-    jobs = read_trace(find_log(site.file, folders)).jobs(1, site.jobs)
+    site, jobs = _of(folders, trace, quick=quick)
     return {
-        "jobs.swf.gz": jobs,
-        "demands.swf.gz": drawn(jobs, DEMANDS["mix"], DEMANDS["seed"]),
-        "pieces.rackham.gz": infer_files(split_jobs(jobs, site.cores).trace),
+        f"{site.log}{LOG}": jobs,
+        f"{site.log}-demands{LOG}": drawn(jobs, DEMANDS["mix"], DEMANDS["seed"]),
+        f"{site.log}-pieces.rackham.gz": infer_files(split_jobs(jobs, SHAPES["cluster"]).trace),
     }
+
+
+def _of(folders: Sequence[Path], trace: str | None, *, quick: bool) -> tuple[Site, Trace]:
+    """Return the log of the study, or that of the user, and its first jobs."""
+    site = SAMPLE if quick else BLUE
+    if trace is None:
+        return site, read_trace(find_log(site.file, folders)).jobs(1, site.jobs)
+    log = prepare_trace(trace)
+    jobs = log.jobs(1, min(site.jobs, len(log)))
+    size = log.header.max_procs or int(log.processors.max())
+    name = PurePath(log.name).name
+    return Site(name, f"{name}{LOG}", len(jobs), size, least_large(jobs)), jobs
