@@ -109,7 +109,8 @@ def finding(config: Mapping[str, Any], results: pd.DataFrame) -> tuple[str, list
     `config` is the content of ``comparison.json``.
     """
     table = summarize(results)
-    return _lead(config, results, table), [_solvers(own) for own in _by_kind(table)]
+    tables = [part for part in _all_and_hard(results, table) if isinstance(part, Table)]
+    return _lead(config, results, table), tables
 
 
 def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.report.durations import DAY
+from optsched.durations import DAY
 from optsched.report.steps import Steps
 from optsched.schedule import State
 

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.durations import DAY, spoken
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.report import style
-from optsched.report.durations import DAY, spoken, time_axis, unit_for
+from optsched.report.durations import time_axis, unit_for
 from optsched.report.folder_files import read_columns
 from optsched.report.pictures.gantt import (
     MOST_LABELS,

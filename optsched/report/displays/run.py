@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.report import load, run_page
+from optsched.metrics.catalogue import measures_of, unstated
+from optsched.report import load
 from optsched.report.card import Card
-from optsched.report.page import Facts, duration, share
+from optsched.report.page import Facts
 from optsched.report.run_picture import run_pictures
 
 if TYPE_CHECKING:
@@ -27,9 +27,13 @@ MAIN = (
 def html(run: Run) -> str:
     """Return a run as HTML."""
     summary = {key: value for key, value in run.summary.items() if _is_shown(value)}
+    measures = measures_of(run.config)
     main, others = (
-        [named(run.config, key, summary[key]) for key in keys if key in summary]
-        for keys in (MAIN, [key for key in summary if key not in MAIN])
+        [(measure.name, measure.text(summary[key])) for key, measure in stated]
+        for stated in (
+            [(key, measures.get(key) or unstated(key)) for key in keys if key in summary]
+            for keys in (MAIN, [key for key in summary if key not in MAIN])
+        )
     )
     title = load.named(run.config["trace"], run.config)
     try:
@@ -37,13 +41,6 @@ def html(run: Run) -> str:
     except InputError:  # of a folder without tables
         lead, picture = "", None
     return Card(title, lead, [Facts(main)], Facts(others), picture).html()
-
-
-def named(config: Mapping[str, Any], key: str, value: Any) -> tuple[str, str]:
-    """Return the name of a figure of the summary, and its value with the unit."""
-    times = {key for keys in run_page.TIMES.values() for key in keys} | {"makespan"}
-    show = duration if key in times else run_page._shown(key)
-    return run_page._label(key), (share if key == "utilization" else show)(value).text
 
 
 def _is_shown(value: Any) -> bool:
