@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
 from optsched.durations import DAY
+from optsched.errors import InputError
 from optsched.report.steps import Steps
 from optsched.schedule import State
 
