@@ -242,11 +242,13 @@ def _take_literally(figure: Figure) -> None:
     axes = [axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)]
     numbers: set[Text] = set()
     for axis in axes:
-        labels = axis.get_ticklabels()
-        if not isinstance(axis.get_major_locator(), FixedLocator):
-            numbers.update(labels, axis.get_ticklabels(minor=True))  # written as formulas
-        elif any(label.get_text() != _literal(label.get_text()) for label in labels):
-            axis.set_ticklabels([_literal(label.get_text()) for label in labels])
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            labels = [label.get_text() for label in axis.get_ticklabels()]
+            if labels != [*map(_literal, labels)]:
+                axis.set_ticklabels([*map(_literal, labels)])
+        else:  # written as formulas; not asked for their labels, which it would take long to find
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                numbers.update((tick.label1, tick.label2))
     for text in figure.findobj(Text):
         assert isinstance(text, Text)
         if text not in numbers:
