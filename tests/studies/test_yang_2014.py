@@ -310,7 +310,9 @@ def test_a_failed_run_ends_the_evaluation():
         prepare(pd.DataFrame({"error": [None, "no memory"]}), Path())
 
 
-def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
+    logs = {"SDSC-BLUE": ["116269:116568"], "ANL-Intrepid": ["1:150"], "ALCF-Mira": ["1:150"]}
+    monkeypatch.setitem(TABLE["quick"], "logs", logs)
     traces = str(shared("traces"))
     one = tmp_path / "one"
     quick = ["study", "yang-2014", "--traces", traces, "--quick", "--workers", "1"]
