@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from optsched.files import written
+from optsched.numbers import percent
 from optsched.report.durations import short
 
 REPORT = "report.html"
@@ -21,9 +22,6 @@ REPORT = "report.html"
 
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "\N{EN DASH}"
-
-SMALLEST = 1e-6
-"""Shares that are closer to 0 are not written in full."""
 
 
 class Verdict(StrEnum):
@@ -77,11 +75,7 @@ def share(value: float | None) -> Cell:
     """Return a share, from 0 to 1, in percent."""
     if value is None or not math.isfinite(value):
         return cell(None)
-    if 0 < abs(value) < SMALLEST:
-        sign = "< " if value > 0 else "> -"
-        return Cell(f"{sign}{100 * SMALLEST:.4f}%", value)
-    text = f"{100 * value:.4g}%"
-    return Cell("> 99.99%" if text == "100%" and value < 1 else text, value)
+    return Cell(percent(value), value)
 
 
 def duration(seconds: float | None) -> Cell:

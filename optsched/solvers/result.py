@@ -28,12 +28,12 @@ class Status(StrEnum):
 
 
 class Limit(StrEnum):
-    """Limit that stopped a solve early."""
+    """Limit that stopped a solve early; the user's patience, after Ctrl-C, is one too."""
 
     TIME = "time"
     WORK = "work"
     MEMORY = "memory"
-    INTERRUPT = "interrupt"
+    INTERRUPT = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,13 @@ class Incumbent(NamedTuple):
     seconds: float
     objective: int
     bound: float | None
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """Return ``|bound - objective| / max(1, |objective|)``, or None without both."""
+    if objective is None or bound is None:
+        return None
+    return abs(bound - objective) / max(1.0, abs(objective))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,9 +156,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Relative gap ``|bound - objective| / max(1, |objective|)``, or None without both."""
-        if self.objective is None or self.bound is None:
-            return None
-        return abs(self.bound - self.objective) / max(1.0, abs(self.objective))
+        return relative_gap(self.objective, self.bound)
 
     def _repr_html_(self) -> str:
         rows = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from optsched.numbers import LARGEST
 from optsched.settings import settings_of
 from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
 from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
-from optsched.solvers.result import Budget, Incumbent, Result, Status
+from optsched.solvers.interruption import noted_once
+from optsched.solvers.live_display import shown
+from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.solver_call import (
     call_solver,
@@ -121,6 +123,8 @@ def solve(
     hint: Any = None,
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
+    display: bool = False,
+    interruptible: bool = True,
 ) -> Result:
     """Solve a problem and verify the result.
 
@@ -139,7 +143,14 @@ def solve(
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     on_incumbent : callable, optional
-        Callback for each `Incumbent`.
+        Callback for each `Incumbent`, called again when its bound becomes tighter.
+    display : bool
+        Whether to show objective, bound and gap while the solver runs: as a table on a terminal and
+        in a notebook, otherwise as lines on stderr.
+    interruptible : bool
+        Whether the first Ctrl-C ends the search, so that the best solution so far is returned, with
+        the limit ``interrupted``. A second one, or a solver that does not end within 5 s, raises
+        `KeyboardInterrupt`. If False, the first one does.
 
     Returns
     -------
@@ -164,13 +175,36 @@ def solve(
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
-        first = solve(snapshot, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
+        first = solve(
+            snapshot,
+            hint,
+            budget=_budget_of_hint(hint, problem, budget),
+            seed=seed,
+            interruptible=interruptible,
+        )
+        if first.limit is Limit.INTERRUPT:
+            return first
         if first.status is Status.ERROR:
             raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
     if hint is not None and (violations := violations_of(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     seed = profile.seed if seed is None else seed
+    listeners = [] if on_incumbent is None else [on_incumbent]
+
+    def report(found: Incumbent) -> None:
+        for listener in listeners:
+            listener(_later(found, spent))
+
+    @contextmanager
+    def watched() -> Iterator[None]:
+        with ExitStack() as stack:
+            if interruptible:
+                stack.enter_context(noted_once())
+            if display:
+                listeners.append(stack.enter_context(shown()))
+            yield
+
     result = call_solver(
         solver,
         problem,
@@ -178,8 +212,9 @@ def solve(
         budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
-        on_incumbent=on_incumbent and (lambda found: on_incumbent(_later(found, spent))),
+        on_incumbent=report if listeners or display else None,
         prepare=True,
+        around=watched(),
     )
     return replace(
         result,

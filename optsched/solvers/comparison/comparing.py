@@ -155,8 +155,9 @@ def compare(
     def answer(who: int, what: int, is_warm_up: bool) -> Result:
         contender, snapshot = contenders[who], entries[what].snapshot
         if is_warm_up:
-            return solve(snapshot, contender.given, budget=_warm_up_budget(contender, budget))
-        return solve(snapshot, contender.given, budget=budget, seed=seed)
+            warm_up = _warm_up_budget(contender, budget)
+            return solve(snapshot, contender.given, budget=warm_up, interruptible=False)
+        return solve(snapshot, contender.given, budget=budget, seed=seed, interruptible=False)
 
     answered = []
     wrong_answers: list[str] = []
