@@ -18,7 +18,7 @@ millions of such times stay below `LARGEST`."""
 MOST_CAPACITY = 10**9
 """Largest capacity of a node, and largest demand of a process, for a resource."""
 
-SMALLEST_SHARE = 1e-6
+SMALLEST = 1e-6
 """Shares that are closer to 0 are not written in full."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
@@ -73,12 +73,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share, from 0 to 1, in percent; only 0 and 1 are written as 0% and 100%.
-
-    >>> percent(0.99273), percent(3.2e-05), percent(1e-9), percent(0.999999)
-    ('99.27%', '0.0032%', '< 0.0001%', '> 99.99%')
-    """
-    if 0 < abs(share) < SMALLEST_SHARE:
-        return f"{'< ' if share > 0 else '> -'}{100 * SMALLEST_SHARE:.4f}%"
+    """Return a share, from 0 to 1, in percent with four digits: ``41.83%``, ``> 99.99%``."""
+    if 0 < abs(share) < SMALLEST:
+        return f"{'< ' if share > 0 else '> -'}{100 * SMALLEST:.4f}%"
     text = f"{100 * share:.4g}%"
     return "> 99.99%" if text == "100%" and share < 1 else text

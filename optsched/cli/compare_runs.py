@@ -30,6 +30,9 @@ SHOWN = {
 }
 """Columns of the table that are printed, and what shows their values."""
 
+SPARE = ("95%", "wait more", "wait less")
+"""Columns that a narrow terminal leaves out, the first one first."""
+
 LABELS = ["run", "mean wait", "95%", "slowdown", "in use", "wait less", "wait more"]
 
 
@@ -106,6 +109,6 @@ def _print(comparison: RunComparison, output: Path, *, json: bool) -> None:
     if json:
         print_json({"table": records})
         return
-    rows = [[show(record[name]).text for name, show in SHOWN.items()] for record in records]
-    print_table(LABELS, rows)
+    rows = [[show(record[name]) for name, show in SHOWN.items()] for record in records]
+    print_table(LABELS, rows, SPARE)
     print_lines([("comparison folder", output)])

@@ -14,7 +14,8 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.run_summary import summary_lines
+from optsched.cli.terminal import print_json, print_lines, progress_bar, say
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
 from optsched.errors import InputError
@@ -142,14 +143,13 @@ def command(
     if json:
         print_json(run.summary)
         return code
-    print_lines(
-        [(k, figure(value)) for k, value in run.summary.items() if not isinstance(value, dict)]
-    )
     if run.trace.cleaning is not None:
         of_whole = "" if span is None else " of the whole trace"
         for line in run.trace.cleaning.lines():
             say(f"cleaning{of_whole}: {line.strip()}")
-    print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
+    written = [("run folder", f"{output}, with all figures in summary.json")]
+    written += [("snapshots", str(capture))] if capture else []
+    print_lines([*summary_lines(run.summary), *written])
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
     return code

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.options import Integer, Json, Number, Output, budget_of
-from optsched.cli.terminal import figure, print_json, print_lines, say
+from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.numbers import percent
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
-from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.interruption import PATIENCE, noted_once, requested
+from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import answer_to_json, verify
 from optsched.solvers.solving import check_options, find_solver, solve
@@ -102,6 +105,9 @@ def command(
         print_json(answer)
     else:
         print_lines(lines(read, result))
+    if result.limit is Limit.INTERRUPT:
+        found = "no solution so far" if result.solution is None else "the best solution so far"
+        say(f"optsched: interrupted: {found}")
     for text in reconciled.contradictions or (result.message,):
         if text:
             say(f"optsched: {snapshot}: {text}")
@@ -111,18 +117,33 @@ def command(
 def solve_in_process(
     snapshot: Snapshot, name: str, budget: Budget | None, hint: Any, seed: int | None
 ) -> Result:
-    """Solve in a separate process, and verify the result again in this one."""
+    """Solve in a separate process, and verify the result again in this one.
+
+    The first Ctrl-C is passed on to that process, which then returns its best solution.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C is pressed before the search or twice, or the search does not end.
+    """
+
+    on_terminal = sys.stderr.isatty()
 
     def answer() -> Result:
-        return solve(snapshot, name, budget=budget, hint=hint, seed=seed)
+        return solve(snapshot, name, budget=budget, hint=hint, seed=seed, display=on_terminal)
 
     began = time.perf_counter()
-    try:
-        with SeparateProcess(answer) as call_in_process:
-            return verify(snapshot.problem, call_in_process())
-    except EndedError as error:
-        seconds = time.perf_counter() - began
-        return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
+    with SeparateProcess(answer) as process, noted_once(process.interrupt, 1 + PATIENCE):
+        try:
+            return verify(snapshot.problem, process())
+        except EndedError as error:
+            if requested():
+                raise KeyboardInterrupt from None
+            seconds = time.perf_counter() - began
+            return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
+        finally:
+            if on_terminal:
+                show_cursor()  # which a process that was ended may have hidden
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
@@ -147,32 +168,22 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     }
 
 
-def _is_empty(result: Result) -> bool:
-    """Return whether a result has nothing that could be verified, as after a refusal."""
-    return (
-        result.solution is None
-        and result.bound is None
-        and result.status
-        in (
-            Status.NO_SOLUTION,
-            Status.ERROR,
-        )
-    )
-
-
 def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     """Return a result as lines for a terminal."""
     problem = snapshot.problem
-    stopped = f", stopped by the {result.limit.value} limit" if result.limit else ""
+    stopped = ""
+    if result.limit is not None:
+        is_limit = result.limit is not Limit.INTERRUPT
+        stopped = f", stopped by the {result.limit} limit" if is_limit else f", {result.limit}"
     shown = [
         ("problem", f"{problem.name} {problem.size}"),
         ("solver", f"{result.solver} {result.version}".rstrip()),
         ("status", f"{result.status.value}{stopped}"),
         ("objective", figure(result.objective)),
         ("bound", figure(result.bound)),
-        ("gap", "-" if result.gap is None else f"{result.gap:.2%}"),
+        ("gap", "-" if result.gap is None else percent(result.gap)),
         ("seconds", f"{result.seconds:.4g}"),
-        ("verified", "-" if _is_empty(result) else figure(result.verified)),
+        ("verified", "-" if result.solution is None else figure(result.verified)),
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE = 5.0
@@ -20,18 +19,30 @@ def requested() -> bool:
 
 
 @contextmanager
-def noted_once() -> Iterator[None]:
+def noted_once(
+    forward: Callable[[], object] | None = None, patience: float | None = None
+) -> Iterator[None]:
     """Note the first Ctrl-C instead of raising `KeyboardInterrupt`, which a second one does again.
 
     Only the main thread receives signals; in other threads, and where Ctrl-C is ignored, nothing
     changes.
+
+    Parameters
+    ----------
+    forward : callable, optional
+        Called at the first Ctrl-C, to pass it on to the process that searches.
+    patience : float, optional
+        Seconds after which the first Ctrl-C counts as two, `PATIENCE` by default.
     """
     before = signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or before in (signal.SIG_IGN, signal.SIG_DFL, None):
+    main = threading.main_thread()
+    if threading.current_thread() is not main or before in (signal.SIG_IGN, signal.SIG_DFL, None):
         yield
         return
-    timer = threading.Timer(PATIENCE, _thread.interrupt_main)
+    timer = threading.Timer(
+        PATIENCE if patience is None else patience,
+        lambda: signal.pthread_kill(main.ident or 0, signal.SIGINT),
+    )
     timer.daemon = True
 
     def note(_number: int, _frame: object) -> None:
@@ -39,6 +50,8 @@ def noted_once() -> Iterator[None]:
         _requested = True
         signal.signal(signal.SIGINT, before)
         timer.start()
+        if forward is not None:
+            forward()
 
     global _requested
     signal.signal(signal.SIGINT, note)
