@@ -20,11 +20,11 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("utilization", f"{percent(summary['utilization'])} over {span}"))
     lines += _distribution("wait", summary, "wait", duration)
     lines += _distribution("response", summary, "response", duration)
-    lines += _distribution("slowdown", summary, "bounded_slowdown", cell)
+    lines += _distribution("bounded slowdown", summary, "bounded_slowdown", cell)
     if summary.get("large_jobs"):
         wait = ", ".join(_amounts(summary, "large_{}_wait", duration))
-        large = counted(summary["large_jobs"], "job")
-        lines.append(("large jobs", f"{large} of {summary['large_from']:,} or more; wait {wait}"))
+        large = f"{summary['large_jobs']:,} of {summary['large_from']:,} processors or more"
+        lines.append(("large jobs", f"{large}; wait {wait}"))
     if summary.get("problems"):
         lines.append(("problems", _problems(summary)))
     return lines

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.run_summary import summary_lines
-from optsched.cli.terminal import print_json, print_lines, progress_bar, say
+from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
 from optsched.errors import InputError
@@ -108,7 +108,8 @@ def command(
     if demands_sha256 is not None:
         check_demands(prepared, demands_sha256)
     read_seconds = clock() - began
-    total = len(prepared) if span is None else span[1] - span[0] + 1
+    first, last = span or (1, None)
+    total = (len(prepared) if last is None else last) - first + 1
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
         folder = stack.enter_context(written_folder(output, FOLDER))
@@ -146,12 +147,12 @@ def command(
     if run.trace.cleaning is not None:
         of_whole = "" if span is None else " of the whole trace"
         for line in run.trace.cleaning.lines():
-            say(f"cleaning{of_whole}: {line.strip()}")
+            say_note(f"cleaning{of_whole}: {line.strip()}")
     written = [("run folder", f"{output}, with all figures in summary.json")]
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])
     speed = run.timing["jobs_per_second"]
-    say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+    say_note(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
     return code
 
 

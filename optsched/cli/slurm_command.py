@@ -22,6 +22,7 @@ from optsched.cli.terminal import (
     print_table,
     say,
     say_error,
+    say_note,
 )
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
@@ -411,4 +412,4 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 def _say_notes(situation: Situation) -> None:
     for note in (*situation.supply.notes, *situation.queue.notes):
-        say(f"optsched: {note}")
+        say_note(f"optsched: {note}")

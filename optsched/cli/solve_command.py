@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.options import Integer, Json, Number, Output, budget_of
-from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor
+from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
@@ -126,8 +125,7 @@ def solve_in_process(
     KeyboardInterrupt
         If Ctrl-C is pressed before the search or twice, or the search does not end.
     """
-
-    on_terminal = sys.stderr.isatty()
+    on_terminal = shows_progress()
 
     def answer() -> Result:
         return solve(snapshot, name, budget=budget, hint=hint, seed=seed, display=on_terminal)

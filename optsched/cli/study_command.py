@@ -7,7 +7,7 @@ from pathlib import Path
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_lines, progress_bar, say
+from optsched.cli.terminal import print_lines, progress_bar, say, say_note
 from optsched.numbers import counted
 from optsched.studies.cases import Cases
 from optsched.studies.study_folder import evaluate, plan_study
@@ -43,7 +43,7 @@ def command(
     if isinstance(planned, Cases):
         return _solve(planned, output)
     runs = len(planned.plan.runs)
-    say(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
+    say_note(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
     if execute_runs(planned, workers) is None:
         return INTERRUPTED
     print_lines([("runs", runs), ("report", evaluate(output).page)])
@@ -53,7 +53,7 @@ def command(
 def _solve(cases: Cases, output: Path) -> int:
     """Solve the pending cases of a study under a progress bar, and return the exit code."""
     total, pending = len(cases.all), len(cases.pending)
-    say(f"{counted(total, 'case')}, {pending:,} to do")
+    say_note(f"{counted(total, 'case')}, {pending:,} to do")
     done = 0
     try:
         with progress_bar("solving", pending, "cases") as advance:

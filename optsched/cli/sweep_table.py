@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from optsched.cli.terminal import figure, pace, say
+from optsched.cli.terminal import figure, pace, say, shows_progress
 from optsched.numbers import counted
 from optsched.report.page import Cell, cell, duration, share
 from optsched.sweeps.engines import start_engine
@@ -68,7 +67,7 @@ class SweepTable:
 
     def shown(self) -> AbstractContextManager[object]:
         """Return a context that shows the table on stderr, if stderr is a terminal."""
-        if not sys.stderr.isatty():
+        if not shows_progress():
             return nullcontext()
         console = Console(stderr=True)
         return Live(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from optsched import compilation
 from optsched.errors import one_line
 from optsched.json_text import json_text
-from optsched.report.page import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +27,29 @@ NARROWEST = 20
 """Least width in characters of a value beside its label."""
 
 
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Set whether notes and progress are kept off stderr."""
+    global _quiet
+    _quiet = quiet
+
+
+def shows_progress() -> bool:
+    """Return whether progress is shown: on a terminal, unless the user wants quiet."""
+    return sys.stderr.isatty() and not _quiet
+
+
 def say(message: str) -> None:
     """Print a message on stderr, in one line."""
     print(one_line(message), file=sys.stderr)
+
+
+def say_note(message: str) -> None:
+    """Print a message that is no warning on stderr, unless the user wants quiet."""
+    if not _quiet:
+        say(message)
 
 
 def say_error(error: InputError) -> None:
@@ -128,7 +147,7 @@ def print_table(
         table.add_row(*(row[number] for number in shown))
     Console(highlight=False, markup=False, width=WIDE if width is None else width).print(table)
     if left_out:
-        say(f"left out, as the terminal is narrow: {', '.join(left_out)}")
+        say_note(f"left out, as the terminal is narrow: {', '.join(left_out)}")
 
 
 def _least_width(text: str) -> int:
@@ -139,6 +158,8 @@ def _least_width(text: str) -> int:
 
 
 def _is_number(value: Any) -> bool:
+    from optsched.report.page import Cell
+
     if isinstance(value, Cell):
         return value.key is None or isinstance(value.key, int | float)
     return isinstance(value, int | float | None)
@@ -146,6 +167,8 @@ def _is_number(value: Any) -> bool:
 
 def figure(value: Any) -> str:
     """Return a value as text for people: thousands grouped, four digits, a dash for None."""
+    from optsched.report.page import Cell
+
     if isinstance(value, Cell):
         return value.text if value.key is not None else "-"
     if value is None or (isinstance(value, float) and value != value):
@@ -182,7 +205,7 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
     callable
         Function to call with the number of units done so far.
     """
-    if not sys.stderr.isatty():
+    if not shows_progress():
         yield lambda done: None
         return
     with _bars() as bars:

@@ -94,6 +94,7 @@ class Cbc(GenericSolver):
             stderr=subprocess.STDOUT,
             text=True,
         ) as process:
+
             def read(post: Post) -> None:
                 nonlocal tree
                 assert process.stdout is not None

@@ -27,7 +27,6 @@ from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, 
 from optsched.solvers.solver import OnIncumbent, Solver
 
 
-
 class Post(Protocol):
     """Callback for an incumbent, or for a bound if the objective is None."""
 
@@ -35,6 +34,7 @@ class Post(Protocol):
         self, objective: float | None, bound: float | None, seconds: float | None = None, /
     ) -> None:
         """Take objective, bound, and the seconds after which they were found, now by default."""
+
 
 LARGEST_INT = 2**31 - 1
 """Largest count or seed that solvers accept."""
@@ -395,9 +395,7 @@ def run_in_thread(
     posts: SimpleQueue[tuple[float | None, float | None, float] | None] = SimpleQueue()
     failures: list[BaseException] = []
 
-    def post(
-        objective: float | None, bound: float | None, seconds: float | None = None, /
-    ) -> None:
+    def post(objective: float | None, bound: float | None, seconds: float | None = None, /) -> None:
         now = search.seconds()
         posts.put((objective, bound, now if seconds is None else min(seconds, now)))
 

@@ -31,8 +31,6 @@ class Highs(GenericSolver):
 
     def run(self, search: Search) -> Outcome:
         """Search with HiGHS."""
-        import highspy
-
         highs = highs_model(search.program)
         options: dict[str, Any] = {
             "threads": 1,

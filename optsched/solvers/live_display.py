@@ -88,9 +88,7 @@ class _Search:
     def html(self) -> str:
         """Return the rows as an HTML table."""
         head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        rows = (
-            "".join(f"<td>{html.escape(text)}</td>" for text in row) for row in self.rows()
-        )
+        rows = ("".join(f"<td>{html.escape(text)}</td>" for text in row) for row in self.rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

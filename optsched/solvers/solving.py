@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from optsched import registry
 from optsched.class_file import ClassInFile, names_file
@@ -18,9 +19,9 @@ from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
 from optsched.settings import settings_of
 from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
-from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.interruption import noted_once
 from optsched.solvers.live_display import shown
+from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.solver_call import (
@@ -115,11 +116,30 @@ def _unknown(name: str, model: str | None) -> InputError:
     return UnknownNameError(f"solver of {model} problems", name, known)
 
 
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def names_budget(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """Let a function that takes a budget say so if a limit is given by the name of its option."""
+
+    @wraps(function)
+    def told(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+        for option, limit in (("time_limit", "seconds"), ("work_limit", "work")):
+            if option in kwargs:
+                given = f"budget=optsched.Budget({limit}={kwargs[option]!r})"
+                raise TypeError(f"{function.__name__}() takes no {option}; expected {given}")
+        return function(*args, **kwargs)
+
+    return told
+
+
+@names_budget
 def solve(
     problem: Problem[Any] | Snapshot | str | Path,
     solver: str | Solver | None = None,
     *,
-    budget: Budget | None = None,
+    budget: Budget | float | None = None,
     hint: Any = None,
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
@@ -135,8 +155,8 @@ def solve(
         solver given by name, unless its profile states them.
     solver : str or Solver, optional
         Solver, or name of a solver or profile; the default solver of the model if omitted.
-    budget : Budget, optional
-        Budget of the solve; by default that of the profile, or no limit.
+    budget : Budget or float, optional
+        Budget of the solve, or its seconds; by default that of the profile, or no limit.
     hint : solution or str, optional
         Feasible solution to start from, or the name of a solver that finds one. That solver gets
         half of the time limit, the main solver the rest, and ``seconds`` of the result cover both.
@@ -167,7 +187,7 @@ def solve(
     """
     snapshot = _snapshot(problem)
     problem, options = snapshot.problem, snapshot.options
-    check_budget(budget)
+    budget = as_budget(budget)
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
@@ -259,17 +279,20 @@ def _names_of_options(cls: type[Solver]) -> list[str]:
     return [option.name for option in settings_of(cls)]
 
 
-def check_budget(budget: object) -> None:
-    """Check that an argument is a budget or None.
+def as_budget(budget: Any) -> Budget | None:
+    """Return an argument that is a budget, its seconds, or None.
 
     Raises
     ------
     InputError
-        If the argument is anything else.
+        If the argument is anything else, or the seconds are not a time limit.
     """
-    if not isinstance(budget, Budget | None):
-        expected = "optsched.Budget(seconds=...), optsched.Budget(work=...) or None"
-        raise InputError(f"{budget!r}; expected {expected}", field="budget")
+    if isinstance(budget, Budget | None):
+        return budget
+    if isinstance(budget, int | float) and not isinstance(budget, bool):
+        return Budget(seconds=budget)
+    expected = "optsched.Budget(seconds=...), optsched.Budget(work=...), seconds or None"
+    raise InputError(f"{budget!r}; expected {expected}", field="budget")
 
 
 def checked_seed(seed: Any) -> int | None:

@@ -27,7 +27,7 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import check_budget, checked_seed, solve
+from optsched.solvers.solving import as_budget, checked_seed, names_budget, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,11 +98,12 @@ class Comparison:
         return warnings + str(self.table.to_html(index=False, na_rep="-"))
 
 
+@names_budget
 def compare(
     problems: Iterable[str | Path | Snapshot | Problem[Any]],
     solvers: Iterable[str | Solver] | None = None,
     *,
-    budget: Budget | None = None,
+    budget: Budget | float | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
     separate_process: bool = False,
@@ -120,8 +121,8 @@ def compare(
     solvers : iterable of str or Solver, optional
         Solvers, profiles, or TOML files of profiles; by default every installed solver of at least
         one of the problems. Problems that a solver does not accept are skipped.
-    budget : Budget, optional
-        Budget of each solve; by default that of the profile, or no limit.
+    budget : Budget or float, optional
+        Budget of each solve, or its seconds; by default that of the profile, or no limit.
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
@@ -147,7 +148,7 @@ def compare(
     0            greedy  feasible         15        15.0
     1  branch-and-bound   optimal         15        15.0
     """
-    check_budget(budget)
+    budget = as_budget(budget)
     seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
