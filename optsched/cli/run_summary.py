@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from optsched.errors import InputError
 from optsched.numbers import counted, percent
+from optsched.report.folder_files import read_object
 from optsched.report.page import cell, duration
+from optsched.report.run_folder import FOLDER
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -28,6 +32,14 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if summary.get("problems"):
         lines.append(("problems", _problems(summary)))
     return lines
+
+
+def policy_of_run(folder: Path) -> str | None:
+    """Return the name of the policy of the run in a folder, None if there is no such run."""
+    try:
+        return str(read_object(folder / FOLDER.marker, {"policy": str})["policy"])
+    except InputError:
+        return None
 
 
 def _distribution(

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
+from optsched.cli.completion import Completer, registered, solver_names, trace_names
 from optsched.cli.options import Integer, Number, Output, as_options
-from optsched.cli.run_summary import summary_lines
+from optsched.cli.run_summary import policy_of_run, summary_lines
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
@@ -27,6 +28,13 @@ from optsched.settings import read_settings
 from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
+
+COMPLETERS: dict[str, Completer] = {
+    "policy": registered("policies"),
+    "solver": solver_names,
+    "execution": registered("executions"),
+}
+"""What completes the values of options that are names."""
 
 KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
 """Command-line types of options, by type, where the two differ."""
@@ -62,12 +70,17 @@ def _annotation(option: Option, help_text: str) -> Any:
         kind, negative = list[str], ()
     if option.default is None:
         kind = kind | None
-    return Annotated[kind, Parameter(name=name, negative=negative, help=help_text)]
+    return Annotated[
+        kind,
+        Parameter(
+            name=name, negative=negative, help=help_text, completer=COMPLETERS.get(option.name)
+        ),
+    ]
 
 
 @_with_options
 def command(
-    trace: Annotated[str, Parameter(help=TRACE.help)],
+    trace: Annotated[str, Parameter(help=TRACE.help, completer=trace_names)],
     /,
     *,
     output: Output,
@@ -93,6 +106,7 @@ def command(
         Print the summary as one JSON object.
     """
     check_replaceable(output, FOLDER)
+    replaced = policy_of_run(output)
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
@@ -133,9 +147,13 @@ def command(
     code = BAD_INPUT if wrong else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")
+    if replaced is not None:
+        say_note(f"optsched: replaced the run of {replaced} in {output}")
     if waiting := run.summary["waiting"]:
         never = "never starts" if waiting == 1 else "never start"
         say(f"optsched: {counted(waiting, 'job')} {never} under this policy")
+    if run.summary["rejected"] and "rejected_because" not in run.summary:
+        say(f"optsched: {counted(run.summary['rejected'], 'job')} rejected")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
         say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
     if run.summary["rejected"] or run.summary["waiting"]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.options import Integer, Json, Number, Output, budget_of
+from optsched.cli.options import Integer, Json, Number, Output, SolverName, budget_of
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import percent
+from optsched.report.page import duration
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
@@ -40,11 +41,11 @@ def command(
     snapshot: Path,
     /,
     *,
-    solver: str | None = None,
+    solver: SolverName | None = None,
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
-    hint: str | None = None,
+    hint: SolverName | None = None,
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
@@ -180,7 +181,7 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
         ("objective", figure(result.objective)),
         ("bound", figure(result.bound)),
         ("gap", "-" if result.gap is None else percent(result.gap)),
-        ("seconds", f"{result.seconds:.4g}"),
+        ("time", duration(result.seconds).text),
         ("verified", "-" if result.solution is None else figure(result.verified)),
     ]
     if "objective" in snapshot.known:

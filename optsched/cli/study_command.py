@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from optsched.cli import INTERRUPTED
+from optsched.cli.completion import registered
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_lines, progress_bar, say, say_note
@@ -15,7 +19,7 @@ from optsched.sweeps.engines import check_engine
 
 
 def command(
-    name: str,
+    name: Annotated[str, Parameter(completer=registered("studies"))],
     /,
     *,
     output: Output,

@@ -93,7 +93,7 @@ class SweepTable:
             f"{self._failed:,} failed" if self._failed else "",
             self._pace(remaining),
         )
-        table = Table(box=None, pad_edge=False, header_style="bold")
+        table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
         table.add_column("run", no_wrap=True, min_width=DIGITS)
         table.add_column("varying values", overflow="ellipsis", no_wrap=True, ratio=1)
         for heading in ("time", *(heading for heading, _ in HEADLINES.values())):

@@ -209,8 +209,9 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
         yield lambda done: None
         return
     with _bars() as bars:
-        task = bars.add_task(what, total=total, unit=unit)
-        yield lambda done: bars.update(task, completed=done)
+        # what tells nothing until its end, a compiled replay, has a bar without a length
+        task = bars.add_task(what, total=None, unit=unit, of=total)
+        yield lambda done: bars.update(task, completed=done, total=total)
         bars.remove_task(task)
 
 
@@ -224,11 +225,12 @@ def _show_compiled(done: int, total: int) -> None:
     if not _compiling:
         stack = ExitStack()
         bars = stack.enter_context(_bars())
-        task = bars.add_task("compiling, once on this machine", total=total, unit="kernels")
+        what = "compiling, once on this machine"
+        task = bars.add_task(what, total=total, unit="kernels", of=total)
         stack.callback(bars.remove_task, task)
         _compiling.append((stack, bars, task))
     stack, bars, task = _compiling[0]
-    bars.update(task, completed=done, total=total)
+    bars.update(task, completed=done, total=total, of=total)
     if done == total:
         _compiling.clear()
         stack.close()
@@ -257,10 +259,17 @@ def _bars() -> Iterator[Any]:
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else pace(task.speed, task.fields["unit"]))
 
+    class Count(TextColumn):
+        """Units done and in all, or these alone while it is unknown how many are done."""
+
+        def render(self, task: Task) -> Text:
+            done = "" if task.total is None else f"{task.completed:,.0f}/"
+            return Text(f"{done}{task.fields['of']:,} {task.fields['unit']}")
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
+        Count(""),
         Rate(""),
         TimeRemainingColumn(),
     )

@@ -66,6 +66,11 @@ class Budget:
                 expected = "expected a number above 0 and at most 2^53"
                 raise InputError(f"{limit!r} is not a {name}; {expected}")
 
+    def __str__(self) -> str:
+        seconds = [] if self.seconds is None else [f"{self.seconds:g} s"]
+        work = [] if self.work is None else [f"work of {self.work:g}"]
+        return " and ".join(seconds + work) or "no limit"
+
 
 class Incumbent(NamedTuple):
     """Objective and bound at the moment when a solve improves its best solution.

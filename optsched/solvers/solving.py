@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,6 +33,8 @@ from optsched.solvers.solver_call import (
     version_of,
     violations_of,
 )
+
+log = logging.getLogger("optsched")
 
 LEAST_SHARE = 0.01
 """Least share of the time limit that the solver of a hint leaves to the main solver."""
@@ -225,6 +228,8 @@ def solve(
                 listeners.append(stack.enter_context(shown()))
             yield
 
+    found = f"{label} ({profile.solver} {version_of(solver)})"
+    log.debug("%s solves %s %s, limit: %s", found, problem.name, problem.size, budget)
     result = call_solver(
         solver,
         problem,

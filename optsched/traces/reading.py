@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,11 +58,13 @@ def read_trace(
     with in_memory(path):
         trace = replace(_read(path, columns), published=published)
         trace = with_demands(trace, path)
+        logging.getLogger("optsched").debug("read %s: %s jobs", path, f"{len(trace):,}")
         return cleaning.clean(trace) if clean else trace
 
 
 def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
     kind = format_of(path)
+    logging.getLogger("optsched").debug("reading %s as %s", path, kind.name)
     if not columns:
         return kind.read(path)
     if issubclass(kind, TableFormat):
