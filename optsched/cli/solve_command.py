@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def command(
         budget = budget_of(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve_in_process(read, name, budget, hint, seed)
+    result = solve_in_process(read, name, budget, hint, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -115,24 +116,38 @@ def command(
 
 
 def solve_in_process(
-    snapshot: Snapshot, name: str, budget: Budget | None, hint: Any, seed: int | None
+    snapshot: Snapshot,
+    name: str,
+    budget: Budget | None,
+    hint: Any,
+    seed: int | None,
+    *,
+    watched: bool = False,
 ) -> Result:
     """Solve in a separate process, and verify the result again in this one.
 
-    The first Ctrl-C is passed on to that process, which then returns its best solution.
+    If the user watches, progress is shown on a terminal, and the first Ctrl-C is passed on to that
+    process, which then returns its best solution.
 
     Raises
     ------
     KeyboardInterrupt
-        If Ctrl-C is pressed before the search or twice, or the search does not end.
+        If Ctrl-C is pressed before the search or twice, the search does not end, or the user does
+        not watch.
     """
-    on_terminal = shows_progress()
+    display = watched and shows_progress()
 
     def answer() -> Result:
-        return solve(snapshot, name, budget=budget, hint=hint, seed=seed, display=on_terminal)
+        limits: dict[str, Any] = {"budget": budget, "seed": seed, "interruptible": watched}
+        return solve(snapshot, name, hint=hint, display=display, **limits)
 
     began = time.perf_counter()
-    with SeparateProcess(answer) as process, noted_once(process.interrupt, 1 + PATIENCE):
+    with ExitStack() as stack:
+        process = stack.enter_context(SeparateProcess(answer))
+        if watched:
+            stack.enter_context(noted_once(process.interrupt, 1 + PATIENCE))
+        if display:
+            stack.callback(show_cursor)  # which a process that is ended may have hidden
         try:
             return verify(snapshot.problem, process())
         except EndedError as error:
@@ -140,9 +155,6 @@ def solve_in_process(
                 raise KeyboardInterrupt from None
             seconds = time.perf_counter() - began
             return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
-        finally:
-            if on_terminal:
-                show_cursor()  # which a process that was ended may have hidden
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:

@@ -85,8 +85,10 @@ class _Search:
             table.add_row(*row)
         return table
 
-    def html(self) -> str:
-        """Return the rows as an HTML table."""
+    def __repr__(self) -> str:
+        return "\n".join("  ".join(row) for row in [list(COLUMNS), *self.rows()])
+
+    def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in COLUMNS)
         rows = ("".join(f"<td>{html.escape(text)}</td>" for text in row) for row in self.rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -107,19 +109,20 @@ def _in_notebook() -> bool:
 
 
 def _in_cell(search: _Search) -> Iterator[OnIncumbent]:
-    from IPython.display import HTML, display
+    import IPython.display
 
-    cell: Any = display(HTML(search.html()), display_id=True)
+    show: Any = IPython.display.display  # untyped
+    cell = show(search, display_id=True)
     updated = clock()
 
     def add(report: Incumbent) -> None:
         nonlocal updated
         search.add(report)
         if clock() - updated >= INTERVAL:
-            cell.update(HTML(search.html()))
+            cell.update(search)
             updated = clock()
 
     try:
         yield add
     finally:
-        cell.update(HTML(search.html()))
+        cell.update(search)

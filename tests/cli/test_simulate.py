@@ -42,7 +42,7 @@ def test_a_trace_is_simulated_and_its_snapshots_compared(optsched, sample, tmp_p
 def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
     done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
     assert done.returncode == 0
-    assert "mean_wait" in done.stdout
+    assert "wait              mean 24.9 s, median 0 s" in done.stdout
     assert "jobs/s" in done.stderr
 
 
