@@ -10,12 +10,14 @@ import sys
 import time
 from types import SimpleNamespace
 
+import pandas as pd
 import pexpect
 import pytest
 from rich.console import Console
 
 from optsched import save_snapshot
 from optsched.cli import run, terminal
+from optsched.cli.compare_command import _print as print_comparison
 from optsched.cli.list_command import _LISTS
 from optsched.cli.run_summary import summary_lines
 from optsched.cli.sweep_table import SweepTable
@@ -72,18 +74,21 @@ def test_lists_break_no_word(what, columns, on_terminal, capsys):
 
 
 @WIDTHS
-def test_a_comparison_has_units_and_whole_words(columns, on_terminal, tmp_path):
-    save_snapshot(HARD, tmp_path / "hard.json")
-    words = ["compare", tmp_path / "hard.json", "--work-limit", "0.05", "-o", tmp_path / "out"]
-    out, err = on_terminal(columns, *words, "--solvers", "greedy,greedy-exchange,cp-sat")
-    table = out[: out.index("comparison folder")]
-    lines = table.splitlines()
-    assert [line.split()[0] for line in lines] == ["solver", "greedy", "greedy-exchange", "cp-sat"]
-    assert "mean gap" in lines[0]
-    assert all(len(line.rstrip()) <= columns for line in lines)
-    assert all(re.search(r"\d%.*\d (µs|ms|s)( |$)", line.rstrip()) for line in lines[1:])
-    assert "errors" not in table
-    assert ("left out" in err) == (columns == 80)
+def test_a_comparison_has_units_and_whole_words(columns, on_terminal, capsys):
+    on_terminal(columns, "list", "formats")
+    times = {"median_seconds": 1.062e-05, "p95_seconds": 0.5, "total_seconds": 90.0}
+    row = {"kind": "window-mkp", "solver": "branch-and-bound", "snapshots": 180, "solved": 180}
+    row |= {"best": 0.9927, "proven": 1.0, "mean_gap": 0.001588, "median_gap": 0.0}
+    row |= {"max_gap": 1e-9, "errors": 0} | times
+    print_comparison(pd.DataFrame([row, {**row, "solver": "greedy"}]))
+    out, err = capsys.readouterr()
+    lines = [line.rstrip() for line in CONTROL.sub("", out).splitlines()]
+    assert all(len(line) <= columns for line in lines)
+    assert re.fullmatch(r"solver +snapshots +solved +best +proven +mean gap .*time", lines[0])
+    for name, line in zip(["branch-and-bound", "greedy"], lines[1:], strict=True):
+        assert re.fullmatch(rf"{name} +180 +180 +99.27% +100% +0.1588% .*10.6 µs", line)
+    assert ("largest gap" in lines[0]) == (columns == 100)
+    assert "left out, as the terminal is narrow: in all, 95%" in err
 
 
 @WIDTHS
