@@ -85,18 +85,19 @@ class Cbc(GenericSolver):
         command += ["-solve", "-solution", "status.txt", "-saveSolution", "values.bin", "-quit"]
 
         log: list[str] = []
-        tree: float | None = None
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
+        started: list[subprocess.Popen[str]] = []
 
-            def read(post: Post) -> None:
-                nonlocal tree
+        def run(post: Post) -> None:
+            tree: float | None = None
+            with subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as process:
+                started.append(process)
                 assert process.stdout is not None
                 for line in process.stdout:
                     log.append(line)
@@ -107,10 +108,16 @@ class Cbc(GenericSolver):
                         objective = sign * float(match[1]) + offset
                         post(objective, tree, began + float(match[2]))
 
-            def stop() -> None:
+        def stop() -> None:
+            for process in started:
                 process.send_signal(signal.SIGINT)  # CBC then writes what it has found
 
-            run_in_thread(read, stop, search, process.kill)
+        def abandon() -> None:
+            for process in started:
+                process.kill()
+
+        # a thread, which no signal interrupts between the start of CBC and the record of it
+        run_in_thread(run, stop, search, abandon)
         return _outcome(folder, "".join(log), search, sign)
 
 

