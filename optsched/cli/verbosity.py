@@ -11,6 +11,8 @@ from optsched.cli import terminal
 from optsched.errors import InputError
 
 Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
+VERBOSE = "Say what is read, which solvers run, and which kernels are compiled."
+QUIET = "Say only what went wrong: no notes, no progress."
 GROUP = Group("Options of all commands", sort_key=9)
 
 
@@ -19,18 +21,11 @@ def add_options(app: App) -> None:
 
     def launch(
         *words: Words,
-        verbose: Annotated[bool, Parameter(alias="-v", negative=(), group=GROUP)] = False,
-        quiet: Annotated[bool, Parameter(alias="-q", negative=(), group=GROUP)] = False,
+        verbose: Annotated[
+            bool, Parameter(alias="-v", negative=(), group=GROUP, help=VERBOSE)
+        ] = False,
+        quiet: Annotated[bool, Parameter(alias="-q", negative=(), group=GROUP, help=QUIET)] = False,
     ) -> Any:
-        """Run a command.
-
-        Parameters
-        ----------
-        verbose
-            Say what is read, which solvers run, and which kernels are compiled.
-        quiet
-            Say only what went wrong: no notes, no progress.
-        """
         if verbose and quiet:
             raise InputError("excludes --quiet", field="--verbose")
         level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
@@ -40,4 +35,5 @@ def add_options(app: App) -> None:
             terminal.show_compilation()
         return app(words, exit_on_error=False, print_error=False, result_action="return_value")
 
+    app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
     app.meta.default(launch)
