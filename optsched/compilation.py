@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+log = logging.getLogger("optsched")
+
 _needed: set[Any] = set()
 _ready: set[Any] = set()
 _begun: list[float] = []  # one time for each kernel that is being compiled, the outermost first
@@ -36,9 +38,10 @@ def begin(function: Callable[..., Any]) -> None:
     _needed.update(_called(function))
     _ready.discard(function)  # it may be for other types
     _begun.append(time.perf_counter())
+    log.debug("compiling %s, kernel %d", function.__name__, len(_ready) + len(_begun))
     if _show is None and not _announced:
         _announced = True
-        logging.getLogger("optsched").info("compiling kernels, once on this machine")
+        log.info("compiling kernels, once on this machine; it may take a minute")
     _report()
 
 

@@ -92,4 +92,4 @@ def test_the_first_compilation_is_announced(forgotten, caplog):
         assert compilation.clock() == held >= before
         compilation.end(function)
         assert compilation.clock() >= held
-    assert caplog.messages == ["compiling kernels, once on this machine"]
+    assert caplog.messages == ["compiling kernels, once on this machine; it may take a minute"]

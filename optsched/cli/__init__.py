@@ -55,6 +55,7 @@ def build() -> App:
     """Return the command-line application, which imports a command when the command is run."""
     from cyclopts import App, Parameter
 
+    from optsched.cli.verbosity import add_options
     from optsched.version import __version__
 
     app = App(
@@ -65,6 +66,10 @@ def build() -> App:
         # a name may begin with a bracket; no option is written as JSON
         default_parameter=Parameter(json_list=False, json_dict=False),
     )
+    app.register_install_completion_command(
+        help="Install the completion of commands, options and names in bash, zsh or fish."
+    )
+    add_options(app)
     for name, summary in COMMANDS.items():
         app.command(f"optsched.cli.{name}_command:command", name=name, help=summary)
     if sys.flags.optimize > 1:
@@ -199,7 +204,6 @@ def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is handled during these imports
     from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
-    from optsched.cli.terminal import show_compilation
     from optsched.errors import InputError, one_line
 
     app = build()
@@ -207,15 +211,13 @@ def _run(arguments: list[str]) -> int:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0].startswith("-"):  # the list of commands, without Markdown
         app.help_format = "plaintext"  # whose import is a quarter of the time
-    show_compilation()
+    code = DONE
     try:
         if arguments in INCOMPLETE:
-            app.help_print(arguments)
-            code = USAGE
-        else:
-            code = app(
-                arguments, exit_on_error=False, print_error=False, result_action="return_value"
-            )
+            arguments, code = [*arguments, "--help"], USAGE
+        returned = app.meta(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value"
+        )
         sys.stdout.flush()
     except CycloptsError as error:
         message = one_line(" ".join(str(error).split()))
@@ -230,7 +232,7 @@ def _run(arguments: list[str]) -> int:
     except InputError as error:
         print(f"optsched: {error}", file=sys.stderr)
         return BAD_INPUT
-    return code if isinstance(code, int) else DONE
+    return code or (returned if isinstance(returned, int) else DONE)
 
 
 def _reader_is_gone() -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import App
 
 from optsched.cli.options import Integer, Output, TraceName, as_options
-from optsched.cli.terminal import say
+from optsched.cli.terminal import say_note
 from optsched.cli.trace_files import read_to_write, write
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, parse_integer, parse_span
@@ -69,9 +69,11 @@ def files(
             annotated = _evaluated(annotated, *days)
     write(annotated, output, annotation_lines(facts(annotated)))
     if stated := file_facts(read):
-        say(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
+        say_note(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
     if split.jobs:
-        say(f"{split.jobs:,} jobs of more than {cores:,} processors in {split.pieces:,} pieces")
+        say_note(
+            f"{split.jobs:,} jobs of more than {cores:,} processors in {split.pieces:,} pieces"
+        )
 
 
 @annotate.command

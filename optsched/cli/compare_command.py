@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.compare_runs import are_runs, compare_runs
-from optsched.cli.options import Integer, Number, Output, budget_of
+from optsched.cli.options import Integer, Number, Output, SolverName, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
+from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_SECONDS = 10.0
 """Default time limit per solve in seconds."""
+
+COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
+    "kind": ("model", cell),
+    "solver": ("solver", cell),
+    "snapshots": ("snapshots", cell),
+    "solved": ("solved", cell),
+    "best": ("best", share),
+    "proven": ("proven", share),
+    "mean_gap": ("mean gap", share),
+    "median_gap": ("median gap", share),
+    "max_gap": ("largest gap", share),
+    "median_seconds": ("median time", duration),
+    "p95_seconds": ("95%", duration),
+    "total_seconds": ("in all", duration),
+    "errors": ("errors", cell),
+}
+"""Columns of the printed table: names in the table of a comparison, labels, and what shows them."""
+
+SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
+"""Columns that a narrow terminal leaves out, the first one first."""
 
 
 def command(
     *snapshots: Annotated[Path, Parameter(required=True)],
     output: Output,
-    solvers: str | None = None,
+    solvers: SolverName | None = None,
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
@@ -86,10 +111,24 @@ def command(
         records = comparison.table.to_dict(orient="records")
         print_json({"table": records})
     else:
-        table = comparison.table
-        print_table(list(table.columns), table.to_numpy(dtype=object).tolist())
+        _print(comparison.table)
         print_lines([("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     for text in (*errors, *comparison.refusals):
         say(f"optsched: {text}")
     return BAD_INPUT if errors else DONE
+
+
+def _print(table: pd.DataFrame) -> None:
+    """Print the table of a comparison, without models if there is one, and without zero errors."""
+    columns = dict(COLUMNS)
+    if table["kind"].nunique() == 1:
+        del columns["kind"]
+    if not table["errors"].any():
+        del columns["errors"]
+    labels = [label for label, _ in columns.values()]
+    rows = [
+        [show(record[name]) for name, (_, show) in columns.items()]
+        for record in table.to_dict(orient="records")
+    ]
+    print_table(labels, rows, SPARE)

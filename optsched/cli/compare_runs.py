@@ -32,6 +32,9 @@ SHOWN = {
 }
 """Columns of the table that are printed, and what shows their values."""
 
+SPARE = ("95%", "wait more", "wait less")
+"""Columns that a narrow terminal leaves out, the first one first."""
+
 LABELS = ["run", "mean wait", "95%", "slowdown", "in use", "wait less", "wait more"]
 
 
@@ -119,5 +122,5 @@ def print_comparison(comparison: RunComparison, *, json: bool) -> None:
     if json:
         print_json({"table": records})
         return
-    rows = [[show(record[name]).text for name, show in SHOWN.items()] for record in records]
-    print_table(LABELS, rows)
+    rows = [[show(record[name]) for name, show in SHOWN.items()] for record in records]
+    print_table(LABELS, rows, SPARE)

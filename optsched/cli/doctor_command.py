@@ -107,7 +107,7 @@ def _try(cls: type[Solver], snapshot: Snapshot) -> dict[str, Any]:
     """Return how a solver answers; ``works`` is None if it refuses, or has no solution."""
     problem = snapshot.problem
     try:
-        result = solve(snapshot, cls(), budget=BUDGET)
+        result = solve(snapshot, cls(), budget=BUDGET, interruptible=False)
     except Exception as error:  # a user's solver may raise anything
         return {"works": False, "state": f"raises {type(error).__name__}: {error}"}
     reconciled = reconcile(problem, read_known(snapshot, problem.name), [result])

@@ -29,6 +29,9 @@ What = Literal[
 ]
 Row = list[Any]
 
+SPARE = ("work in", "installed", "exact", "model: solver", "machines")
+"""Columns that a narrow terminal leaves out, the first one first."""
+
 
 def command(what: What = "solvers", /, *, json: Json = False) -> None:
     """List policies, solvers and all else that the command line takes by name.
@@ -44,7 +47,7 @@ def command(what: What = "solvers", /, *, json: Json = False) -> None:
     if json:
         print_json({what: [dict(zip(columns, row)) for row in rows]})
     else:
-        print_table(columns, rows)
+        print_table(columns, rows, [name for name in SPARE if name in columns])
 
 
 def _settings(cls: type[Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
+from optsched.cli.completion import solver_names, trace_names
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, parse_integer, parse_number
 from optsched.solvers.result import Budget
@@ -39,8 +40,11 @@ Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 
 TraceName: TypeAlias = Annotated[
-    str, Parameter(help="A trace file or a name, `optsched list traces`.")
+    str,
+    Parameter(help="A trace file or a name, `optsched list traces`.", completer=trace_names),
 ]
+
+SolverName: TypeAlias = Annotated[str, Parameter(completer=solver_names)]
 
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")

@@ -14,9 +14,11 @@ from cyclopts import Parameter
 
 from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
+from optsched.cli.completion import Completer, registered, solver_names, trace_names
 from optsched.cli.options import Integer, Number, Output, as_options
+from optsched.cli.run_summary import policy_of_run, summary_lines
 from optsched.cli.simulate_policies import simulate_policies
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
 from optsched.errors import InputError
@@ -34,6 +36,13 @@ SEVERAL = {
     "settings": " Of several policies, those that have the setting take it.",
 }
 """What the command adds to the help of options."""
+
+COMPLETERS: dict[str, Completer] = {
+    "policy": registered("policies"),
+    "solver": solver_names,
+    "execution": registered("executions"),
+}
+"""What completes the values of options that are names."""
 
 KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
 """Command-line types of options, by type, where the two differ."""
@@ -69,12 +78,17 @@ def _annotation(option: Option, help_text: str) -> Any:
         kind, negative = list[str], ()
     if option.default is None:
         kind = kind | None
-    return Annotated[kind, Parameter(name=name, negative=negative, help=help_text)]
+    return Annotated[
+        kind,
+        Parameter(
+            name=name, negative=negative, help=help_text, completer=COMPLETERS.get(option.name)
+        ),
+    ]
 
 
 @_with_options
 def command(
-    trace: Annotated[str, Parameter(help=TRACE.help)],
+    trace: Annotated[str, Parameter(help=TRACE.help, completer=trace_names)],
     /,
     *,
     output: Output,
@@ -114,6 +128,7 @@ def command(
         options["trace"] = trace
         return simulate_policies(policies, options, output, csv=csv, plots=plots, json=json)
     check_replaceable(output, FOLDER)
+    replaced = policy_of_run(output)
     capture = options.get("capture")
     if capture is not None:
         check_replaceable(capture, CAPTURE)
@@ -128,7 +143,8 @@ def command(
     if demands_sha256 is not None:
         check_demands(prepared, demands_sha256)
     read_seconds = clock() - began
-    total = len(prepared) if span is None else span[1] - span[0] + 1
+    first, last = span or (1, None)
+    total = (len(prepared) if last is None else last) - first + 1
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
         folder = stack.enter_context(written_folder(output, FOLDER))
@@ -152,9 +168,13 @@ def command(
     code = BAD_INPUT if wrong else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")
+    if replaced is not None:
+        say_note(f"optsched: replaced the run of {replaced} in {output}")
     if waiting := run.summary["waiting"]:
         never = "never starts" if waiting == 1 else "never start"
         say(f"optsched: {counted(waiting, 'job')} {never} under this policy")
+    if run.summary["rejected"] and "rejected_because" not in run.summary:
+        say(f"optsched: {counted(run.summary['rejected'], 'job')} rejected")
     for reason, jobs in run.summary.get("rejected_because", {}).items():
         say(f"optsched: rejected ({counted(jobs, 'job')}): {reason}")
     if run.summary["rejected"] or run.summary["waiting"]:
@@ -163,16 +183,15 @@ def command(
     if json:
         print_json(run.summary)
         return code
-    print_lines(
-        [(k, figure(value)) for k, value in run.summary.items() if not isinstance(value, dict)]
-    )
     if run.trace.cleaning is not None:
         of_whole = "" if span is None else " of the whole trace"
         for line in run.trace.cleaning.lines():
-            say(f"cleaning{of_whole}: {line.strip()}")
-    print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
+            say_note(f"cleaning{of_whole}: {line.strip()}")
+    written = [("run folder", f"{output}, with all figures in summary.json")]
+    written += [("snapshots", str(capture))] if capture else []
+    print_lines([*summary_lines(run.summary), *written])
     speed = run.timing["jobs_per_second"]
-    say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+    say_note(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
     return code
 
 

@@ -22,13 +22,14 @@ from optsched.cli.terminal import (
     print_table,
     say,
     say_error,
+    say_note,
 )
-from optsched.durations import spoken
+from optsched.durations import short, spoken
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
-from optsched.numbers import counted
+from optsched.numbers import counted, percent
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.slurm.capture import FOLDER, capture
@@ -68,6 +69,9 @@ Solver: TypeAlias = Annotated[
     str | None,
     Parameter(help="A solver of node-placement; by default the default solver of the model."),
 ]
+
+SPARE = ("partition", "user", "start by Slurm", "nodes by Slurm")
+"""Columns of a plan that a narrow terminal leaves out, the first one first."""
 
 TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
 
@@ -324,7 +328,7 @@ def _print_jobs(plan: Plan) -> None:
     now = plan.situation.supply.time
     rows = [_row(each, now) for each in plan.jobs]
     if rows:
-        print_table(columns, rows)
+        print_table(columns, rows, SPARE)
         print()
 
 
@@ -363,8 +367,8 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("status", f"{result.status.value}, verified"),
             ("objective", figure(result.objective)),
             ("bound", figure(result.bound)),
-            ("gap", NO_PLACE if result.gap is None else f"{result.gap:.2%}"),
-            ("seconds", f"{result.seconds:.4g}"),
+            ("gap", NO_PLACE if result.gap is None else percent(result.gap)),
+            ("time", short(result.seconds)),
         ]
     lines.append(("not placed", f"{len(situation.posed.rows) - ours['jobs']:,}"))
     lines += _reasons("blocked", situation.posed.blocked)
@@ -411,4 +415,4 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 def _say_notes(situation: Situation) -> None:
     for note in (*situation.supply.notes, *situation.queue.notes):
-        say(f"optsched: {note}")
+        say_note(f"optsched: {note}")

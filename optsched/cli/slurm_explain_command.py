@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.options import Json, Number, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
+from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
@@ -110,7 +110,7 @@ def explain(
     else:
         found = _explanation(source, job, by, within, asked)
     for note in (*found.supply.notes, *found.queue.notes):
-        say(f"optsched: {note}")
+        say_note(f"optsched: {note}")
     answer = _least(found, solver, time_limit)
     if json:
         print_json(_describe(found, answer))

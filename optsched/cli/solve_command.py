@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.options import Integer, Json, Number, Output, budget_of
-from optsched.cli.terminal import figure, print_json, print_lines, say
+from optsched.cli.options import Integer, Json, Number, Output, SolverName, budget_of
+from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.numbers import percent
+from optsched.report.page import duration
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
-from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.interruption import PATIENCE, noted_once, requested
+from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import answer_to_json, verify
 from optsched.solvers.solving import check_options, find_solver, solve
@@ -39,11 +43,11 @@ def command(
     snapshot: Path,
     /,
     *,
-    solver: str | None = None,
+    solver: SolverName | None = None,
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
-    hint: str | None = None,
+    hint: SolverName | None = None,
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
@@ -89,7 +93,7 @@ def command(
         budget = budget_of(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve_in_process(read, name, budget, hint, seed)
+    result = solve_in_process(read, name, budget, hint, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -104,6 +108,9 @@ def command(
         print_json(answer)
     else:
         print_lines(lines(read, result))
+    if result.limit is Limit.INTERRUPT:
+        found = "no solution so far" if result.solution is None else "the best solution so far"
+        say(f"optsched: interrupted: {found}")
     for text in reconciled.contradictions or (result.message,):
         if text:
             say(f"optsched: {snapshot}: {text}")
@@ -111,21 +118,46 @@ def command(
 
 
 def solve_in_process(
-    snapshot: Snapshot, name: str, budget: Budget | None, hint: Any, seed: int | None
+    snapshot: Snapshot,
+    name: str,
+    budget: Budget | None,
+    hint: Any,
+    seed: int | None,
+    *,
+    watched: bool = False,
 ) -> Result:
-    """Solve in a separate process, and verify the result again in this one."""
+    """Solve in a separate process, and verify the result again in this one.
+
+    If the user watches, progress is shown on a terminal, and the first Ctrl-C is passed on to that
+    process, which then returns its best solution.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C is pressed before the search or twice, the search does not end, or the user does
+        not watch.
+    """
+    display = watched and shows_progress()
 
     def answer() -> Result:
-        # the problem is known here, and to send it takes time
-        return replace(solve(snapshot, name, budget=budget, hint=hint, seed=seed), problem=None)
+        limits: dict[str, Any] = {"budget": budget, "seed": seed, "interruptible": watched}
+        found = solve(snapshot, name, hint=hint, display=display, **limits)
+        return replace(found, problem=None)  # known here, and to send it takes time
 
     began = time.perf_counter()
-    try:
-        with SeparateProcess(answer) as call_in_process:
-            return verify(snapshot.problem, call_in_process())
-    except EndedError as error:
-        seconds = time.perf_counter() - began
-        return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
+    with ExitStack() as stack:
+        process = stack.enter_context(SeparateProcess(answer))
+        if watched:
+            stack.enter_context(noted_once(process.interrupt, 1 + PATIENCE))
+        if display:
+            stack.callback(show_cursor)  # which a process that is ended may have hidden
+        try:
+            return verify(snapshot.problem, process())
+        except EndedError as error:
+            if requested():
+                raise KeyboardInterrupt from None
+            seconds = time.perf_counter() - began
+            return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
@@ -150,32 +182,22 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     }
 
 
-def _is_empty(result: Result) -> bool:
-    """Return whether a result has nothing that could be verified, as after a refusal."""
-    return (
-        result.solution is None
-        and result.bound is None
-        and result.status
-        in (
-            Status.NO_SOLUTION,
-            Status.ERROR,
-        )
-    )
-
-
 def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     """Return a result as lines for a terminal."""
     problem = snapshot.problem
-    stopped = f", stopped by the {result.limit.value} limit" if result.limit else ""
+    stopped = ""
+    if result.limit is not None:
+        is_limit = result.limit is not Limit.INTERRUPT
+        stopped = f", stopped by the {result.limit} limit" if is_limit else f", {result.limit}"
     shown = [
         ("problem", f"{problem.name} {problem.size}"),
         ("solver", f"{result.solver} {result.version}".rstrip()),
         ("status", f"{result.status.value}{stopped}"),
         ("objective", figure(result.objective)),
         ("bound", figure(result.bound)),
-        ("gap", "-" if result.gap is None else f"{result.gap:.2%}"),
-        ("seconds", f"{result.seconds:.4g}"),
-        ("verified", "-" if _is_empty(result) else figure(result.verified)),
+        ("gap", "-" if result.gap is None else percent(result.gap)),
+        ("time", duration(result.seconds).text),
+        ("verified", "-" if result.solution is None else figure(result.verified)),
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from optsched.cli import INTERRUPTED
+from optsched.cli.completion import registered
 from optsched.cli.options import Integer, Output, as_options
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_lines, progress_bar, say
+from optsched.cli.terminal import print_lines, progress_bar, say, say_note
 from optsched.numbers import counted
 from optsched.studies.cases import Cases
 from optsched.studies.study_folder import evaluate, plan_study
@@ -15,7 +19,7 @@ from optsched.sweeps.engines import check_engine
 
 
 def command(
-    name: str,
+    name: Annotated[str, Parameter(completer=registered("studies"))],
     /,
     *,
     output: Output,
@@ -48,7 +52,7 @@ def command(
     if isinstance(planned, Cases):
         return _solve(planned, output)
     runs = len(planned.plan.runs)
-    say(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
+    say_note(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
     if execute_runs(planned, workers) is None:
         return INTERRUPTED
     print_lines([("runs", runs), ("report", evaluate(output).page)])
@@ -58,7 +62,7 @@ def command(
 def _solve(cases: Cases, output: Path) -> int:
     """Solve the pending cases of a study under a progress bar, and return the exit code."""
     total, pending = len(cases.all), len(cases.pending)
-    say(f"{counted(total, 'case')}, {pending:,} to do")
+    say_note(f"{counted(total, 'case')}, {pending:,} to do")
     done = 0
     try:
         with progress_bar("solving", pending, "cases") as advance:

@@ -9,7 +9,7 @@ from typing import Literal
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import execute_runs, say_failures, say_wrong_answers
-from optsched.cli.terminal import print_json, print_lines, say
+from optsched.cli.terminal import print_json, print_lines, say_note
 from optsched.errors import InputError
 from optsched.files import check_replaceable
 from optsched.numbers import counted, parse_integer
@@ -53,7 +53,7 @@ def command(
     check_replaceable(output, FOLDER)
     sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
-    say(_plan(sweep, done_before, shard))
+    say_note(_plan(sweep, done_before, shard))
     ended = execute_runs(sweep, workers, address)
     if ended is None:
         return INTERRUPTED

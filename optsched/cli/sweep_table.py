@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -13,8 +14,9 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from optsched.cli.terminal import figure, pace, say
+from optsched.cli.terminal import figure, pace, say, shows_progress
 from optsched.numbers import counted
+from optsched.report.page import Cell, cell, duration, share
 from optsched.sweeps.engines import start_engine
 
 if TYPE_CHECKING:
@@ -28,8 +30,15 @@ SHOWN = 8
 FAILURES = 5
 """Number of failed runs that are printed one by one."""
 
-HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
-"""The metrics in the table, with their headings."""
+HEADLINES: dict[str, tuple[str, Callable[[float | None], Cell]]] = {
+    "utilization": ("util.", share),
+    "mean_wait": ("wait", duration),
+    "mean_bounded_slowdown": ("bsld", cell),
+}
+"""The metrics in the table, with their headings and what shows them."""
+
+WIDEST = 8
+"""Width of the columns of metrics."""
 
 
 def say_failures(sweep: Sweep, *, own: bool = False) -> dict[str, str]:
@@ -71,7 +80,7 @@ class SweepTable:
 
     def shown(self) -> AbstractContextManager[object]:
         """Return a context that shows the table on stderr, if stderr is a terminal."""
-        if not sys.stderr.isatty():
+        if not shows_progress():
             return nullcontext()
         console = Console(stderr=True)
         return Live(
@@ -86,28 +95,31 @@ class SweepTable:
 
     def _picture(self) -> Group:
         remaining = self._total - self._done
-        bar = Table.grid(padding=(0, 2))
+        bar = Table.grid(padding=(0, 2), expand=True)
+        bar.add_column(ratio=1)
+        for _ in range(4):
+            bar.add_column(no_wrap=True)
         bar.add_row(
-            ProgressBar(self._total, self._done, width=30),
+            ProgressBar(self._total, self._done),
             f"{self._done:,}/{self._total:,} runs",
             f"{min(remaining, self._engine.slots):,} running",
             f"{self._failed:,} failed" if self._failed else "",
             self._pace(remaining),
         )
-        table = Table(box=None, pad_edge=False, header_style="bold")
+        table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
         table.add_column("run", overflow="ellipsis", no_wrap=True, max_width=24)
         table.add_column("varying values", overflow="ellipsis", no_wrap=True, ratio=1)
-        for name in ("s", *HEADLINES.values()):
-            table.add_column(name, justify="right", min_width=5)
+        for heading in ("time", *(heading for heading, _ in HEADLINES.values())):
+            table.add_column(heading, justify="right", no_wrap=True, min_width=WIDEST)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
-            varying = (figure(values[name]) for name in self._varying if name in values)
-            cells = [outcome.name, " ".join(varying), f"{outcome.seconds:.2f}"]
+            varying = (_short(values[name]) for name in self._varying if name in values)
+            cells = [outcome.name, " ".join(varying), duration(outcome.seconds).text]
             if outcome.summary is None:
                 cells.append("failed")
             else:
-                metrics = (outcome.summary.get(name) for name in HEADLINES)
-                cells += map(figure, metrics)
+                metrics = outcome.summary
+                cells += [show(metrics.get(name)).text for name, (_, show) in HEADLINES.items()]
             table.add_row(*cells)
         return Group(bar, table)
 
@@ -119,6 +131,13 @@ class SweepTable:
         minutes, seconds = divmod(round(remaining / rate), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{pace(rate, 'runs')}  {hours}:{minutes:02}:{seconds:02} left"
+
+
+def _short(value: object) -> str:
+    """Return a value of a run in short: of the path of a file, its last part."""
+    text = figure(value)
+    is_path = isinstance(value, str) and "/" in value and Path(value).suffix
+    return Path(text).name if is_path else text
 
 
 def execute_runs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,36 @@ if TYPE_CHECKING:
 WIDE = 200
 """Width in characters of a table that is not printed on a terminal."""
 
+PROSE = 24
+"""Width in characters beyond which a cell may be wrapped between words, to no less than that."""
+
+NARROWEST = 20
+"""Least width in characters of a value beside its label."""
+
+
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Set whether notes and progress are kept off stderr."""
+    global _quiet
+    _quiet = quiet
+
+
+def shows_progress() -> bool:
+    """Return whether progress is shown: on a terminal, unless the user wants quiet."""
+    return sys.stderr.isatty() and not _quiet
+
 
 def say(message: str) -> None:
     """Print a message on stderr, in one line."""
     print(one_line(message), file=sys.stderr)
+
+
+def say_note(message: str) -> None:
+    """Print a message that is no warning on stderr, unless the user wants quiet."""
+    if not _quiet:
+        say(message)
 
 
 def say_error(error: InputError) -> None:
@@ -41,31 +68,109 @@ def print_json(value: Any) -> None:
 
 
 def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
-    """Print (label, value) lines on stdout, with the values aligned."""
-    width = max((len(label) for label, _ in lines), default=0)
+    """Print (label, value) lines on stdout, with the values aligned, and wrapped on a terminal."""
+    indent = 2 + max((len(label) for label, _ in lines), default=0)
+    columns = _columns_of_terminal()
     for label, value in lines:
-        print_line(f"{label:<{width}}  {value}")
+        text = one_line(str(value))
+        if columns is None:
+            print_line(f"{label:<{indent}}{text}")
+            continue
+        width = max(columns - indent, NARROWEST)
+        parts = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        for number, part in enumerate(parts or [""]):
+            print(f"{'' if number else one_line(label):<{indent}}{part}")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table on stdout, with numbers aligned to the right."""
+def _columns_of_terminal() -> int | None:
+    """Return the columns of the terminal that stdout is, None if it is none."""
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], spare: Sequence[str] = ()
+) -> None:
+    """Print a table on stdout, with numbers aligned to the right.
+
+    Words are never broken on a terminal. Prose is wrapped; if the table is still too wide, columns
+    are left out, which a line on stderr tells, or else each row becomes lines of its own.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Labels of the columns.
+    rows : sequence of sequences
+        Values; those of `Cell` are numbers if their keys are.
+    spare : sequence of str
+        Columns to leave out where the terminal is too narrow, the first one first.
+    """
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=WIDE)
+    width = _columns_of_terminal()
+    texts = [[one_line(figure(value)) for value in row] for row in rows]
+    shown = list(range(len(columns)))
+    least = [
+        max(_least_width(cell) for cell in column) for column in zip(columns, *texts, strict=True)
+    ]
+
+    def fits() -> bool:
+        return width is None or sum(least[n] + 2 for n in shown) - 2 <= width
+
+    left_out = []
+    for name in spare:
+        if fits():
+            break
+        left_out.append(name)
+        shown.remove(list(columns).index(name))
+    if not fits():
+        for number, row in enumerate(texts):
+            if number:
+                print()
+            print_lines([pair for pair in zip(columns, row) if pair[1]])
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        numeric = all(isinstance(row[number], int | float | None) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(one_line(figure(value)) for value in row))
-    console.print(table)
+    for number in shown:
+        numeric = all(_is_number(row[number]) for row in rows)
+        is_prose = any(len(row[number]) > PROSE for row in texts)
+        table.add_column(
+            columns[number],
+            justify="right" if numeric else "left",
+            overflow="fold",
+            min_width=least[number],
+            no_wrap=width is not None and not is_prose,
+        )
+    for row in texts:
+        table.add_row(*(row[number] for number in shown))
+    Console(highlight=False, markup=False, width=WIDE if width is None else width).print(table)
+    if left_out:
+        say_note(f"left out, as the terminal is narrow: {', '.join(left_out)}")
+
+
+def _least_width(text: str) -> int:
+    """Return the width that a cell needs: its own, or for prose that of some words."""
+    if len(text) <= PROSE:
+        return len(text)
+    return max(PROSE, *map(len, text.split()))
+
+
+def _is_number(value: Any) -> bool:
+    from optsched.report.page import Cell
+
+    if isinstance(value, Cell):
+        return value.key is None or isinstance(value.key, int | float)
+    return isinstance(value, int | float | None)
 
 
 def figure(value: Any) -> str:
     """Return a value as text for people: thousands grouped, four digits, a dash for None."""
+    from optsched.report.page import Cell
+
+    if isinstance(value, Cell):
+        return value.text if value.key is not None else "-"
     if value is None or (isinstance(value, float) and value != value):
         return "-"
     if isinstance(value, bool):
@@ -75,6 +180,13 @@ def figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return str(value)
+
+
+def show_cursor() -> None:
+    """Show the cursor on the terminal of stderr."""
+    from rich.console import Console
+
+    Console(stderr=True).show_cursor()
 
 
 def pace(rate: float, unit: str) -> str:
@@ -93,12 +205,13 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
     callable
         Function to call with the number of units done so far.
     """
-    if not sys.stderr.isatty():
+    if not shows_progress():
         yield lambda done: None
         return
     with _bars() as bars:
-        task = bars.add_task(what, total=total, unit=unit)
-        yield lambda done: bars.update(task, completed=done)
+        # what tells nothing until its end, a compiled replay, has a bar without a length
+        task = bars.add_task(what, total=None, unit=unit, of=total)
+        yield lambda done: bars.update(task, completed=done, total=total)
         bars.remove_task(task)
 
 
@@ -112,11 +225,12 @@ def _show_compiled(done: int, total: int) -> None:
     if not _compiling:
         stack = ExitStack()
         bars = stack.enter_context(_bars())
-        task = bars.add_task("compiling, once on this machine", total=total, unit="kernels")
+        what = "compiling, once on this machine"
+        task = bars.add_task(what, total=total, unit="kernels", of=total)
         stack.callback(bars.remove_task, task)
         _compiling.append((stack, bars, task))
     stack, bars, task = _compiling[0]
-    bars.update(task, completed=done, total=total)
+    bars.update(task, completed=done, total=total, of=total)
     if done == total:
         _compiling.clear()
         stack.close()
@@ -145,10 +259,17 @@ def _bars() -> Iterator[Any]:
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else pace(task.speed, task.fields["unit"]))
 
+    class Count(TextColumn):
+        """Units done and in all, or these alone while it is unknown how many are done."""
+
+        def render(self, task: Task) -> Text:
+            done = "" if task.total is None else f"{task.completed:,.0f}/"
+            return Text(f"{done}{task.fields['of']:,} {task.fields['unit']}")
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
+        Count(""),
         Rate(""),
         TimeRemainingColumn(),
     )

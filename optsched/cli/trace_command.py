@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
 from optsched.cli.options import Integer, Json, Number, Output, TraceName, TraceOutput
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
+from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.cli.trace_files import read_to_write, say_file, write
 from optsched.errors import InputError
 from optsched.files import check_output
@@ -54,7 +54,7 @@ def clean(trace: TraceName, /, *, output: TraceOutput) -> None:
     write(cleaned, output)
     assert cleaned.cleaning is not None
     for line in cleaned.cleaning.lines():
-        say(line)
+        say_note(line)
 
 
 @command.command
@@ -70,7 +70,7 @@ def convert(trace: TraceName, /, *, columns: str | None = None, output: TraceOut
     read = read_to_write(trace, output, clean=False, columns=_columns(columns))
     write(read, output)
     for what, count in read.oddities.items():
-        say(f"{what}: {count:,}")
+        say_note(f"{what}: {count:,}")
 
 
 @command.command
@@ -111,7 +111,7 @@ def scale(
     ]
     write(scaled.trace, output, changed)
     for count, what in scaled.changes:
-        say(f"{what}: {count:,}")
+        say_note(f"{what}: {count:,}")
 
 
 @command.command
@@ -129,7 +129,7 @@ def catalogue(*, json: Json = False) -> None:
         return
     rows = [[entry.name, entry.jobs, entry.processors, str(path or "-")] for entry, path in found]
     print_table(["trace", "jobs", "processors", "file"], rows)
-    say("Searched folders: OPTSCHED_TRACES; `optsched trace download NAME` fetches a trace.")
+    say_note("Searched folders: OPTSCHED_TRACES; `optsched trace download NAME` fetches a trace.")
 
 
 @command.command
@@ -205,7 +205,7 @@ def fit(
             print()
             print_lines([("written", output)])
     for note in fitted.notes:
-        say(note)
+        say_note(note)
 
 
 @command.command
@@ -253,7 +253,7 @@ def generate(
     ]
     write(trace, output, generated)
     for what, count in trace.oddities.items():
-        say(f"{what}: {count:,}")
+        say_note(f"{what}: {count:,}")
 
 
 def _whole_numbers(text: str) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.cli.terminal import print_lines, say
+from optsched.cli.terminal import print_lines, say_note
 from optsched.files import check_output
 from optsched.traces.samples import samples
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def say_file(trace: Trace) -> None:
     """Print the file of a trace of the catalogue on stderr."""
     if trace.published is not None and trace.published not in samples():
-        say(f"{trace.published}: {trace.path}")
+        say_note(f"{trace.published}: {trace.path}")
 
 
 def read_to_write(

@@ -235,13 +235,14 @@ class SizedMachine(Machine):
         return f"{self.name}:{self.size}"
 
 
-def read_machine(spec: str | Path | Machine, base: Path = Path()) -> Machine:
+def read_machine(spec: str | int | Path | Machine, base: Path = Path()) -> Machine:
     """Build the empty machine of a specification.
 
     Parameters
     ----------
-    spec : str, path or Machine
-        ``kind:size`` such as ``nodes:1152``, the path of a TOML file with a ``kind``, or a machine.
+    spec : str, int, path or Machine
+        ``kind:size`` such as ``nodes:1152``, a number of nodes, the path of a TOML file with a
+        ``kind``, or a machine.
     base : path, optional
         The folder that relative paths start from; by default the current one.
 
@@ -258,8 +259,8 @@ def read_machine(spec: str | Path | Machine, base: Path = Path()) -> Machine:
         return _read_file(base / text)
     if text and not colon and os.path.exists(base / text):
         raise InputError(f"{text!r} is a path; did you mean site:{text}?")
-    if text.isdecimal():
-        raise InputError(f"{text!r} is not a machine; did you mean nodes:{text}?")
+    if text.isascii() and text.isdigit():
+        text, kind, colon, rest = f"nodes:{text}", "nodes", ":", text
     if not colon:
         forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -72,7 +73,10 @@ def read_snapshot(path: str | Path) -> Snapshot:
     InputError
         If the file cannot be read, is not JSON, or has mistakes; the message lists all mistakes.
     """
-    return read_hashed(path)[0]
+    snapshot = read_hashed(path)[0]
+    problem = snapshot.problem
+    logging.getLogger("optsched").debug("read %s: %s %s", path, problem.name, problem.size)
+    return snapshot
 
 
 def read_hashed(path: str | Path) -> tuple[Snapshot, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -129,6 +130,8 @@ def choose_solvers(
             seed=profile.seed if seed is None else seed,
             options=options,
         )
+        log = logging.getLogger("optsched")
+        log.debug("%s answers %s problems, limit: %s", chosen[model].name, model, budget or own)
     return chosen
 
 

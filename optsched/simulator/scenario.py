@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from optsched import registry
 from optsched.class_file import ClassInFile
 from optsched.docstrings import parameters
 from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine
-from optsched.numbers import parse_span
+from optsched.numbers import parse_integer
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.engine import EventOrder
@@ -27,7 +27,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
-from optsched.solvers.solving import check_budget, checked_seed
+from optsched.solvers.solving import as_budget, checked_seed
 from optsched.traces.trace import Trace
 
 
@@ -120,9 +120,9 @@ class Scenario:
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
         name, `optsched list traces`; in Python also a DataFrame with the columns of
         `optsched.trace_from_frame`. A raw trace is cleaned first.
-    machine : Machine, path or str, optional
-        nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
-        that the trace states.
+    machine : Machine, path, str or int, optional
+        nodes:NUMBER or the number alone, another of `optsched list machines`, or a TOML file; by
+        default of the size that the trace states.
     policy : Policy or str
         A policy, `optsched list policies`, or FILE.py:CLASS.
     solver : str, Solver or mapping, optional
@@ -134,8 +134,9 @@ class Scenario:
         An execution model, which sets the speeds of jobs: `optsched list executions`, or
         FILE.py:CLASS; by default the policy's choice. Under most policies every job runs for its
         run time.
-    jobs : (int, int) or str, optional
-        FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included.
+    jobs : (int, int), int or str, optional
+        FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included. FROM or TO may
+        be left out; a number alone is TO.
     event_order : {"batched", "one-by-one"}
         Order within an instant: all ends, all submissions, one decision; or each event alone.
     capture : path, optional
@@ -145,7 +146,7 @@ class Scenario:
     large_from : int, optional
         Number of processors from which a job counts as large in the summary; by default the
         policy's number, or that of the largest tenth of the jobs.
-    budget : Budget, optional
+    budget : Budget or float, optional
         Budget of a solver for one problem; by default that of its profile, or its default work.
     seed : int, optional
         Seed of the solver's random choices; by default the profile's seed.
@@ -174,7 +175,7 @@ class Scenario:
     """
 
     trace: Trace | Path | str = field(metadata={"options": (TRACE,)})
-    machine: Machine | Path | str | None = _option(
+    machine: Machine | Path | str | int | None = _option(
         None, str, "a machine, nodes:1152 for instance, or a TOML file"
     )
     policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
@@ -189,7 +190,7 @@ class Scenario:
     execution: ExecutionModel | ClassInFile | str | None = _option(
         None, str, "the name of an execution model"
     )
-    jobs: tuple[int, int] | str | None = _option(
+    jobs: tuple[int, int | None] | int | str | None = _option(
         None, str, "FROM:TO, 1:5000 for instance", recorded=True
     )
     event_order: EventOrder | str = _option(
@@ -201,7 +202,9 @@ class Scenario:
     )
     capture_every: int = _option(1, int, recorded=True)
     large_from: int | None = _option(None, int, "a number of processors", recorded=True)
-    budget: Budget | None = field(default=None, metadata={"options": BUDGET, "recorded": True})
+    budget: Budget | float | None = field(
+        default=None, metadata={"options": BUDGET, "recorded": True}
+    )
     seed: int | None = _option(None, int, "an integer", recorded=True, needs_problems="a seed")
     charge_decisions: bool = _option(
         False, bool, "true or false", needs_problems="charging decisions"
@@ -243,16 +246,16 @@ class Scenario:
                 raise InputError(f"{count!r}; expected a whole number from 1", field=name)
         if self.capture is None and self.capture_every != 1:
             raise InputError("no folder to capture to", field="capture every")
-        check_budget(self.budget)
+        object.__setattr__(self, "budget", as_budget(self.budget))
         for name, kind in (("event_order", EventOrder), ("ties", Ties)):
             object.__setattr__(self, name, _one_of(kind, getattr(self, name), name))
-        object.__setattr__(self, "jobs", _span(self.jobs))
+        object.__setattr__(self, "jobs", first_and_last(self.jobs))
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
     @property
-    def span(self) -> tuple[int, int] | None:
-        """First and last job to run, None for all of them."""
-        return _span(self.jobs)
+    def span(self) -> tuple[int, int | None] | None:
+        """First and last job to run, None for all of them; no last one if it is the trace's."""
+        return first_and_last(self.jobs)
 
     @property
     def order(self) -> EventOrder:
@@ -364,18 +367,33 @@ def _one_of(kind: type[StrEnum], name: str, field: str) -> StrEnum:
         raise InputError(f"{name!r}; {expected}", field=field.replace("_", " ")) from None
 
 
-def _span(jobs: Any) -> tuple[int, int] | None:
+def first_and_last(jobs: Any) -> tuple[int, int | None] | None:
+    """Return the first and the last job of an option, None for all jobs.
+
+    Raises
+    ------
+    InputError
+        If the option is not of the form that `Scenario` documents.
+    """
     if jobs is None:
         return None
     try:
-        first, last = parse_span(jobs) if isinstance(jobs, str) else map(operator.index, jobs)
+        if isinstance(jobs, str):
+            first, colon, last = jobs.rpartition(":")
+            return (
+                parse_integer(first) if first else 1,
+                parse_integer(last) if last or not colon else None,
+            )
+        if isinstance(jobs, SupportsIndex):
+            return 1, operator.index(jobs)
+        first, last = jobs
+        return operator.index(first), None if last is None else operator.index(last)
     except (TypeError, ValueError):
         if isinstance(jobs, str):
             expected = "expected FROM:TO, 1:5000 for instance"
         else:
             expected = "expected the first and the last job, (1, 5000) for instance"
         raise InputError(f"{jobs!r}; {expected}", field="jobs") from None
-    return first, last
 
 
 def _as_json(value: Any) -> Any:

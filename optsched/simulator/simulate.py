@@ -28,6 +28,7 @@ from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
+from optsched.solvers.solving import as_budget, names_budget
 from optsched.traces.reading import read_trace
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
@@ -55,7 +56,11 @@ def run_scenario(scenario: Scenario) -> Run:
     policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
     began = clock()
     source = prepare_trace(scenario.trace)
-    trace = source if scenario.span is None else source.jobs(*scenario.span)
+    trace = source
+    if scenario.span is not None:
+        first, last = scenario.span
+        last = len(source) if last is None else last
+        trace, scenario = source.jobs(first, last), replace(scenario, jobs=(first, last))
     read_seconds = clock() - began
     machine = _machine(scenario, trace, policy)
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
@@ -126,6 +131,7 @@ Arguments = ParamSpec("Arguments")
 def _from_fields(scenario: Callable[Arguments, Scenario]) -> Callable[Arguments, Run]:
     """Return `run_scenario` as a function of the fields of a scenario."""
 
+    @names_budget
     def simulate(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Run:
         return run_scenario(scenario(*args, **kwargs))
 
@@ -243,7 +249,9 @@ def _problem_solver(
     """Return the problem solver of a run, with its solvers prepared."""
     if posed := policy.posed():
         return ProblemSolver(
-            choose_solvers(posed, scenario.solver, budget=scenario.budget, seed=scenario.seed),
+            choose_solvers(
+                posed, scenario.solver, budget=as_budget(scenario.budget), seed=scenario.seed
+            ),
             charge=scenario.charge_decisions,
             ties=Ties(scenario.ties),
             capture=_capture_folder(scenario),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from optsched.models.export import highs_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.generic import GenericSolver, Outcome, Search
+from optsched.solvers import interruption
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_in_thread
 from optsched.solvers.result import Limit, Status
 
 # the log has eight digits; larger numbers are written as 1e+09 and do not match
@@ -83,28 +85,39 @@ class Cbc(GenericSolver):
         command += ["-solve", "-solution", "status.txt", "-saveSolution", "values.bin", "-quit"]
 
         log: list[str] = []
-        tree: float | None = None
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
+        started: list[subprocess.Popen[str]] = []
+
+        def run(post: Post) -> None:
+            tree: float | None = None
+            with subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as process:
+                started.append(process)
                 assert process.stdout is not None
                 for line in process.stdout:
                     log.append(line)
                     if match := TREE.search(line):
                         tree = sign * float(match[1]) + offset
+                        post(None, tree)
                     if match := INCUMBENT.search(line):
                         objective = sign * float(match[1]) + offset
-                        when = min(began + float(match[2]), search.seconds())
-                        search.found(objective, tree, when)
-            except BaseException:
-                process.kill()  # leaving the block would only wait for it
-                raise
+                        post(objective, tree, began + float(match[2]))
+
+        def stop() -> None:
+            for process in started:
+                process.send_signal(signal.SIGINT)  # CBC then writes what it has found
+
+        def abandon() -> None:
+            for process in started:
+                process.kill()
+
+        # a thread, which no signal interrupts between the start of CBC and the record of it
+        run_in_thread(run, stop, search, abandon)
         return _outcome(folder, "".join(log), search, sign)
 
 
@@ -112,6 +125,8 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
     nodes = NODES.search(log)
     work = int(nodes[1]) if nodes else 0
     if not (folder / "status.txt").exists():
+        if interruption.requested():
+            return Outcome(Status.NO_SOLUTION, work=work, limit=Limit.INTERRUPT)
         message = log.strip().rpartition("\n")[2] or "no answer"
         return Outcome(Status.ERROR, work=work, message=f"CBC: {message}")
     with (folder / "status.txt").open() as stream:

@@ -105,9 +105,13 @@ class CpSat(GenericSolver):
             hint.values.extend(start)
 
         bounds: list[float] = []
-        solver.best_bound_callback = bounds.append
 
         def solve(post: Post) -> None:
+            def note(bound: float) -> None:
+                bounds.append(bound)
+                post(None, bound)
+
+            solver.best_bound_callback = note
             solver.solve(model, _recorder()(post))
 
         run_in_thread(solve, solver.stop_search, search)

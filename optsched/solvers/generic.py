@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from queue import SimpleQueue
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,19 @@ from optsched.errors import InputError
 from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
+from optsched.solvers import interruption
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
-Post = Callable[[float, float], None]
-"""Callback that takes the objective and the bound of an incumbent."""
+
+class Post(Protocol):
+    """Callback for an incumbent, or for a bound if the objective is None."""
+
+    def __call__(
+        self, objective: float | None, bound: float | None, seconds: float | None = None, /
+    ) -> None:
+        """Take objective, bound, and the seconds after which they were found, now by default."""
+
 
 LARGEST_INT = 2**31 - 1
 """Largest count or seed that solvers accept."""
@@ -107,6 +115,7 @@ class Search:
         self.seed = seed % (LARGEST_INT - 1)
         self.incumbents: list[Incumbent] = []
         self.callback_error: BaseException | None = None
+        self._tightest: int | None = None
         self._seconds = budget.seconds
         self._began = clock()
         self._on_incumbent = on_incumbent
@@ -124,7 +133,9 @@ class Search:
         return clock() - self._began
 
     def seconds_left(self) -> float | None:
-        """Return the remaining seconds, or None without a time limit."""
+        """Return the remaining seconds, or None without a time limit; 0 after Ctrl-C."""
+        if interruption.requested():
+            return 0.0
         if self._seconds is None:
             return None
         return max(0.0, min(self._seconds, LONGEST_TIME) - self.seconds())
@@ -166,13 +177,28 @@ class Search:
         if limit is not None and self.better(value, limit):
             limit = value
         if self.incumbents:
-            _, best, tightest = self.incumbents[-1]
-            if not self.better(value, best):
+            if not self.better(value, self.incumbents[-1].objective):
                 return
+            tightest = self._tightest
             if tightest is not None and (limit is None or self.better(limit, tightest)):
-                limit = round(tightest)
+                limit = tightest
         incumbent = Incumbent(self.seconds() if seconds is None else seconds, value, limit)
         self.incumbents.append(incumbent)
+        self._report(incumbent)
+
+    def bounded(self, bound: float | None) -> None:
+        """Report a bound, if it is tighter than that of the last incumbent."""
+        limit = self.valid_bound(bound)
+        if limit is None or not self.incumbents:
+            return
+        best = self.incumbents[-1].objective
+        if self.better(best, limit):
+            limit = best
+        if self._tightest is None or self.better(self._tightest, limit):
+            self._report(Incumbent(self.seconds(), best, limit))
+
+    def _report(self, incumbent: Incumbent) -> None:
+        self._tightest = None if incumbent.bound is None else round(incumbent.bound)
         if self._on_incumbent is not None:
             try:
                 self._on_incumbent(incumbent)
@@ -198,10 +224,15 @@ class Search:
         return Outcome(Status.ERROR, work=work, message=message)
 
     def checked(self, outcome: Outcome) -> Outcome:
-        """Return `outcome`, or an error if it claims infeasibility in spite of a hint."""
+        """Return `outcome`, or an error if it claims infeasibility in spite of a hint.
+
+        After Ctrl-C, that was the limit: solvers see it as a time limit that has passed.
+        """
         if outcome.claim is Status.INFEASIBLE and self.start is not None:
             message = "claims that there is no solution, but was given one"
             return Outcome(Status.ERROR, work=outcome.work, message=message)
+        if outcome.limit is not None and interruption.requested():
+            return replace(outcome, limit=Limit.INTERRUPT)
         return outcome
 
     def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
@@ -345,23 +376,28 @@ def _trivial_outcome(program: Program, floating_point: bool) -> Outcome | None:
 
 
 def run_in_thread(
-    run: Callable[[Post], object], stop: Callable[[], object], search: Search
+    run: Callable[[Post], object],
+    stop: Callable[[], object],
+    search: Search,
+    abandon: Callable[[], object] | None = None,
 ) -> None:
     """Call `run` in a second thread while this one handles Ctrl-C and records incumbents.
 
     `run` searches without holding Python's global lock, and calls the `Post` that it gets with each
-    incumbent, which `search` records; `stop` makes it return soon.
+    incumbent or bound, which `search` records; `stop` makes it return soon, with what it has found.
+    So does `abandon`, by default `stop`, after an exception, when nothing found is wanted.
 
     Raises
     ------
     BaseException
         Any exception of `run` or `search.found`, and `KeyboardInterrupt`, after `run` has stopped.
     """
-    posts: SimpleQueue[tuple[float, float, float] | None] = SimpleQueue()
+    posts: SimpleQueue[tuple[float | None, float | None, float] | None] = SimpleQueue()
     failures: list[BaseException] = []
 
-    def post(objective: float, bound: float) -> None:
-        posts.put((objective, bound, search.seconds()))
+    def post(objective: float | None, bound: float | None, seconds: float | None = None, /) -> None:
+        now = search.seconds()
+        posts.put((objective, bound, now if seconds is None else min(seconds, now)))
 
     def work() -> None:
         try:
@@ -374,11 +410,23 @@ def run_in_thread(
     thread = Thread(target=work, daemon=True)
     thread.start()
     try:
-        while (incumbent := posts.get()) is not None:
-            search.found(*incumbent)
+        while True:
+            try:
+                posted = posts.get(timeout=STOP_INTERVAL)
+            except Empty:
+                if interruption.requested():
+                    stop()
+                continue
+            if posted is None:
+                break
+            objective, bound, seconds = posted
+            if objective is None:
+                search.bounded(bound)
+            else:
+                search.found(objective, bound, seconds)
     except BaseException:
         while thread.is_alive():
-            stop()
+            (abandon or stop)()
             thread.join(STOP_INTERVAL)
         raise
     thread.join()

@@ -10,6 +10,7 @@ import numpy as np
 from optsched.models.export import highs_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers import interruption
 from optsched.solvers.generic import GenericSolver, Outcome, Search
 from optsched.solvers.result import Limit, Status
 
@@ -30,8 +31,6 @@ class Highs(GenericSolver):
 
     def run(self, search: Search) -> Outcome:
         """Search with HiGHS."""
-        import highspy
-
         highs = highs_model(search.program)
         options: dict[str, Any] = {
             "threads": 1,
@@ -47,24 +46,7 @@ class Highs(GenericSolver):
             every = np.arange(search.program.num_variables, dtype=np.int32)
             highs.setSolution(len(every), every, search.start.astype(float))
 
-        improving = highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution
-
-        def callback(kind: Any, _message: str, out: Any, _input: Any, _data: Any) -> None:
-            # frequent callbacks, even without effect, let Python handle Ctrl-C
-            if int(kind) == int(improving):
-                search.found(out.objective_function_value, out.mip_dual_bound)
-
-        highs.setCallback(callback, None)
-        for wanted in (
-            improving,
-            highspy.cb.HighsCallbackType.kCallbackMipInterrupt,
-            highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
-        ):
-            highs.startCallback(wanted)
-        if highs.run() == highspy.HighsStatus.kError:
-            # other code in this process may have started HiGHS with more threads
-            highspy.Highs.resetGlobalScheduler(True)
-            highs.run()
+        run_highs(highs, search)
         return self._outcome(search, highs)
 
     def _outcome(self, search: Search, highs: Any) -> Outcome:
@@ -81,6 +63,8 @@ class Highs(GenericSolver):
                 claim, limit = Status.FEASIBLE, Limit.TIME
             case ended.kSolutionLimit:
                 claim, limit = Status.FEASIBLE, Limit.WORK
+            case ended.kInterrupt:
+                claim, limit = Status.FEASIBLE, Limit.INTERRUPT
             case ended.kInfeasible:
                 return Outcome(Status.INFEASIBLE, work=work)
             case ended.kUnbounded | ended.kUnboundedOrInfeasible:
@@ -92,3 +76,34 @@ class Highs(GenericSolver):
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             x = np.rint(highs.getSolution().col_value).astype(np.int64)
         return Outcome(claim, x, info.mip_dual_bound, limit, work)
+
+
+def run_highs(highs: Any, search: Search | None = None) -> None:
+    """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search."""
+    import highspy
+
+    kinds = highspy.cb.HighsCallbackType
+    improving, between = int(kinds.kCallbackMipImprovingSolution), int(kinds.kCallbackMipInterrupt)
+
+    def callback(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
+        # frequent callbacks let Python handle Ctrl-C
+        if int(kind) == improving:
+            if search is not None:
+                search.found(out.objective_function_value, out.mip_dual_bound)
+            return
+        if search is not None and int(kind) == between:
+            search.bounded(out.mip_dual_bound)
+        if interruption.requested():
+            into.user_interrupt = True
+
+    highs.setCallback(callback, None)
+    for wanted in (
+        kinds.kCallbackMipImprovingSolution,
+        kinds.kCallbackMipInterrupt,
+        kinds.kCallbackSimplexInterrupt,
+    ):
+        highs.startCallback(wanted)
+    if highs.run() == highspy.HighsStatus.kError:
+        # other code in this process may have started HiGHS with more threads
+        highspy.Highs.resetGlobalScheduler(True)
+        highs.run()

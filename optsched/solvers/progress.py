@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal
 
 from optsched.compilation import clock
+from optsched.solvers import interruption
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent
 
@@ -18,7 +19,7 @@ class Progress:
     budget : Budget
         Limits of the search.
     on_incumbent : callable or None
-        Called with each incumbent.
+        Called with each incumbent, and again when its bound becomes tighter.
     sense : {"max", "min"}
         Direction of the objective.
 
@@ -38,6 +39,7 @@ class Progress:
         self._budget = budget
         self._on_incumbent = on_incumbent
         self._sign = 1 if sense == "max" else -1
+        self._reported: int | None = None
         self._began = clock()
 
     def seconds(self) -> float:
@@ -47,6 +49,8 @@ class Progress:
     def note(self, objective: int, bound: int | None) -> None:
         """Note an incumbent if its objective is better than that of the last one.
 
+        A tighter bound of the last one is reported, but is no incumbent of its own.
+
         Parameters
         ----------
         objective : int
@@ -54,14 +58,20 @@ class Progress:
         bound : int or None
             Bound proven so far; None without any.
         """
-        if self.incumbents:
-            gain = self._sign * (objective - self.incumbents[-1].objective)
-            if gain <= 0:
-                return
-        incumbent = Incumbent(self.seconds(), objective, bound)
-        self.incumbents.append(incumbent)
+        found = Incumbent(self.seconds(), objective, bound)
+        gain = self._sign * (objective - self.incumbents[-1].objective) if self.incumbents else 1
+        if gain > 0:
+            self.incumbents.append(found)
+        elif gain < 0 or not self._is_tighter(bound):
+            return
+        self._reported = bound
         if self._on_incumbent is not None:
-            self._on_incumbent(incumbent)
+            self._on_incumbent(found)
+
+    def _is_tighter(self, bound: int | None) -> bool:
+        if bound is None or self._reported is None:
+            return bound is not None
+        return self._sign * (self._reported - bound) > 0
 
     def left(self, work: float, seconds_per_work: float) -> float:
         """Return the work that may still be done before a limit is reached.
@@ -78,6 +88,8 @@ class Progress:
         float
             Work in the solver's unit: 0 at a limit, infinite without limits.
         """
+        if interruption.requested():
+            return 0.0
         left = math.inf
         if self._budget.work is not None:
             left = self._budget.work - work
@@ -98,6 +110,8 @@ class Progress:
         Limit or None
             `Limit.WORK` if both limits have been reached.
         """
+        if interruption.requested():
+            return Limit.INTERRUPT
         if self._budget.work is not None and work >= self._budget.work:
             return Limit.WORK
         if self._budget.seconds is not None and self.seconds() >= self._budget.seconds:

@@ -31,12 +31,12 @@ class Status(StrEnum):
 
 
 class Limit(StrEnum):
-    """Limit that stopped a solve early."""
+    """Limit that stopped a solve early; the user's patience, after Ctrl-C, is one too."""
 
     TIME = "time"
     WORK = "work"
     MEMORY = "memory"
-    INTERRUPT = "interrupt"
+    INTERRUPT = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,11 @@ class Budget:
                 expected = "expected a number above 0 and at most 2^53"
                 raise InputError(f"{limit!r} is not a {name}; {expected}")
 
+    def __str__(self) -> str:
+        seconds = [] if self.seconds is None else [f"{self.seconds:g} s"]
+        work = [] if self.work is None else [f"work of {self.work:g}"]
+        return " and ".join(seconds + work) or "no limit"
+
 
 class Incumbent(NamedTuple):
     """Objective and bound at the moment when a solve improves its best solution.
@@ -86,6 +91,13 @@ class Incumbent(NamedTuple):
     seconds: float
     objective: int
     bound: float | None
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """Return ``|bound - objective| / max(1, |objective|)``, or None without both."""
+    if objective is None or bound is None:
+        return None
+    return abs(bound - objective) / max(1.0, abs(objective))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -155,9 +167,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Relative gap ``|bound - objective| / max(1, |objective|)``, or None without both."""
-        if self.objective is None or self.bound is None:
-            return None
-        return abs(self.bound - self.objective) / max(1.0, abs(self.objective))
+        return relative_gap(self.objective, self.bound)
 
     def plot(self) -> Figure:
         """Draw the solution of a result of `optsched.solve`, as a figure of matplotlib.

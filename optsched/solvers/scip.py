@@ -15,7 +15,11 @@ from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_in_thread
 from optsched.solvers.result import Limit, Status
 
-LIMITS = {"timelimit": Limit.TIME, "totalnodelimit": Limit.WORK}
+LIMITS = {
+    "timelimit": Limit.TIME,
+    "totalnodelimit": Limit.WORK,
+    "userinterrupt": Limit.INTERRUPT,
+}
 
 
 @solvers.register("scip")
@@ -60,7 +64,7 @@ class Scip(GenericSolver):
             model.addSol(start)
 
         def solve(post: Post) -> None:
-            model.includeEventhdlr(_recorder()(post), "recorder", "posts improving solutions")
+            model.includeEventhdlr(_recorder()(post), "recorder", "posts solutions and bounds")
             model.optimizeNogil()
 
         def stop() -> None:
@@ -74,7 +78,7 @@ class Scip(GenericSolver):
         match status := model.getStatus():
             case "optimal" | "gaplimit":
                 claim = Status.OPTIMAL
-            case "timelimit" | "totalnodelimit":
+            case "timelimit" | "totalnodelimit" | "userinterrupt":
                 claim = Status.FEASIBLE
             case "infeasible":
                 return Outcome(Status.INFEASIBLE, work=work)
@@ -128,16 +132,19 @@ def _recorder() -> Any:
     from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
     class Recorder(Eventhdlr):  # type: ignore[misc]
-        """Poster of the improving solutions that SCIP finds."""
+        """Poster of the improving solutions and bounds that SCIP finds."""
 
         def __init__(self, post: Post) -> None:
             self._post = post
 
         def eventinit(self) -> None:
             self.model.catchEvent(SCIP_EVENTTYPE.BESTSOLFOUND, self)
+            self.model.catchEvent(SCIP_EVENTTYPE.DUALBOUNDIMPROVED, self)
 
-        def eventexec(self, _event: Any) -> None:
-            model = self.model
-            self._post(model.getSolObjVal(model.getBestSol()), model.getDualbound())
+        def eventexec(self, event: Any) -> None:
+            model, objective = self.model, None
+            if event.getType() == SCIP_EVENTTYPE.BESTSOLFOUND:
+                objective = model.getSolObjVal(model.getBestSol())
+            self._post(objective, model.getDualbound())
 
     return Recorder

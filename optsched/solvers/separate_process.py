@@ -123,6 +123,11 @@ class SeparateProcess(Generic[Value]):
         returned: Value = value
         return returned
 
+    def interrupt(self) -> None:
+        """Send Ctrl-C to the process: a solve that notes it returns its best solution soon."""
+        if self._process is not None and self._process.pid is not None:
+            os.kill(self._process.pid, signal.SIGINT)
+
     def _receive(self) -> Any:
         allowed = _Allowed(None, "")
         while True:

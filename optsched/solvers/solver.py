@@ -84,7 +84,8 @@ class Solver(ABC):
         seed : int
             Seed of all random choices.
         on_incumbent : callable, optional
-            To be called with each `Incumbent`, in order of time; its exceptions must be passed on.
+            To be called with each `Incumbent`, in order of time, and again when its bound becomes
+            tighter; its exceptions must be passed on.
 
         Returns
         -------

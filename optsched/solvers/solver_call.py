@@ -6,6 +6,7 @@ import copy
 import logging
 import reprlib
 import textwrap
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -37,6 +38,7 @@ def call_solver(
     seed: int = 0,
     on_incumbent: OnIncumbent | None = None,
     prepare: bool = False,
+    around: AbstractContextManager[object] | None = None,
 ) -> Result:
     """Call a solver and verify its result, which gets a `name`.
 
@@ -44,7 +46,8 @@ def call_solver(
     the fallback use data that the solver cannot have changed. For the solvers of this package,
     copies and checks of the result's form are left to the tests, because in a simulation both would
     take longer than many decisions. If `prepare`, the solver's method of that name is called first;
-    its time does not count. For the other parameters, see `Solver.solve`.
+    its time does not count. The solver then searches in the context `around`. For the other
+    parameters, see `Solver.solve`.
 
     Returns
     -------
@@ -76,13 +79,14 @@ def call_solver(
             solver.prepare(given)
         separate_process.allow_solve(budget.seconds)
         began = clock()
-        answer = solver.solve(
-            given,
-            budget=budget,
-            hint=hint,
-            seed=seed,
-            on_incumbent=None if on_incumbent is None else report,
-        )
+        with around or nullcontext():
+            answer = solver.solve(
+                given,
+                budget=budget,
+                hint=hint,
+                seed=seed,
+                on_incumbent=None if on_incumbent is None else report,
+            )
         if raised_by_callback:  # the solver has ignored the exception
             raise raised_by_callback[0]
         seconds = clock() - began

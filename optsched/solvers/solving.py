@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import operator
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from optsched import registry
 from optsched.class_file import ClassInFile, names_class
@@ -18,8 +20,10 @@ from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
 from optsched.settings import settings_of
 from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
+from optsched.solvers.interruption import noted_once
+from optsched.solvers.live_display import shown
 from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
-from optsched.solvers.result import Budget, Incumbent, Result, Status
+from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.solver_call import (
     call_solver,
@@ -29,6 +33,8 @@ from optsched.solvers.solver_call import (
     version_of,
     violations_of,
 )
+
+log = logging.getLogger("optsched")
 
 LEAST_SHARE = 0.01
 """Least share of the time limit that the solver of a hint leaves to the main solver."""
@@ -113,14 +119,35 @@ def _unknown(name: str, model: str | None) -> InputError:
     return UnknownNameError(f"solver of {model} problems", name, known)
 
 
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def names_budget(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """Let a function that takes a budget say so if a limit is given by the name of its option."""
+
+    @wraps(function)
+    def told(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+        for option, limit in (("time_limit", "seconds"), ("work_limit", "work")):
+            if option in kwargs:
+                given = f"budget=optsched.Budget({limit}={kwargs[option]!r})"
+                raise TypeError(f"{function.__name__}() takes no {option}; expected {given}")
+        return function(*args, **kwargs)
+
+    return told
+
+
+@names_budget
 def solve(
     problem: Problem[Any] | Snapshot | str | Path,
     solver: str | Solver | None = None,
     *,
-    budget: Budget | None = None,
+    budget: Budget | float | None = None,
     hint: Any = None,
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
+    display: bool = False,
+    interruptible: bool = True,
 ) -> Result:
     """Solve a problem and verify the result.
 
@@ -131,15 +158,22 @@ def solve(
         solver given by name, unless its profile states them.
     solver : str or Solver, optional
         Solver, or name of a solver or profile; the default solver of the model if omitted.
-    budget : Budget, optional
-        Budget of the solve; by default that of the profile, or no limit.
+    budget : Budget or float, optional
+        Budget of the solve, or its seconds; by default that of the profile, or no limit.
     hint : solution or str, optional
         Feasible solution to start from, or the name of a solver that finds one. That solver gets
         half of the time limit, the main solver the rest, and ``seconds`` of the result cover both.
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     on_incumbent : callable, optional
-        Callback for each `Incumbent`.
+        Callback for each `Incumbent`, called again when its bound becomes tighter.
+    display : bool
+        Whether to show objective, bound and gap while the solver runs: as a table on a terminal and
+        in a notebook, otherwise as lines on stderr.
+    interruptible : bool
+        Whether the first Ctrl-C ends the search, so that the best solution so far is returned, with
+        the limit ``interrupted``. A second one, or a solver that does not end within 5 s, raises
+        `KeyboardInterrupt`. If False, the first one does.
 
     Returns
     -------
@@ -156,29 +190,56 @@ def solve(
     """
     snapshot = _snapshot(problem)
     problem, options = snapshot.problem, snapshot.options
-    check_budget(budget)
+    budget = as_budget(budget)
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
-        first = solve(snapshot, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
+        first = solve(
+            snapshot,
+            hint,
+            budget=_budget_of_hint(hint, problem, budget),
+            seed=seed,
+            interruptible=interruptible,
+        )
+        if first.limit is Limit.INTERRUPT:
+            return first
         if first.status is Status.ERROR:
             raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
     if hint is not None and (violations := violations_of(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     seed = profile.seed if seed is None else seed
+    listeners = [] if on_incumbent is None else [on_incumbent]
+
+    def report(found: Incumbent) -> None:
+        for listener in listeners:
+            listener(_later(found, spent))
+
+    @contextmanager
+    def watched() -> Iterator[None]:
+        with ExitStack() as stack:
+            if interruptible:
+                stack.enter_context(noted_once())
+            if display:
+                listeners.append(stack.enter_context(shown()))
+            yield
+
+    label = label_of(given, profile)
+    found = f"{label} ({profile.solver} {version_of(solver)})"
+    log.debug("%s solves %s %s, limit: %s", found, problem.name, problem.size, budget)
     result = call_solver(
         solver,
         problem,
-        name=label_of(given, profile),
+        name=label,
         budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
-        on_incumbent=on_incumbent and (lambda found: on_incumbent(_later(found, spent))),
+        on_incumbent=report if listeners or display else None,
         prepare=True,
+        around=watched(),
     )
     return replace(
         result,
@@ -229,17 +290,20 @@ def _names_of_options(cls: type[Solver]) -> list[str]:
     return [option.name for option in settings_of(cls)]
 
 
-def check_budget(budget: object) -> None:
-    """Check that an argument is a budget or None.
+def as_budget(budget: Any) -> Budget | None:
+    """Return an argument that is a budget, its seconds, or None.
 
     Raises
     ------
     InputError
-        If the argument is anything else.
+        If the argument is anything else, or the seconds are not a time limit.
     """
-    if not isinstance(budget, Budget | None):
-        expected = "optsched.Budget(seconds=...), optsched.Budget(work=...) or None"
-        raise InputError(f"{budget!r}; expected {expected}", field="budget")
+    if isinstance(budget, Budget | None):
+        return budget
+    if isinstance(budget, int | float) and not isinstance(budget, bool):
+        return Budget(seconds=budget)
+    expected = "optsched.Budget(seconds=...), optsched.Budget(work=...), seconds or None"
+    raise InputError(f"{budget!r}; expected {expected}", field="budget")
 
 
 def checked_seed(seed: Any) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -77,8 +78,7 @@ def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, lis
             yield outcome
     except BrokenProcessPool:
         if not begun.is_set():
-            guard = 'in a script, call optsched.sweep below if __name__ == "__main__":'
-            raise InputError(f"the worker processes cannot start; {guard}") from None
+            raise InputError(f"the worker processes cannot start; {_advice()}") from None
         return [*under_way.values(), *([] if task is None else [task])]
     except BaseException:
         held.close()  # ends the workers in the middle of their runs
@@ -88,6 +88,14 @@ def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, lis
         held.close()
         watched.close()
     return []
+
+
+def _advice() -> str:
+    """Return what to do with a program that worker processes cannot import."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is None or not os.path.exists(script):
+        return "they import the script again, which standard input is not: save it as a file"
+    return 'in a script, call optsched.sweep below if __name__ == "__main__":'
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from optsched.class_file import ClassInFile, find_class, names_class, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
-from optsched.numbers import parse_span
 from optsched.settings import naming_values_of, settings_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
@@ -29,7 +28,7 @@ from optsched.simulator.chosen_solvers import (
 )
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.scenario import OPTIONS, check_use, configure, from_words
+from optsched.simulator.scenario import OPTIONS, check_use, configure, first_and_last, from_words
 from optsched.sites.site_file import site_text
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
@@ -275,14 +274,11 @@ def _speaking(words: Sequence[str]) -> str:
     return re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST].rstrip(".-")
 
 
-def _span(text: str) -> tuple[int, int]:
-    try:
-        span = parse_span(text)
-    except ValueError:
-        span = 0, 0
-    if not 1 <= span[0] <= span[1]:
+def _span(text: str) -> tuple[int, int | None]:
+    first, last = first_and_last(text) or (1, None)
+    if not 1 <= first <= (first if last is None else last):
         raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
-    return span
+    return first, last
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,11 +60,13 @@ def read_trace(
     with in_memory(path):
         trace = replace(_read(path, columns), published=published)
         trace = with_demands(trace, path)
+        logging.getLogger("optsched").debug("read %s: %s jobs", path, f"{len(trace):,}")
         return cleaning.clean(trace) if clean else trace
 
 
 def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
     kind = format_of(path)
+    logging.getLogger("optsched").debug("reading %s as %s", path, kind.name)
     if not columns:
         return kind.read(path)
     if issubclass(kind, TableFormat):

@@ -14,7 +14,7 @@ import pytest
 
 from optsched.content import bundled
 
-COMPILING = "optsched: compiling kernels, once on this machine\n"
+COMPILING = "optsched: compiling kernels, once on this machine; it may take a minute\n"
 SCRIPT = Path(__file__).parent / "in_a_fork.py"
 
 FORKS = multiprocessing.get_context("forkserver")

@@ -1,4 +1,4 @@
-"""Ctrl-C in a solve comes through at once, and leaves nothing behind."""
+"""Ctrl-C ends a solve soon, with its best solution, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from optsched import Budget, solve
+from optsched import Budget, compare, solve
 from optsched.models import WindowMKP
+from optsched.solvers import interruption
+from optsched.solvers.result import Limit, Status
+from optsched.solvers.solver import Solver
 
 HARD = WindowMKP(
     weights=[60, 99, 87, 73, 52, 91, 66, 78, 95, 57, 83, 70, 62, 88, 97, 54, 76, 81, 69, 93] * 3,
     capacities=[301, 317, 329, 331, 337, 347, 349, 353],
+)
+
+
+HARDER = WindowMKP(
+    weights=list(range(101, 301, 2)),
+    capacities=[641] * 9,
+    profits=[weight + weight * weight % 17 for weight in range(101, 301, 2)],
 )
 
 
@@ -33,36 +43,113 @@ def children():
     return found
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
-@pytest.mark.skipif(
-    threading.current_thread() is not threading.main_thread(),
-    reason="signals go to the main thread",
-)
-@pytest.mark.usefixtures("interruptible")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal"),
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(),
+        reason="signals go to the main thread",
+    ),
+    pytest.mark.usefixtures("interruptible"),
+]
+
+
+@contextmanager
+def ctrl_c(delay, again=3.0):
+    """Press Ctrl-C after a delay, and again and again as people do."""
+    released = threading.Event()
+
+    def press() -> None:
+        # Python drops an interrupt that comes in a destructor
+        pause = delay
+        while not released.wait(pause):
+            os.kill(os.getpid(), signal.SIGINT)
+            pause = again
+
+    fingers = threading.Thread(target=press, daemon=True)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        fingers.start()
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        released.set()
+        fingers.join()
+        signal.signal(signal.SIGINT, handler)
+
+
 @pytest.mark.parametrize("delay", [0.02, 0.4])
 def test_ctrl_c_stops_a_solve(generic, delay, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     generic.prepare()
     before = children()
-    stopped = threading.Event()
-
-    def press() -> None:
-        # again after a while, as people do: Python drops an interrupt that comes in a destructor
-        pause = delay
-        while not stopped.wait(pause):
-            os.kill(os.getpid(), signal.SIGINT)
-            pause = 3.0
-
-    fingers = threading.Thread(target=press)
-    fingers.start()
-    began = time.perf_counter()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            solve(HARD, generic, budget=Budget(seconds=30))
-    finally:
-        stopped.set()
-        fingers.join()
-    assert time.perf_counter() - began < 15
+    with ctrl_c(delay), pytest.raises(KeyboardInterrupt):
+        solve(HARD, generic, budget=Budget(seconds=30), interruptible=False)
     assert list(tmp_path.iterdir()) == []
     assert children() <= before
     assert solve(WindowMKP([3, 2], [4]), generic).objective == 3
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for a search to end, on however busy a machine; the time limit is a failure."""
+    monkeypatch.setattr(interruption, "PATIENCE", 100.0)
+
+
+@pytest.mark.usefixtures("patient")
+def test_ctrl_c_returns_the_best_solution_of_a_generic_solver(generic):
+    check_best_so_far(generic)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("solver", ["best-first", "depth-first", "branch-and-bound"])
+def test_ctrl_c_returns_the_best_solution_of_a_search(solver):
+    check_best_so_far(solver)
+
+
+def check_best_so_far(solver):
+    handler = signal.getsignal(signal.SIGINT)
+    solve(HARDER, solver, budget=Budget(seconds=0.01))  # compiles
+    with ctrl_c(0.6, again=100):
+        result = solve(HARDER, solver, budget=Budget(seconds=30))
+    assert (result.status, result.limit) == (Status.FEASIBLE, Limit.INTERRUPT)
+    assert result.verified
+    assert result.bound >= result.objective > 0
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert not interruption.requested()
+
+
+def test_ctrl_c_at_the_solver_of_a_hint_returns_the_hint():
+    with ctrl_c(0.4, again=30):
+        result = solve(HARDER, "greedy", hint="depth-first", budget=Budget(seconds=30))
+    assert (result.solver, result.limit) == ("depth-first", Limit.INTERRUPT)
+    assert result.solution is not None
+
+
+class Deaf(Solver):
+    """Sleep, whatever happens."""
+
+    models = frozenset({"window-mkp"})
+
+    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+        time.sleep(30)
+
+
+@pytest.mark.parametrize("again", [0.4, 30])
+def test_a_second_ctrl_c_or_a_deaf_solver_ends_at_once(again, monkeypatch):
+    monkeypatch.setattr(interruption, "PATIENCE", 0.2)
+    with ctrl_c(0.1, again), pytest.raises(KeyboardInterrupt):
+        solve(HARD, Deaf())
+    assert not interruption.requested()
+
+
+def test_ctrl_c_ends_a_whole_comparison():
+    with ctrl_c(0.4, again=30), pytest.raises(KeyboardInterrupt):
+        compare([HARDER] * 20, ["depth-first"], budget=Budget(seconds=3))
+
+
+def test_another_thread_solves_without_signals():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(solve(WindowMKP([3, 2], [4]))))
+    thread.start()
+    thread.join()
+    assert found[0].objective == 3

@@ -27,7 +27,7 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import check_budget, checked_seed, solve
+from optsched.solvers.solving import as_budget, checked_seed, names_budget, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,11 +100,12 @@ class Comparison:
         return html
 
 
+@names_budget
 def compare(
     problems: Iterable[str | Path | Snapshot | Problem[Any]],
     solvers: Iterable[str | Solver] | None = None,
     *,
-    budget: Budget | None = None,
+    budget: Budget | float | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
     separate_process: bool = False,
@@ -122,8 +123,8 @@ def compare(
     solvers : iterable of str or Solver, optional
         Solvers, profiles, or TOML files of profiles; by default every installed solver of at least
         one of the problems. Problems that a solver does not accept are skipped.
-    budget : Budget, optional
-        Budget of each solve; by default that of the profile, or no limit.
+    budget : Budget or float, optional
+        Budget of each solve, or its seconds; by default that of the profile, or no limit.
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
@@ -149,7 +150,7 @@ def compare(
     0            greedy  feasible         15        15.0
     1  branch-and-bound   optimal         15        15.0
     """
-    check_budget(budget)
+    budget = as_budget(budget)
     seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
@@ -157,9 +158,10 @@ def compare(
     def answer(who: int, what: int, is_warm_up: bool) -> Result:
         contender, snapshot = contenders[who], entries[what].snapshot
         if is_warm_up:
-            result = solve(snapshot, contender.given, budget=_warm_up_budget(contender, budget))
+            warm_up = _warm_up_budget(contender, budget)
+            result = solve(snapshot, contender.given, budget=warm_up, interruptible=False)
         else:
-            result = solve(snapshot, contender.given, budget=budget, seed=seed)
+            result = solve(snapshot, contender.given, budget=budget, seed=seed, interruptible=False)
         return replace(result, problem=None)  # known here, and to send it takes time
 
     answered = []

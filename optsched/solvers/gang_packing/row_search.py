@@ -95,7 +95,7 @@ class RowSearch(Solver):
                 better = subproblems.solve_next()
                 if better is not None:
                     best, objective = better, problem.objective(better)
-                    progress.note(objective, subproblems.bound())
+                progress.note(objective, subproblems.bound())
         except _StoppedError as stopped:
             limit = stopped.limit
         bound = subproblems.bound()

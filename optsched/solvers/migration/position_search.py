@@ -151,6 +151,8 @@ class _Search:
         for entry in self._deferred:
             heapq.heappush(self._heap, entry)
         self._deferred = []
+        if self.objective is not None:
+            self._progress.note(self.objective, self.bound())
         self._patience *= GROWTH
         self._enough = GROWTH * self.work
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from optsched.solvers import interruption
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit
 
@@ -33,7 +34,9 @@ class Effort:
         self._progress = progress
 
     def spent(self) -> float:
-        """Return the larger share that is spent of a limit, 0 without limits."""
+        """Return the larger share that is spent of a limit, 0 without limits; 1 after Ctrl-C."""
+        if interruption.requested():
+            return 1.0
         of_work = self.work / self._budget.work if self._budget.work else 0.0
         seconds = self._budget.seconds
         return max(of_work, self._progress.seconds() / seconds if seconds else 0.0)
@@ -56,6 +59,8 @@ class Effort:
 
     def seconds_left(self, until: float = 1.0) -> float:
         """Return the seconds until that share of the time limit, infinite without a limit."""
+        if interruption.requested():
+            return 0.0
         if self._budget.seconds is None:
             return math.inf
         return max(0.0, until * self._budget.seconds - self._progress.seconds())

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._integer_program import run
 from optsched.solvers.node_placement._master import (
     ITERATIONS_PER_RUN,
     MOST_NODES,
@@ -185,7 +185,7 @@ class Relaxation:
         seconds = highs.getRunTime() + max(1e-3, self._effort.seconds_left())
         highs.setOptionValue("time_limit", seconds)
         highs.setOptionValue("simplex_strategy", PRIMAL)
-        run(highs)
+        run_highs(highs)
         info = highs.getInfo()
         size = highs.getNumRow() + highs.getNumCol()
         iterations = ITERATIONS_PER_RUN + max(0, info.simplex_iteration_count)
@@ -297,7 +297,7 @@ class Relaxation:
             solution = highspy.HighsSolution()
             solution.col_value = values.tolist()
             highs.setSolution(solution)
-        run(highs)
+        run_highs(highs)
         info = highs.getInfo()
         effort.work += price * (1 + max(0, info.mip_node_count))
         effort.work += SECONDS_PER_ITERATION * max(0, info.simplex_iteration_count)

@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
+from optsched.solvers import interruption
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort, StoppedError
 from optsched.solvers.node_placement._group_pricing import (
     NONE,
@@ -38,7 +40,7 @@ from optsched.solvers.node_placement._group_pricing import (
     selection,
     selections,
 )
-from optsched.solvers.node_placement._integer_program import best_vector, run
+from optsched.solvers.node_placement._integer_program import best_vector
 from optsched.solvers.node_placement._priority_sets import PrioritySets
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool
 from optsched.solvers.result import Limit
@@ -419,8 +421,16 @@ class _Master:
         self._column(0, entries)
 
     def prices(self, effort: Effort) -> Prices:
-        """Solve the program, and return its prices."""
-        run(self._highs)
+        """Solve the program, and return its prices.
+
+        Raises
+        ------
+        StoppedError
+            If Ctrl-C is pressed.
+        """
+        run_highs(self._highs)
+        if interruption.requested():
+            raise StoppedError(Limit.INTERRUPT)
         effort.work += max(0, self._highs.getInfo().simplex_iteration_count)
         duals = np.array(self._highs.getSolution().row_dual) * SCALE
         jobs, leaves = duals[: self._sizes], -duals[self._sizes : self._sizes + self._kinds]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optsched.models.export import highs_model
 from optsched.models.program import Program
 from optsched.solvers.generic import LARGEST_INT, LONGEST_TIME
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.result import Limit
 
@@ -49,11 +50,15 @@ def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | Non
     }
     for name, value in options.items():
         highs.setOptionValue(name, value)
-    run(highs)
+    run_highs(highs)
     info = highs.getInfo()
     effort.work += max(0, info.simplex_iteration_count) + max(0, info.mip_node_count)
     ended = highspy.HighsModelStatus
-    limits = {ended.kTimeLimit: Limit.TIME, ended.kSolutionLimit: Limit.WORK}
+    limits = {
+        ended.kTimeLimit: Limit.TIME,
+        ended.kSolutionLimit: Limit.WORK,
+        ended.kInterrupt: Limit.INTERRUPT,
+    }
     status = highs.getModelStatus()
     if status not in (ended.kOptimal, ended.kInfeasible, *limits):
         raise ArithmeticError(f"HiGHS: {highs.modelStatusToString(status)}")
@@ -63,22 +68,6 @@ def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | Non
     if not admits(program, x):
         raise ArithmeticError("HiGHS: the rounded solution is not feasible")
     return x, limits.get(status)
-
-
-def run(highs: Any) -> None:
-    """Run HiGHS, so that Ctrl-C ends it, whatever its number of threads was before."""
-    import highspy
-
-    def nothing(*_: Any) -> None:
-        """Let Python handle Ctrl-C."""
-
-    highs.setCallback(nothing, None)
-    for kind in ("kCallbackMipInterrupt", "kCallbackSimplexInterrupt"):
-        highs.startCallback(getattr(highspy.cb.HighsCallbackType, kind))
-    if highs.run() == highspy.HighsStatus.kError:
-        # other code in this process may have started HiGHS with more threads
-        highspy.Highs.resetGlobalScheduler(True)
-        highs.run()
 
 
 def admits(program: Program, x: Ints) -> bool:

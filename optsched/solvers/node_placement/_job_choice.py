@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._integer_program import run
 from optsched.solvers.node_placement._master import LARGEST_COST, Prices
 from optsched.solvers.node_placement._types import Instance, Ints
 
@@ -120,7 +120,7 @@ class JobChoice:
         highs.setOptionValue("time_limit", max(1e-3, effort.seconds_left(until)))
         nodes = int(min(MOST_NODES, 1 + effort.work_left(until) / price))
         highs.setOptionValue("mip_max_nodes", nodes)
-        run(highs)
+        run_highs(highs)
         info = highs.getInfo()
         iterations = max(0, info.simplex_iteration_count)
         effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * rows * columns * iterations

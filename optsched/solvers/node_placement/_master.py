@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._types import Content, Instance, Ints
 
@@ -194,7 +195,7 @@ class Master:
         self._highs.setOptionValue("time_limit", seconds)
         self._highs.setOptionValue("simplex_strategy", DUAL if self._restricted else PRIMAL)
         self._restricted = False
-        self._run()
+        run_highs(self._highs)
         info = self._highs.getInfo()
         size = self._highs.getNumRow() + self._highs.getNumCol()
         iterations = ITERATIONS_PER_RUN + max(0, info.simplex_iteration_count)
@@ -227,12 +228,7 @@ class Master:
         highs.setOptionValue(
             "mip_max_nodes", int(min(MOST_NODES, self._effort.work_left() / price))
         )
-        # callbacks, even without effect, let Python handle Ctrl-C
-        interrupt = highspy.cb.HighsCallbackType.kCallbackMipInterrupt
-        highs.setCallback(lambda *_: None, None)
-        highs.startCallback(interrupt)
-        self._run()
-        highs.stopCallback(interrupt)
+        run_highs(highs)
         info = highs.getInfo()
         self._effort.work += price * (1 + max(0, info.mip_node_count))
         found = None
@@ -242,11 +238,3 @@ class Master:
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
         return found
-
-    def _run(self) -> None:
-        import highspy
-
-        if self._highs.run() == highspy.HighsStatus.kError:
-            # other code in this process may have started HiGHS with more threads
-            highspy.Highs.resetGlobalScheduler(True)
-            self._highs.run()

@@ -383,6 +383,7 @@ class _Search:
 
     def _lower(self, bound: int) -> None:
         self.bound = max(self.value, min(self.bound, bound))
+        self._progress.note(self.value, self.bound)
 
 
 def _is_of_whole_nodes(problem: NodePlacement) -> bool:

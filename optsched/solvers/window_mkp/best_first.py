@@ -94,7 +94,7 @@ class BestFirst(Solver):
                 placed = np.full(len(problem.weights), -1)
                 placed[jobs] = np.append(slots, -1)[placement]
                 solution = tuple(placed.tolist())
-                progress.note(value, bound)
+            progress.note(value, bound)
             if outcome == FINISHED:
                 break
             limit = progress.exhausted(state[0])

@@ -158,7 +158,7 @@ def _search_further(
         if search.best > value:
             value = search.best
             placement[:] = search.placement
-            progress.note(value, bound)
+        progress.note(value, bound)
         if value < bound:
             limit = progress.exhausted(work + search.work)
             if limit is not None:

@@ -74,8 +74,8 @@ def _solved(problem: DataPlacement) -> Iterator[dict[str, Any]]:
     """Yield the costs of a queue for each weight of loading."""
     for weight in LOAD_WEIGHTS:
         weighed = replace(problem, load_weight=weight)
-        costs = {rule: _cost(solve(weighed, rule)) for rule in RULES}
-        exact = solve(weighed, EXACT, budget=BUDGET)
+        costs = {rule: _cost(solve(weighed, rule, interruptible=False)) for rule in RULES}
+        exact = solve(weighed, EXACT, budget=BUDGET, interruptible=False)
         solver = solvers[EXACT]
         yield {
             "jobs": len(problem.processors),

@@ -85,7 +85,7 @@ class Answers:
 
     def solve(self, problem: NodePlacement) -> Result:
         """Solve a problem."""
-        result = solve_problem(problem, self._solver, budget=self._budget)
+        result = solve_problem(problem, self._solver, budget=self._budget, interruptible=False)
         price = self._solver.seconds_per_work
         self._nominal += self._solver.seconds_per_solve + result.work * price
         self._wall += result.seconds

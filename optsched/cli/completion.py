@@ -1,0 +1,45 @@
+"""Completion of names in shells: what Tab offers for the word that is typed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from glob import escape, glob
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cyclopts.completion import CompletionContext
+
+Completer = Callable[["CompletionContext"], list[str]]
+
+
+def registered(kind: str) -> Completer:
+    """Return the completer of the names of a registry."""
+
+    def complete(_context: CompletionContext) -> list[str]:
+        from optsched import registry
+
+        return list(getattr(registry, kind))
+
+    return complete
+
+
+def solver_names(context: CompletionContext) -> list[str]:
+    """Return the names of solvers and profiles, and files of either."""
+    from optsched import registry
+    from optsched.solvers.profiles import profile_names
+
+    return [*registry.solvers, *profile_names(), *files(context.incomplete, ".toml", ".py")]
+
+
+def trace_names(context: CompletionContext) -> list[str]:
+    """Return the names of the catalogue, and files."""
+    from optsched.traces.catalogue import entries
+
+    return [entry.name for entry in entries()] + files(context.incomplete)
+
+
+def files(word: str, *suffixes: str) -> list[str]:
+    """Return folders, with a slash, and the files whose names begin with a word."""
+    found = (f"{one}/" if os.path.isdir(one) else one for one in glob(f"{escape(word)}*"))
+    return [one for one in found if one.endswith(("/", *suffixes)) or not suffixes]

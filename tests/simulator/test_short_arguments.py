@@ -1,0 +1,63 @@
+"""Short forms of arguments: a number of nodes, of jobs, of seconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from optsched import Budget, compare, simulate, solve
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.simulator.scenario import Scenario
+from optsched.sweeps.planned_run import Planner
+
+SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
+WINDOW = WindowMKP([3, 2], [4])
+
+
+@pytest.mark.parametrize(
+    ("jobs", "span"),
+    [
+        *((100, (1, 100)), ("100", (1, 100)), (":100", (1, 100)), ("2901:", (2901, None))),
+        *(((2901, None), (2901, None)), ("5:9", (5, 9)), ((5, 9), (5, 9)), (":", (1, None))),
+    ],
+)
+def test_jobs_may_have_open_ends(jobs, span):
+    assert Scenario(SAMPLE, jobs=jobs).span == span
+
+
+@pytest.mark.parametrize("jobs", ["", "x", "1:x", "1:2:3", 1.5, (1, 2, 3), ("a", 2)])
+def test_other_jobs_are_refused(jobs):
+    with pytest.raises(InputError, match=r"jobs: .*expected"):
+        Scenario(SAMPLE, jobs=jobs)
+
+
+def test_a_run_records_the_jobs_and_the_machine_in_full():
+    run = simulate(SAMPLE, machine=256, jobs="2901:")
+    assert (run.config["machine"], run.config["jobs"]) == ("nodes:256", [2901, 3000])
+    assert "--jobs 2901:3000" in run.config["repeat"]
+    assert len(run.trace) == 100
+
+
+def test_a_sweep_takes_the_same_jobs():
+    span = Planner(SAMPLE.parent).look_up["jobs"]
+    assert (span("20"), span("5:"), span("5:9")) == ((1, 20), (5, None), (5, 9))
+    with pytest.raises(InputError, match="expected FROM:TO"):
+        span("9:5")
+
+
+def test_a_number_is_a_budget_of_seconds():
+    assert Scenario(SAMPLE, budget=5).budget == Budget(seconds=5)
+    assert solve(WINDOW, "depth-first", budget=5).objective == 3
+    [solver] = compare([WINDOW], ["greedy"], budget=5).config["solvers"]
+    assert solver["budget"]["seconds"] == 5
+    for wrong in ("5", True, -1):
+        with pytest.raises(InputError):
+            solve(WINDOW, budget=wrong)
+
+
+@pytest.mark.parametrize("function", [solve, compare, simulate])
+@pytest.mark.parametrize(("option", "limit"), [("time_limit", "seconds"), ("work_limit", "work")])
+def test_limits_of_the_command_line_are_named_as_budgets(function, option, limit):
+    with pytest.raises(TypeError, match=rf"takes no {option}; expected .*Budget\({limit}=5\)"):
+        function(WINDOW, **{option: 5})
