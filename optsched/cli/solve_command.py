@@ -13,7 +13,7 @@ from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_snapshot, source_file
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
@@ -52,7 +52,8 @@ def command(
     Parameters
     ----------
     snapshot
-        A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
+        A snapshot (.json, .json.gz) or a problem of others: a text instance of the literature
+        (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or a program (.lp, .mps).
     solver
         A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
         default the default solver of the model, `optsched list models`.
@@ -71,7 +72,7 @@ def command(
     """
     for written in (output, picture):
         if written is not None:
-            check_output(written, snapshot)
+            check_output(written, source_file(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
     read = read_snapshot(snapshot)
@@ -176,6 +177,8 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))
+    if "scaled" in snapshot.origin:
+        shown.append(("scaled", str(snapshot.origin["scaled"])))
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)
     elif result.solution is not None:
