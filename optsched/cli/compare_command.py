@@ -15,6 +15,7 @@ from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
+from optsched.report.comparison_page import unused_names
 from optsched.solvers.comparison import compare
 
 DEFAULT_SECONDS = 10.0
@@ -35,8 +36,8 @@ def command(
     Parameters
     ----------
     snapshots
-        Snapshot files, or folders of snapshots, such as a simulation captures. Or else the run
-        folders of one trace, or one sweep folder: their first run is the baseline.
+        Snapshots, problems in formats of others, or folders of them. Or else the run folders of one
+        trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.
     solvers
@@ -83,6 +84,7 @@ def command(
         print_table(list(table.columns), table.to_numpy(dtype=object).tolist())
         print_lines([("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
-    for text in (*errors, *comparison.refusals):
+    unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
+    for text in (*errors, *comparison.refusals, *unused):
         say(f"optsched: {text}")
     return BAD_INPUT if errors else DONE

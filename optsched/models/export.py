@@ -113,9 +113,10 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
     path : path
         The file, which is written under a temporary name and renamed.
     format : {"lp", "mps", "minizinc", "cp-sat", "knapsack"}, optional
-        CPLEX LP, free MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or the literature's
-        text format of multiple knapsacks, of `optsched.models.WindowMKP` alone; by default that of
-        the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``, ``.txt``.
+        CPLEX LP, free MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of
+        `optsched.models.WindowMKP` alone, the literature's text format of multiple knapsacks; by
+        default that of the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``,
+        ``.txt``.
 
     Raises
     ------

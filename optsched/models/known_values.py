@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -57,8 +57,12 @@ class KnownValues:
 
     def name_of(self, path: Path) -> str | None:
         """Return the name of an instance's file in the table, None if it is not there."""
-        names = (path.name, SUFFIX.sub("", path.name))
-        return next((name for name in names if name in self.rows), None)
+        return next((name for name in _names(path) if name in self.rows), None)
+
+    def unused(self, paths: Iterable[Path]) -> list[str]:
+        """Return the names in the table that are of none of these files."""
+        names = {name for path in paths for name in _names(path)}
+        return [name for name in self.rows if name not in names]
 
     def added_to(self, snapshot: Snapshot, path: Path) -> Snapshot:
         """Return a snapshot with its known values in the table, unless it has some of its own.
@@ -86,6 +90,11 @@ class KnownValues:
         if known:
             known["source"] = f"{FILE}, line {row.line}"
         return replace(snapshot, known=known)
+
+
+def _names(path: Path) -> tuple[str, str]:
+    """Return the names that the table may have for a file: with and without its suffix."""
+    return path.name, SUFFIX.sub("", path.name)
 
 
 def known_values(path: Path) -> KnownValues | None:

@@ -12,11 +12,15 @@ PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """Names that MiniZinc takes as they are, unless they are keywords."""
 
 KEYWORDS = frozenset(
-    "ann annotation any anyvar array bool case constraint default diff div else elseif endif enum"
-    " false float function if in include int intersect let list maximize minimize mod not of op opt"
-    " output par predicate record satisfy set solve string subset superset symdiff test then true"
-    " tuple type union var where xor".split()
-)
+    {
+        "ann", "annotation", "any", "anyvar", "array", "bool", "case", "constraint", "default",
+        "diff", "div", "else", "elseif", "endif", "enum", "false", "float", "function", "if",
+        "in", "include", "int", "intersect", "let", "list", "maximize", "minimize", "mod",
+        "not", "of", "op", "opt", "output", "par", "predicate", "record", "satisfy", "set",
+        "solve", "string", "subset", "superset", "symdiff", "test", "then", "true", "tuple",
+        "type", "union", "var", "where", "xor"
+    }
+)  # fmt: skip
 
 UNQUOTABLE = re.compile(r"['\"\\\n\r\0]")
 
@@ -72,7 +76,7 @@ def minizinc_model(program: Program) -> str:
 
 def _domain(lower: int, upper: int) -> str:
     """Return the domain of a variable; a range needs both ends."""
-    if -UNBOUNDED < lower and upper < UNBOUNDED:
+    if lower > -UNBOUNDED and upper < UNBOUNDED:
         return f"{lower}..{upper}"
     raise InputError("a variable has no bounds; MiniZinc needs both")
 

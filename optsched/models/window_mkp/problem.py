@@ -179,7 +179,7 @@ class WindowMKP(Problem[Assignment]):
 
         Profits other than sizes follow the size of a job: ``A (6, +9)``.
         """
-        sizes: Sequence[Any] = self.weights
+        sizes: Sequence[Any] = self.weights.tolist()
         if not np.array_equal(self.profits, self.weights):
             sizes = [f"{w}, +{p}" for w, p in zip(self.weights, self.profits)]
         jobs, slots = named(self.jobs, sizes), named(self.slots, self.capacities)
