@@ -142,7 +142,7 @@ def _read(path: Path, _changed: int, _size: int) -> KnownValues:
                 mistakes.append(f"line {line}, {BOUNDS[0]}: {above}")
             rows.setdefault(name, Row(line, lower, upper))
     except csv.Error as error:
-        raise InputError(f"not CSV: {error}", file=path, line=reader.line_num) from None
+        raise InputError(f"not CSV: {error}", file=path, line=reader.reader.line_num) from None
     if mistakes:
         raise InputError(*mistakes, file=path)
     return KnownValues(path, sha256, rows)

@@ -1,0 +1,105 @@
+"""MPS and LP files: what is written can be read, and what cannot be stated is refused."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from optsched import registry, solve
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.models.export import export
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
+
+SMALL = 700
+"""Variables of the reference snapshots that are solved again, at most."""
+
+LP = """max
+ obj: 3 x + 2 y + 4.5 z + 10
+st
+ c1: 0.5 x + 1.25 y + 2 z <= 2.5
+bounds
+ -1 <= z <= 5
+bin
+ x y
+gen
+ z
+end
+"""
+
+
+def references():
+    for model in registry.models:
+        yield from snapshot_files(bundled("models") / model)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+@pytest.mark.parametrize("file", references(), ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_an_exported_snapshot_is_read_with_the_same_optimum(tmp_path, file, suffix):
+    snapshot = read_snapshot(file)
+    if file.stat().st_size > 3000:
+        pytest.skip("too large to be solved again")
+    program = snapshot.problem.formulate().program
+    if program.num_variables > SMALL:
+        pytest.skip("too large to be solved again")
+    export(snapshot.problem, tmp_path / f"a{suffix}")
+    again = read_snapshot(tmp_path / f"a{suffix}").problem
+    assert again.sense == program.sense
+    names = {program.variable_name(v) for v in range(program.num_variables)}
+    assert set(again.variable_names) <= names
+    if suffix == ".mps":  # LP files leave out what has no entry
+        assert set(again.variable_names) == names
+    result = solve(again, "cp-sat", budget=None)
+    assert result.objective == snapshot.known.get("objective")
+    assert result.status == ("infeasible" if snapshot.known.get("infeasible") else "optimal")
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    def write(text, name="a.lp"):
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+def test_decimals_are_scaled_exactly_and_said(file_of):
+    snapshot = read_snapshot(file_of(LP))
+    problem = snapshot.problem
+    assert problem.coefficients.tolist() == [30, 20, 45]
+    assert problem.offset == 100
+    assert problem.rows == ({0: 50, 1: 125, 2: 200},)
+    assert problem.at_most == (250,)
+    assert problem.lower.tolist() == [0, 0, -1]
+    assert snapshot.origin == {
+        "file": "a.lp",
+        "scaled": "the objective is 10 times that of the file",
+    }
+
+
+def test_gzipped_files_and_fixed_mps(file_of):
+    assert read_snapshot(file_of(gzip.compress(LP.encode()), "a.lp.gz")).problem.size == "3x1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (LP.replace("gen\n z\n", ""), "variable z is continuous; expected integer variables only"),
+        (LP.replace("-1 <= z <= 5", "z >= 0"), "variable z has no upper bound; expected both"),
+        (LP.replace("-1 <= z", "-inf <= z"), "variable z has no lower bound; expected both"),
+        (LP.replace("1.25", "1.12345678"), "row c1: 1.12345678; expected at most 6 decimals"),
+        (LP.replace("4.5 z", "4.5 z + [ x ^ 2 ] / 2"), "the objective is quadratic"),
+        (LP.replace("<= 2.5", "<= two"), "HiGHS does not read it as LP: Parser error"),
+        (b"\xff\xfe", "not text; expected LP"),
+        ("", "HiGHS does not read it as LP"),
+    ],
+)
+def test_what_cannot_be_stated_is_refused(file_of, text, told):
+    path = file_of(text)
+    with pytest.raises(InputError) as raised:
+        read_snapshot(path)
+    assert str(raised.value).startswith(str(path))
+    assert told in str(raised.value)
+    assert "optsched-" not in str(raised.value)  # the temporary file
