@@ -67,9 +67,9 @@ def test_unbounded_variables_and_repeated_names_are_refused():
     builder.variable("x", upper=np.iinfo(np.int64).max)
     with pytest.raises(InputError, match="MiniZinc needs both"):
         minizinc_model(builder.build())
+    builder = ProgramBuilder("max")
+    builder.variables("x", 2)
     with pytest.raises(InputError, match="the same name"):
-        builder = ProgramBuilder("max")
-        builder.variables("x", 2)
         minizinc_model(builder.build())
 
 

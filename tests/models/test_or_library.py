@@ -1,4 +1,4 @@
-"""Files of OR-Library; the small instances here are made by hand, their optima derived in comments."""
+"""Files of OR-Library; the instances are made by hand, with their optima in comments."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,6 +20,9 @@ from optsched.models.snapshot import Snapshot
 
 FORMATS = {".lp": "LP", ".mps": "MPS"}
 """Name of the format by the suffix of its files."""
+
+LAST = {".lp": "end", ".mps": "ENDATA"}
+"""Last line of a complete file by its suffix."""
 
 INFINITE = 1e20
 """Bound that files write for no bound."""
@@ -110,9 +114,12 @@ def _read(data: bytes, path: Path, suffix: str) -> Any:
     import highspy
 
     try:
-        data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(f"not text; expected {FORMATS[suffix]}", file=path) from None
+    last = LAST[suffix]
+    if not re.search(rf"^\s*{last}\s*$", text, re.IGNORECASE | re.MULTILINE):  # HiGHS needs none
+        raise InputError(f"has no line {last!r}, with which {FORMATS[suffix]} ends", file=path)
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         file, log = Path(folder) / f"program{suffix}", Path(folder) / "log"
         file.write_bytes(data)
