@@ -250,12 +250,14 @@ def _done(*arguments: str) -> bool:
 
 
 def solvers_of(model: str, *, own: bool) -> list[str]:
-    """Return the solvers of a model: its own ones, or those of all models too."""
-    return [
-        name
-        for name in registry.solvers
-        if ((models := _models(registry.solvers[name])) and model in models) or not (own or models)
-    ]
+    """Return the solvers of a model: its own ones, or those of all models too.
+
+    A model without any of its own has those of all models.
+    """
+    found = [name for name in registry.solvers if model in _models(registry.solvers[name])]
+    if own and found:
+        return found
+    return found + [name for name in registry.solvers if not _models(registry.solvers[name])]
 
 
 def _models(solver: type[Solver]) -> frozenset[str]:

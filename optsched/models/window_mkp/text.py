@@ -73,6 +73,11 @@ def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapsho
         raise InputError("ends before the numbers of knapsacks and items", file=path)
     (knapsacks,) = read(*lines[0], knapsacks=0)
     (items,) = read(*lines[1], items=0)
+    if any(len(fields) != 1 for _, fields in lines[:2]):
+        mistakes.append(
+            "begins like no text format that is read; a multiple knapsack has one number on each of"
+            " its first lines, a file of OR-Library on its first line"
+        )
     checked()
     if len(lines) != 2 + knapsacks + items:
         raise InputError(
