@@ -103,6 +103,17 @@ def test_gzipped_files_and_fixed_mps(file_of):
     assert read_snapshot(file_of(gzip.compress(LP.encode()), "a.lp.gz")).problem.size == "3x1"
 
 
+def test_a_maximization_in_a_comment_alone_is_refused(file_of):
+    text = "NAME k\nROWS\n N obj\nCOLUMNS\n M 'MARKER' 'INTORG'\n x obj 3\n"
+    text += " M 'MARKER' 'INTEND'\nBOUNDS\n UP b x 4\nENDATA\n"
+    assert solve(read_snapshot(file_of(text, "a.mps"))).objective == 0
+    said = text.replace("NAME k\n", "*SENSE:Maximize\nNAME k\n")
+    with pytest.raises(InputError, match=r"comment .* alone.*expected a section OBJSENSE"):
+        read_snapshot(file_of(said, "a.mps"))
+    stated = said.replace("NAME k\n", "NAME k\nOBJSENSE\n MAX\n")
+    assert solve(read_snapshot(file_of(stated, "a.mps"))).objective == 12
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -24,6 +24,9 @@ FORMATS = {".lp": "LP", ".mps": "MPS"}
 LAST = {".lp": "end", ".mps": "ENDATA"}
 """Last line of a complete file by its suffix."""
 
+IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
+"""The sense as PuLP writes it."""
+
 INFINITE = 1e20
 """Bound that files write for no bound."""
 
@@ -120,6 +123,9 @@ def _read(data: bytes, path: Path, suffix: str) -> Any:
     last = LAST[suffix]
     if not re.search(rf"^\s*{last}\s*$", text, re.IGNORECASE | re.MULTILINE):  # HiGHS needs none
         raise InputError(f"has no line {last!r}, with which {FORMATS[suffix]} ends", file=path)
+    if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
+        problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
+        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         file, log = Path(folder) / f"program{suffix}", Path(folder) / "log"
         file.write_bytes(data)
