@@ -17,7 +17,7 @@ from optsched.models.snapshot_file import (
     read_snapshot,
     save_snapshot,
     snapshot_files,
-    source_file,
+    sources,
 )
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.solving import check_options
@@ -121,7 +121,7 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     """
     from optsched.models.export import export as write
 
-    check_output(output, source_file(snapshot))
+    check_output(output, *sources(snapshot))
     problem = read_snapshot(snapshot).problem
     write(problem, output)
     print_lines([("written", output)])
@@ -138,7 +138,7 @@ def convert(snapshot: Path, /, *, output: Output) -> None:
     output
         The file to write: .json or .json.gz.
     """
-    check_output(output, source_file(snapshot))
+    check_output(output, *sources(snapshot))
     read = read_snapshot(snapshot)
     save_snapshot(read, output)
     print_lines([("written", output)])

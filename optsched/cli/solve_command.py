@@ -13,7 +13,7 @@ from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_snapshot, source_file
+from optsched.models.snapshot_file import read_snapshot, sources
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, reconcile
@@ -72,7 +72,7 @@ def command(
     """
     for written in (output, picture):
         if written is not None:
-            check_output(written, source_file(snapshot))
+            check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
     read = read_snapshot(snapshot)

@@ -15,6 +15,7 @@ from optsched.files import FolderKind
 from optsched.json_text import json_text
 from optsched.models.integer_program.or_library import instances
 from optsched.models.integer_program.program_file import FORMATS, parse_program_file
+from optsched.models.known_values import FILE as TABLE
 from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -45,6 +46,12 @@ SCHEMA_FILE = "schema.json"
 def source_file(path: Path) -> Path:
     """Return the file that a path names, an instance in it for example: ``mknap1.txt#3``."""
     return _split(path)[0]
+
+
+def sources(path: Path) -> tuple[Path, Path]:
+    """Return the files that are read for a snapshot: its own, and the table beside, if there."""
+    file = source_file(path)
+    return file, file.parent / TABLE
 
 
 def _split(path: Path) -> tuple[Path, int | None]:

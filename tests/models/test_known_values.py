@@ -112,5 +112,7 @@ def test_the_command_tells_wrong_names_and_wrong_values(folder, capsys, monkeypa
     assert f"{FILE}: 1 name of no instance beside it: b" in told
     folder("a,15,15")
     assert optsched(["solve", "a.json"]) == 0
+    assert optsched(["solve", "a.json", "-o", FILE]) == 1
+    assert "is the input; expected another file" in capsys.readouterr().err
     assert optsched(["snapshot", "show", "a.json"]) == 0
     assert f"known source     {FILE}, line 2" in capsys.readouterr().out
