@@ -19,7 +19,9 @@ from optsched.solvers.solver_call import TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(sh|python|toml|jinja)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(sh|python|toml|jinja|(?:text|csv) file=[\w.-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
@@ -55,6 +57,9 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
         for language, text in blocks(page):
             if language == "python" and not NAMED.match(text):
                 exec(compile(text, str(page), "exec"), module.__dict__)
+                continue
+            if " file=" in language:
+                Path(language.partition("=")[2]).write_text(text)
                 continue
             if language != "sh":
                 Path(NAMED.match(text)[1]).write_text(text)

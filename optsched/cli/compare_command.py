@@ -16,6 +16,7 @@ from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
+from optsched.report.comparison_page import unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
 
@@ -61,9 +62,9 @@ def command(
     Parameters
     ----------
     snapshots
-        Snapshot files, folders of snapshots, such as a simulation captures, or names, `optsched
-        list snapshots`, of which that of a model stands for all of its own. Or else the run folders
-        of one trace, or one sweep folder: their first run is the baseline.
+        Snapshots, problems in formats of others, folders of them, or names, `optsched list
+        snapshots`, of which that of a model stands for all of its own. Or else the run folders of
+        one trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.
     solvers
@@ -114,7 +115,8 @@ def command(
         _print(comparison.table)
         print_lines([("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
-    for text in (*errors, *comparison.refusals):
+    unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
+    for text in (*errors, *comparison.refusals, *unused):
         say(f"optsched: {text}")
     return BAD_INPUT if errors else DONE
 

@@ -13,7 +13,12 @@ from optsched.cli.terminal import figure, print_json, print_line, print_lines, s
 from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.models.snapshot import snapshot_schema
-from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
+from optsched.models.snapshot_file import (
+    read_snapshot,
+    save_snapshot,
+    snapshot_files,
+    sources,
+)
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.solving import check_options
 
@@ -27,8 +32,8 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     Parameters
     ----------
     snapshot
-        A snapshot, a knapsack instance in the literature's text format, or a name, `optsched list
-        snapshots`.
+        A snapshot, a problem in a format of others (.txt, .csv, .lp, .mps), or a name, `optsched
+        list snapshots`.
     json
         Print the snapshot as one JSON object.
     """
@@ -110,13 +115,14 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     Parameters
     ----------
     snapshot
-        A snapshot.
+        A snapshot, or a problem in a format of others.
     output
-        The file to write: .lp, .mps, or .pb.txt for CP-SAT.
+        The file to write: .lp, .mps, .mzn for MiniZinc, .pb.txt for CP-SAT, or, of a knapsack, .txt
+        in the literature's text format.
     """
     from optsched.models.export import export as write
 
-    check_output(output, snapshot)
+    check_output(output, *sources(snapshot))
     problem = read_snapshot(snapshot).problem
     write(problem, output)
     print_lines([("written", output)])
@@ -124,16 +130,16 @@ def export(snapshot: Path, /, *, output: Output) -> None:
 
 @command.command
 def convert(snapshot: Path, /, *, output: Output) -> None:
-    """Write a snapshot as JSON, from JSON or from the literature's text format of knapsacks.
+    """Write a problem in a format of others as a snapshot, with its known values.
 
     Parameters
     ----------
     snapshot
-        A snapshot or a text instance.
+        A snapshot, or a problem in a format of others.
     output
         The file to write: .json or .json.gz.
     """
-    check_output(output, snapshot)
+    check_output(output, *sources(snapshot))
     read = read_snapshot(snapshot)
     save_snapshot(read, output)
     print_lines([("written", output)])

@@ -15,7 +15,7 @@ from optsched.cli.terminal import figure, print_json, print_lines, say, show_cur
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_snapshot, sources
 from optsched.numbers import percent
 from optsched.report.page import duration
 from optsched.report.solutions import find_picture
@@ -57,8 +57,9 @@ def command(
     Parameters
     ----------
     snapshot
-        A snapshot (.json, .json.gz), a knapsack instance in the literature's text format (.txt), or
-        a name, `optsched list snapshots`.
+        A snapshot (.json, .json.gz), a name, `optsched list snapshots`, or a problem of others: a
+        text instance of the literature (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or
+        a program (.lp, .mps).
     solver
         A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
         default the default solver of the model, `optsched list models`.
@@ -77,7 +78,7 @@ def command(
     """
     for written in (output, picture):
         if written is not None:
-            check_output(written, snapshot)
+            check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
     read = read_snapshot(snapshot)
@@ -201,6 +202,8 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))
+    if "scaled" in snapshot.origin:
+        shown.append(("scaled", str(snapshot.origin["scaled"])))
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)
     elif result.solution is not None:

@@ -1,4 +1,4 @@
-"""Export of programs to other software: OR-Tools CP-SAT, HiGHS, LP and MPS files."""
+"""Export of programs to other software: OR-Tools CP-SAT, HiGHS, LP, MPS and MiniZinc files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.files import written
+from optsched.models.minizinc import minizinc_model
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
-FORMATS = {".lp": "lp", ".mps": "mps", ".pb.txt": "cp-sat", ".pbtxt": "cp-sat"}
-"""Format of an export by the suffix of its file."""
+FORMATS = {
+    ".lp": "lp",
+    ".mps": "mps",
+    ".mzn": "minizinc",
+    ".pb.txt": "cp-sat",
+    ".pbtxt": "cp-sat",
+    ".txt": "knapsack",
+}
+"""Format of an export by the suffix of its file; the first that matches counts."""
 
 LAST = {"lp": "end\n", "mps": "ENDATA\n"}
 """Last line of a complete file of HiGHS, by format."""
@@ -104,9 +112,11 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
         The problem.
     path : path
         The file, which is written under a temporary name and renamed.
-    format : {"lp", "mps", "cp-sat"}, optional
-        CPLEX LP, free MPS or the text form of CP-SAT's ``CpModelProto``; by default that of the
-        suffix: ``.lp``, ``.mps``, ``.pb.txt`` or ``.pbtxt``.
+    format : {"lp", "mps", "minizinc", "cp-sat", "knapsack"}, optional
+        CPLEX LP, free MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of
+        `optsched.models.WindowMKP` alone, the literature's text format of multiple knapsacks; by
+        default that of the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``,
+        ``.txt``.
 
     Raises
     ------
@@ -123,18 +133,32 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
     if format is None:
         format = next((FORMATS[end] for end in FORMATS if path.name.endswith(end)), None)  # noqa: A001
     if format is None or format not in FORMATS.values():
-        known = "lp, mps or cp-sat, or a file that ends in " + ", ".join(FORMATS)
+        formats = list(dict.fromkeys(FORMATS.values()))
+        known = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        known += ", or a file that ends in " + ", ".join(FORMATS)
         raise InputError(f"no known export format; expected {known}", file=path)
-    program = problem.formulate().program
     try:
-        if format == "cp-sat":
-            text = str(cp_sat_model(program, names=True).proto)
+        if format == "knapsack":
+            text = _knapsack(problem)
+        elif format == "minizinc":
+            text = minizinc_model(problem.formulate().program)
+        elif format == "cp-sat":
+            text = str(cp_sat_model(problem.formulate().program, names=True).proto)
         else:
-            text = _text_by_highs(program, format)
+            text = _text_by_highs(problem.formulate().program, format)
     except InputError as error:
         raise error.within(path) from None
     with written(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def _knapsack(problem: Problem[Any]) -> str:
+    from optsched.models.window_mkp.problem import WindowMKP
+    from optsched.models.window_mkp.text import window_mkp_text
+
+    if not isinstance(problem, WindowMKP):
+        raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")
+    return window_mkp_text(problem)
 
 
 def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002

@@ -63,7 +63,7 @@ def wrong_length(solution: Sequence[Any], jobs: int) -> list[Violation]:
 
 
 def named(
-    labels: Sequence[str | int] | None, sizes: Sequence[int] | NDArray[np.int64], prefix: str = ""
+    labels: Sequence[str | int] | None, sizes: Sequence[Any] | NDArray[np.int64], prefix: str = ""
 ) -> list[str]:
     """Return texts of label and size, ``12 (64)``; without labels, of prefix and number from 1."""
     names = labels or [f"{prefix}{number}" for number in range(1, len(sizes) + 1)]
@@ -99,7 +99,7 @@ class Problem(ABC, Generic[Solution]):
     """
 
     name: ClassVar[str]
-    sense: ClassVar[Literal["max", "min"]]
+    sense: Literal["max", "min"]
     default_solver: ClassVar[str] = "cp-sat"
     schema: ClassVar[Schema]
     former_options: ClassVar[tuple[str, ...]] = ()

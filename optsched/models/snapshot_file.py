@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +15,61 @@ from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_
 from optsched.errors import InputError, path_of
 from optsched.files import FolderKind
 from optsched.json_text import json_text
+from optsched.models.integer_program.or_library import instances
+from optsched.models.integer_program.program_file import FORMATS, parse_program_file
+from optsched.models.known_values import FILE as TABLE
+from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text
+from optsched.models.window_mkp.table import parse_window_mkp_table
+from optsched.models.window_mkp.text import parse_window_mkp_text
+from optsched.numbers import counted
 from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[,:\s]*")
 """Separators of the parts of a JSON list or object."""
 
-PATTERNS = ("*.json", "*.json.gz", "*.txt")
+PATTERNS = ("*.json", "*.json.gz", "*.txt", "*.lp", "*.mps", "*.mps.gz")
 """The files of a folder that may be snapshots."""
+
+NUMBERED = re.compile(r"(.+\.txt(?:\.gz)?)#([1-9]\d{0,8})", re.DOTALL)
+"""An instance of a file with several: ``mknap1.txt#3``."""
+
+MOST_TEXT = 2**24
+"""Largest size of a text file in bytes, several times the largest of the literature: 16 MiB."""
 
 CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 """The folder that a simulation captures to."""
 
 
-def snapshot_files(path: Path) -> list[Path]:
-    """Return the snapshot files of a path: the file itself, or the snapshots in a folder.
+def source_file(path: Path) -> Path:
+    """Return the file that a path names, an instance in it for example: ``mknap1.txt#3``."""
+    return _split(path)[0]
 
-    The name of a model stands for its reference snapshots, of which the names are returned.
-    The record of a capture and a schema are skipped, even if the path names one, as a shell
-    pattern may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as
-    instances do.
+
+def sources(path: Path) -> tuple[Path, Path]:
+    """Return the files that are read for a snapshot: its own, and the table beside, if there."""
+    file = source_file(path)
+    return file, file.parent / TABLE
+
+
+def _split(path: Path) -> tuple[Path, int | None]:
+    """Return a file, and the number of the instance in it, from 1, if the path names one."""
+    numbered = NUMBERED.fullmatch(str(path))
+    if numbered is None or path.exists():
+        return path, None
+    return Path(numbered[1]), int(numbered[2])
+
+
+def snapshot_files(path: Path) -> list[Path]:
+    """Return the snapshots of a path: the file itself, or those in a folder.
+
+    The name of a model stands for its reference snapshots, of which the names are returned. A text
+    file with several instances stands for them: ``mknap1.txt#1``, ``mknap1.txt#2``. The
+    record of a capture and a schema are skipped, even if the path names one, as a shell pattern
+    may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as instances
+    do.
 
     Raises
     ------
@@ -47,20 +80,41 @@ def snapshot_files(path: Path) -> list[Path]:
     if not os.path.lexists(path) and (names := of_model(str(path))):
         return [Path(name) for name in names]
     if not path.is_dir():
-        return [] if path.name in beside else [path]
+        return [] if path.name in beside else _instances(path)
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
     found = [file for file in files if file.name not in beside and not _is_prose(file)]
     if not found:
         raise InputError(f"holds no snapshot ({', '.join(PATTERNS)})", file=path)
-    return found
+    return [instance for file in found for instance in _instances(file)]
 
 
 def _is_prose(file: Path) -> bool:
     return file.suffix == ".txt" and not re.match(rb"\s*\d", read_head(file))
 
 
+def _instances(path: Path) -> list[Path]:
+    """Return the instances of a file; the file itself if there is one, or it cannot be read."""
+    if _suffix(path) != ".txt" or not path.is_file():
+        return [path]
+    try:
+        found = instances(_words(read_bytes(path, MOST_TEXT)[0], path), path) or ()
+    except InputError:  # reading the file tells it
+        return [path]
+    if len(found) < 2:
+        return [path]
+    return [path.with_name(f"{path.name}#{number}") for number in range(1, len(found) + 1)]
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
 def read_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot (JSON, plain or gzipped), or a literature instance (``.txt``).
+    """Read a snapshot, or a problem in one of the formats of others.
+
+    The name tells the format: ``.txt`` is an instance of the literature, ``.csv`` a table of items
+    and knapsacks, ``.lp`` and ``.mps`` an integer program, everything else a snapshot as JSON; all
+    of them plain or gzipped. Known values in a table beside the file are added.
 
     Parameters
     ----------
@@ -71,7 +125,8 @@ def read_snapshot(path: str | Path) -> Snapshot:
     Raises
     ------
     InputError
-        If the file cannot be read, is not JSON, or has mistakes; the message lists all mistakes.
+        If the file cannot be read, is not of its format, has mistakes, all of which are listed, or
+        holds several instances and the path names none of them.
     """
     snapshot = read_hashed(path)[0]
     problem = snapshot.problem
@@ -81,12 +136,53 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
-    path = find_snapshot(path_of(path, "path", "expected the file or the name of a snapshot"))
-    is_text = path.suffix == ".txt"
-    parse = parse_window_mkp_text if is_text else _parsed
-    data, sha256 = read_bytes(path, MOST_TEXT if is_text else MOST)
-    with in_memory(path):
-        return parse(data, path), sha256
+    path = path_of(path, "path", "expected the file or the name of a snapshot")
+    file, number = _split(path)
+    file = find_snapshot(file)
+    suffix = _suffix(file)
+    data, sha256 = read_bytes(file, MOST_TEXT if suffix in (".txt", ".csv") else MOST)
+    with in_memory(file):
+        if suffix == ".txt":
+            snapshot = _of_text(_words(data, file), file, number)
+        elif suffix == ".csv":
+            snapshot = parse_window_mkp_table(data, file)
+        elif suffix in FORMATS:
+            snapshot = parse_program_file(data, file, suffix)
+        else:
+            snapshot = _parsed(data, file)
+    known = known_values(file)
+    return snapshot if known is None else known.added_to(snapshot, path if number else file), sha256
+
+
+def _words(data: bytes, path: Path) -> list[list[str]]:
+    """Return the words of each line of a text file."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("not text; expected an instance of the literature", file=path) from None
+    return [line.split() for line in text.splitlines()]
+
+
+def _of_text(words: list[list[str]], path: Path, number: int | None) -> Snapshot:
+    """Return an instance of a text file; without a number, the only one."""
+    found = instances(words, path)
+    if found is None:
+        if number not in (None, 1):
+            raise InputError(f"holds one instance; there is no number {number}", file=path)
+        return parse_window_mkp_text(words, path)
+    if not found:
+        raise InputError("holds no instance", file=path)
+    if number is None and len(found) > 1:
+        held = f"holds {counted(len(found), 'instance')} ({found[0].kind} of OR-Library)"
+        named = f"{path.name}#1 to {path.name}#{len(found)}"
+        raise InputError(f"{held}; expected one of them, {named}", file=path)
+    if number is not None and number > len(found):
+        held = f"holds {counted(len(found), 'instance')}"
+        raise InputError(f"{held}; there is no number {number}", file=path)
+    chosen = number or 1
+    snapshot = found[chosen - 1].build()
+    about = {"instance": f"{chosen} of {len(found)}"} if len(found) > 1 else {}
+    return replace(snapshot, origin={**snapshot.origin, **about})
 
 
 def _parsed(data: bytes, path: Path) -> Snapshot:

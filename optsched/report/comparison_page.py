@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.durations import short
+from optsched.models.snapshot_file import source_file
 from optsched.numbers import counted
 from optsched.report.comparison_curves import primal_gap
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
@@ -122,18 +123,21 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
     words = []
     for own in _by_kind(table):
         kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
-        best = own[own["best"] == own["best"].max()]
-        words.append(
-            f"{kind}: {_listed(best['solver'])} reached the best known objective"
-            f" on {_of(best['best'].iloc[0] * number, number)}."
-        )
+        answers = results[results["kind"] == kind]
+        if len(own) == 1:
+            words.append(_alone(config, answers, own))
+        else:
+            best = own[own["best"] == own["best"].max()]
+            words.append(
+                f"{kind}: {_listed(best['solver'])} reached the best known objective"
+                f" on {_of(best['best'].iloc[0] * number, number)}."
+            )
         proven = (own["proven"] * own["snapshots"]).round().astype(int)
         groups = [
             f"{_listed(own['solver'][proven == count])} on {_of(count, number)}"
             for count in sorted(set(proven), reverse=True)
         ]
         words.append(f"Proofs: {'; '.join(groups)}.")
-        answers = results[results["kind"] == kind]
         with_proof = answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
         unproven = number - answers.loc[with_proof, "snapshot"].nunique()
         if unproven:
@@ -142,6 +146,28 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
     if failures:
         words.insert(0, f"{counted(len(failures), 'failure')} of solvers: see below.")
     return " ".join(_alarm(config) + words)
+
+
+def _alone(config: Mapping[str, Any], answers: pd.DataFrame, own: pd.DataFrame) -> str:
+    """Return the finding about a solver that is compared with no other."""
+    known = {
+        snapshot["name"]
+        for snapshot in config["snapshots"]
+        if snapshot.get("known", {}).get("objective") is not None
+    }
+    kind, solver, gap = own["kind"].iloc[0], own["solver"].iloc[0], float(own["mean_gap"].iloc[0])
+    with_value = answers[answers["snapshot"].isin(known)]
+    others = "bounds and known values" if len(with_value) else "bounds"
+    found = [f"{kind}: {solver} is the only solver, compared with {others} alone."]
+    if not np.isnan(gap):
+        found.append(f"Mean gap to the best bound: {share(gap).text}.")
+    if len(with_value):
+        reached = with_value["verified"] & (
+            with_value["objective"] == with_value["best_objective"]
+        ).fillna(value=False)
+        of_known = f"{int(reached.sum()):,} of {counted(len(with_value), 'snapshot')}"
+        found.append(f"It reached the known objective on {of_known} with one.")
+    return " ".join(found)
 
 
 def _alarm(config: Mapping[str, Any]) -> list[str]:
@@ -268,10 +294,11 @@ def _quality_in_words(results: pd.DataFrame) -> str:
 
 def _profile_in_words(table: pd.DataFrame) -> str:
     """Return the shares at the ends of the curves."""
-    words = [
-        f"{row.kind}, {row.solver}: {row.proven:.0%} proven, {row.best:.0%} best objective"
-        for row in table.itertuples(index=False)
-    ]
+    words = []
+    for row in table.to_dict("records"):
+        text = f"{row['kind']}, {row['solver']}: {row['proven']:.0%} proven"
+        alone = np.isnan(row["best"])
+        words.append(text if alone else f"{text}, {row['best']:.0%} best objective")
     return f"Performance profiles. Shares of the snapshots at the end: {'; '.join(words)}."
 
 
@@ -330,7 +357,26 @@ def _compared(config: Mapping[str, Any]) -> list[Part]:
     ]
     columns = ["name", "solver", "options", "time limit", "work limit", "seed"]
     table = Table("The solvers, and the budget of each for one snapshot.", columns, rows)
-    return [table, *map(str, config["skipped"])]
+    return [table, *_known_values(config), *map(str, config["skipped"])]
+
+
+def _known_values(config: Mapping[str, Any]) -> list[str]:
+    """Return where known values come from, of those that do not come from the snapshots."""
+    found = []
+    for about in config.get("known_values", ()):
+        number = counted(about["snapshots"], "snapshot")
+        found.append(f"Known values of {number} are those of {about['path']}.")
+        if about["unused"]:
+            found.append(f"{unused_names(about)}.")
+    return found
+
+
+def unused_names(about: Mapping[str, Any]) -> str:
+    """Return the names in a table of known values that are of no file beside it, in words."""
+    names = about["unused"]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    shown = ", ".join(names[:NAMED])
+    return f"{about['path']}: {counted(len(names), 'name')} of no instance beside it: {shown}{more}"
 
 
 def _repeat(config: Mapping[str, Any]) -> str | None:
@@ -359,11 +405,10 @@ def _is_named(solver: Mapping[str, Any]) -> bool:
 
 
 def _places(paths: Sequence[str]) -> list[str]:
-    """Return paths, with more than `MOST_PATHS` in one folder replaced by the folder."""
-    crowded = Counter(str(PurePath(path).parent) for path in paths)
-    named = ((str(PurePath(path).parent), path) for path in paths)
+    """Return paths, with more than `MOST_PATHS` in one folder or file replaced by it."""
+    crowded = Counter(map(_home, paths))
     return list(
-        dict.fromkeys(folder if crowded[folder] > MOST_PATHS else path for folder, path in named)
+        dict.fromkeys(_home(path) if crowded[_home(path)] > MOST_PATHS else path for path in paths)
     )
 
 
@@ -387,3 +432,9 @@ def read_record(folder: Path) -> dict[str, Any]:
         checked(solver, SOLVER, file, "solvers")
         checked(solver["budget"], BUDGET, file, "solvers budget")
     return config
+
+
+def _home(path: str) -> str:
+    """Return the folder of a snapshot, or the file of one of several instances."""
+    file = source_file(Path(path))
+    return str(PurePath(path).parent if str(file) == path else file)

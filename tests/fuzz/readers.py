@@ -15,9 +15,13 @@ import pyarrow.parquet as pq
 
 from fuzz.mutation import damaged, damaged_bytes, damaged_text, damaged_tree, to_json, to_toml
 from fuzz.seeds import (
+    CARGO,
     KNAPSACKS,
+    KNOWN_VALUES,
     MACHINES,
+    OR_LIBRARY,
     PROFILES,
+    PROGRAMS,
     SACCT_JSON,
     SITE,
     SWEEP,
@@ -169,6 +173,29 @@ def mkp_text(rng: Random, folder: Path, _seeds: Seeds) -> Case:
 
 
 @target
+def or_library(rng: Random, folder: Path, _seeds: Seeds) -> Case:
+    (folder / "s.txt").write_bytes(damaged(rng, rng.choice(OR_LIBRARY)))
+    name = rng.choice(("s.txt", "s.txt#1", "s.txt#2"))
+    return reading_a_snapshot(rng, name, "integer-program")
+
+
+@target
+def program_file(rng: Random, folder: Path, _seeds: Seeds) -> Case:
+    suffix = rng.choice(list(PROGRAMS))
+    (folder / f"s{suffix}").write_bytes(damaged(rng, PROGRAMS[suffix]))
+    return reading_a_snapshot(rng, f"s{suffix}", "integer-program")
+
+
+@target
+def knapsack_table(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    table = rng.random() < 0.5
+    (folder / "s.csv").write_bytes(damaged_csv(rng, CARGO) if table else CARGO)
+    if not table:
+        (folder / "known_values.csv").write_bytes(damaged_csv(rng, KNOWN_VALUES))
+    return reading_a_snapshot(rng, "s.csv", "window-mkp")
+
+
+@target
 def sweep_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "t.swf").write_bytes(seeds.traces[".swf"])
     (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(SWEEP)))
@@ -291,6 +318,14 @@ def as_typed(text: str) -> str:
     """Return a text as it can be typed: what a command line cannot hold is left out."""
     shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     return shown.replace("\0", "").replace("..", ".").replace("/dev", "dev").lstrip("/")
+
+
+def damaged_csv(rng: Random, data: bytes) -> bytes:
+    """Return a damaged table, mostly with values damaged one by one."""
+    if rng.random() < 0.3:
+        return damaged_bytes(rng, data)
+    spaced = data.decode().replace(",", " , ")
+    return damaged_text(rng, spaced).replace(" ", "").encode("utf-8", "surrogatepass")
 
 
 def _damaged_json(rng: Random, data: bytes) -> bytes:

@@ -36,6 +36,24 @@ LARGEST = 2500
 
 KNAPSACKS = b"2\n5\n6\n9\n4 4\n3 7\n2 2\n5 6\n1 1\n"
 
+OR_LIBRARY = (
+    b"2\n3 2 6\n2 3 4\n4 5 6\n2 3 4\n10 6\n2 1 0\n7.5 8\n1 1\n1\n",
+    b"1\n2 2\n1 9\n5 2\n3 3\n4 4\n3 4\n",
+    b"1\n3 1\n1 1 1\n2\n1 1 0\n1\n1 2 4\n1 2 4\n1 2 4\n-1 -2 4\n-1 -2 4\n-1 -2 4\n",
+    b"2\n u4_00\n 10.0 4 2\n 6.5\n 3.5\n5\n5\n two\n 3 2 2\n2 2\n",
+)
+
+PROGRAMS = {
+    ".lp": b"max\n obj: 3 x + 2 y + 5 z + 1\nst\n c1: 0.5 x + 2 y + z <= 2.5\n c2: x - y >= -1\n"
+    b"bounds\n -1 <= z <= 5\nbin\n x y\ngen\n z\nend\n",
+    ".mps": b"NAME p\nOBJSENSE\n MAX\nROWS\n N obj\n L c1\n G c2\nCOLUMNS\n"
+    b" MARKER MARKER 'MARKER' 'INTORG'\n x obj 3 c1 2\n x c2 1\n y obj 2 c1 1\n"
+    b" MARKER MARKER 'MARKER' 'INTEND'\nRHS\n r c1 5 c2 1\nBOUNDS\n UP b x 4\n UP b y 3\nENDATA\n",
+}
+
+CARGO = b"kind,size,profit,name\nknapsack,10,,left\nitem,4,9,a\nitem,5,8,b\n"
+KNOWN_VALUES = b"instance,lower_bound,upper_bound\ns,17,17\nother,3,\n"
+
 SACCT = b"""\
 JobIDRaw|JobID|User|Partition|Submit|Start|End|Elapsed|Timelimit|State|ReqCPUS|AllocCPUS|ReqTRES|ReqMem|Priority
 7|7|anna|batch|1795367000|1795367005|1795367065|00:01:00|30|COMPLETED|4|4|cpu=4,mem=8G,node=1|8G|120
@@ -232,12 +250,14 @@ def _done(*arguments: str) -> bool:
 
 
 def solvers_of(model: str, *, own: bool) -> list[str]:
-    """Return the solvers of a model: its own ones, or those of all models too."""
-    return [
-        name
-        for name in registry.solvers
-        if ((models := _models(registry.solvers[name])) and model in models) or not (own or models)
-    ]
+    """Return the solvers of a model: its own ones, or those of all models too.
+
+    A model without any of its own has those of all models.
+    """
+    found = [name for name in registry.solvers if model in _models(registry.solvers[name])]
+    if own and found:
+        return found
+    return found + [name for name in registry.solvers if not _models(registry.solvers[name])]
 
 
 def _models(solver: type[Solver]) -> frozenset[str]:

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 
 from optsched import solve
 from optsched.errors import InputError
-from optsched.models import WindowMKP
+from optsched.models import IntegerProgram, WindowMKP
 from optsched.models.export import cp_sat_model, export
+from optsched.models.snapshot_file import read_snapshot
 from optsched.testing import brute_force, window_mkps
 
 PROBLEM = WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])
@@ -120,11 +121,20 @@ def test_what_does_not_fit_is_refused(tmp_path, changes, message, name):
 
 
 def test_the_format_may_be_named_and_must_be_known(tmp_path):
-    export(PROBLEM, tmp_path / "model.txt", "mps")
-    assert "ENDATA" in (tmp_path / "model.txt").read_text()
-    for arguments in ((tmp_path / "model.txt",), (tmp_path / "model.lp", "gams")):
-        with pytest.raises(InputError, match=r"expected lp, mps or cp-sat.*\.pb\.txt"):
+    export(PROBLEM, tmp_path / "model.data", "mps")
+    assert "ENDATA" in (tmp_path / "model.data").read_text()
+    for arguments in ((tmp_path / "model.data",), (tmp_path / "model.lp", "gams")):
+        with pytest.raises(InputError, match=r"expected lp, mps, minizinc, cp-sat or.*\.pb\.txt"):
             export(PROBLEM, *arguments)
+
+
+def test_a_knapsack_is_written_in_the_text_format_and_others_are_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    export(WindowMKP([6, 4], [3, 6], [7, 0]), path)
+    assert path.read_text() == "2\n2\n3\n6\n6 7\n4 0\n"
+    assert read_snapshot(path).problem.to_json() == WindowMKP([6, 4], [3, 6], [7, 0]).to_json()
+    with pytest.raises(InputError, match=r"b\.txt: integer-program has no text format"):
+        export(IntegerProgram("max", [1], rows=[]), tmp_path / "b.txt")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):

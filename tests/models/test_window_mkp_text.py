@@ -84,6 +84,12 @@ def test_files_that_cannot_be_read(tmp_path):
         read_snapshot(tmp_path / "binary.txt")
 
 
+def test_a_file_of_another_layout_is_said_to_be(file_of):
+    with pytest.raises(InputError) as raised:
+        read_snapshot(file_of("3 4 1 7\n2 3\n"))
+    assert raised.value.mistakes[-1].startswith("begins like no text format that is read")
+
+
 @pytest.mark.skipif(not INSTANCES.is_dir(), reason="the literature's instances are not here")
 def test_the_instances_of_the_literature(tmp_path):
     with tarfile.open(INSTANCES / "SMALL.tar.gz") as archive:

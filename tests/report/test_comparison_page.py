@@ -230,9 +230,35 @@ def test_a_long_list_of_snapshots_comes_last_and_is_folded(folder):
 
 def test_one_snapshot_is_not_plural(tmp_path):
     save_snapshot(PROBLEMS[0], tmp_path / "a.json")
-    found = compare([tmp_path / "a.json"], ["greedy"], budget=Budget(seconds=5))
+    found = compare([tmp_path / "a.json"], ["greedy", "greedy-exchange"], budget=Budget(seconds=5))
     page = comparison_page.page(save(found, tmp_path / "out"))
-    assert "objective on the only snapshot. Proofs: greedy on no snapshot." in page.lead
+    expected = "objective on the only snapshot. Proofs: greedy and greedy-exchange on no snapshot."
+    assert expected in page.lead
+
+
+def test_a_solver_alone_is_compared_with_bounds_and_known_values(tmp_path):
+    for name, problem in zip("abc", (*PROBLEMS, PROBLEMS[0])):
+        save_snapshot(problem, tmp_path / f"{name}.json")
+    found = compare(tmp_path, ["depth-first"], budget=Budget(seconds=5))
+    lead = comparison_page.page(save(found, tmp_path / "out")).lead
+    assert lead.startswith(
+        "window-mkp: depth-first is the only solver, compared with bounds alone."
+        " Mean gap to the best bound: 0%. Proofs:"
+    )
+    table = "instance,lower_bound,upper_bound\na,15,15\nb,28,28\nelse,,3\nc,,\n"
+    (tmp_path / "known_values.csv").write_text(table)
+    found = compare(tmp_path, ["greedy"], budget=Budget(seconds=5))
+    page = comparison_page.page(save(found, tmp_path / "out"))
+    assert "compared with bounds and known values alone" in page.lead
+    assert "It reached the known objective on 1 of 2 snapshots with one." in page.lead
+    [table] = section(page, "The solvers")
+    assert table.cells[0][2].key is None  # shown as a dash
+    source = f"{tmp_path / 'known_values.csv'}"
+    assert section(page, "The comparison")[1:] == [
+        f"Known values of 3 snapshots are those of {source}.",
+        f"{source}: 1 name of no instance beside it: else.",
+    ]
+    assert "best objective" not in section(page, "Pictures")[1].alt
 
 
 def test_an_infeasible_snapshot_is_said_to_be(folder):

@@ -109,7 +109,7 @@ def test_known_values_join_the_best_ones():
     assert rows(comparison, "best_objective", "best_bound", "gap_to_best_bound") == [
         [15, 15.0, pytest.approx(2 / 13)]
     ]
-    assert comparison.table["best"].tolist() == [0.0]
+    assert comparison.table["best"].isna().tolist() == [True]  # compared with no other
 
 
 def test_two_optima_of_different_value_are_a_contradiction():
@@ -235,7 +235,7 @@ def test_pairs_that_are_not_supported_are_left_out_and_said():
         ["other-kind", "everything", 2],
     ]
     proven = comparison.table.set_index(["kind", "solver"]).loc[("other-kind", "everything")]
-    assert (proven["solved"], proven["best"], proven["proven"]) == (2, 1.0, 1.0)
+    assert (proven["solved"], proven["proven"]) == (2, 1.0)
 
 
 def test_every_installed_solver_is_taken_by_default():
@@ -293,7 +293,7 @@ def test_the_table_by_hand():
     ]
     results = pd.DataFrame(answers, columns=columns).assign(kind="k", solver="s")
     results = results.astype({"objective": "Int64", "best_objective": "Int64"})
-    [row] = summarize(results).to_dict(orient="records")
+    row, _ = summarize(pd.concat([results, results.assign(solver="t")])).to_dict(orient="records")
     assert row == {
         "kind": "k",
         "solver": "s",
@@ -459,7 +459,7 @@ def test_a_mistake_in_an_instance_of_a_folder_is_told(tmp_path):
 
 def test_a_folder_of_prose_holds_no_snapshot(tmp_path):
     (tmp_path / "README.txt").write_text("Nothing here.")
-    with pytest.raises(InputError, match=r"holds no snapshot \(\*\.json, \*\.json\.gz, \*\.txt\)"):
+    with pytest.raises(InputError, match=r"holds no snapshot \(\*\.json, .*\*\.txt"):
         compare(tmp_path, ["greedy"])
 
 

@@ -175,8 +175,14 @@ class WindowMKP(Problem[Assignment]):
         return tuple(NOT_PLACED if slot is None else slot for slot in slots)
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
-        """Return the slots with their jobs, and the waiting jobs."""
-        jobs, slots = named(self.jobs, self.weights), named(self.slots, self.capacities)
+        """Return the slots with their jobs, and the waiting jobs.
+
+        Profits other than sizes follow the size of a job: ``A (6, +9)``.
+        """
+        sizes: Sequence[Any] = self.weights.tolist()
+        if not np.array_equal(self.profits, self.weights):
+            sizes = [f"{w}, +{p}" for w, p in zip(self.weights, self.profits)]
+        jobs, slots = named(self.jobs, sizes), named(self.slots, self.capacities)
         if solution is None:
             return [("jobs", " ".join(jobs)), ("slots", " ".join(slots))]
         places = [(f"slot {slot}", number) for number, slot in enumerate(slots)]

@@ -1,4 +1,4 @@
-"""Multiple knapsack instances in the text format of the literature, as snapshots.
+"""Multiple knapsack instances in the text format of the literature.
 
 The instances of Kataoka and Yamada and of Fukunaga that Dell'Amico, Delorme, Iori and Martello
 ("Mathematical models and decomposition methods for the multiple knapsack problem", EJOR 274, 2019)
@@ -8,6 +8,7 @@ weight and profit of each item, on a line each. Blank lines are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from optsched.errors import InputError
@@ -19,35 +20,31 @@ from optsched.numbers import counted
 SHOWN = 5
 """Number of mistakes in a message."""
 
-MOST_TEXT = 2**24
-"""Largest size of an instance in bytes, a hundred times the largest of the literature: 16 MiB."""
-
 DIGITS = 18
 """Number of digits beyond which a number is too large for a problem."""
 
 
-def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
+def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapshot:
     """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
 
     The origin of the snapshot is the file.
+
+    Parameters
+    ----------
+    words : sequence of sequence of str
+        The words of each line, blank lines included.
+    path : Path
+        The file.
 
     Raises
     ------
     InputError
         If the content is not of that format; the message has the line of each mistake.
     """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("not text; expected a multiple knapsack instance", file=path) from None
-    lines = [
-        (number, line.split())
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip()
-    ]
+    lines = [(number, line) for number, line in enumerate(words, start=1) if line]
     mistakes: list[str] = []
 
-    def read(number: int, fields: list[str], **least: int) -> list[int]:
+    def read(number: int, fields: Sequence[str], **least: int) -> list[int]:
         """Return the values of the fields of a line, and note a mistake and 0 for a wrong one."""
         if len(fields) != len(least):
             mistakes.append(
@@ -76,6 +73,11 @@ def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
         raise InputError("ends before the numbers of knapsacks and items", file=path)
     (knapsacks,) = read(*lines[0], knapsacks=0)
     (items,) = read(*lines[1], items=0)
+    if any(len(fields) != 1 for _, fields in lines[:2]):
+        mistakes.append(
+            "begins like no text format that is read; a multiple knapsack has one number on each of"
+            " its first lines, a file of OR-Library on its first line"
+        )
     checked()
     if len(lines) != 2 + knapsacks + items:
         raise InputError(
@@ -92,3 +94,11 @@ def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
         profits=[profit for _, profit in pairs],
     )
     return Snapshot(problem, origin={"file": path.name})
+
+
+def window_mkp_text(problem: WindowMKP) -> str:
+    """Return a problem in the text format, which has no labels."""
+    capacities = problem.capacities.tolist()
+    items = zip(problem.weights.tolist(), problem.profits.tolist())
+    lines = [len(capacities), len(problem.weights), *capacities]
+    return "".join(f"{line}\n" for line in [*lines, *(f"{w} {p}" for w, p in items)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.models.known_values import FILE as TABLE
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.result import Result, Status
@@ -26,12 +27,13 @@ class Claim(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Known values of a problem; None for an unknown one."""
+    """Known values of a problem, None for an unknown one, and what states them."""
 
     objective: int | None = None
     bound: float | None = None
     solution: Any = None
     infeasible: bool = False
+    by: str = "the snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
             solution = snapshot.problem.solution_from_json(solution)
         except InputError as error:
             raise error.within(place) from None
-    return Known(known.get("objective"), known.get("bound"), solution, infeasible)
+    source = str(known.get("source"))
+    by = source if source.startswith(f"{TABLE}, ") else Known().by
+    return Known(known.get("objective"), known.get("bound"), solution, infeasible, by)
 
 
 def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Reconciled:
@@ -98,7 +102,7 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     """
     sign = 1 if problem.sense == "max" else -1
     contradictions = []
-    known_objective, known_bound, known_solution, infeasible = known
+    known_objective, known_bound, known_solution, infeasible, stated_by = known
     found = [
         Claim(r.solver, r.objective) for r in results if r.verified and r.objective is not None
     ]
@@ -112,7 +116,7 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
             known_objective = None
     best = max(found, key=lambda claim: sign * claim.value, default=None)
     if infeasible and best is not None:
-        contradictions.append(f"the snapshot states that there is no solution; {_has(best)}")
+        contradictions.append(f"{stated_by} states that there is no solution; {_has(best)}")
 
     checked = []
     for result in results:
@@ -124,7 +128,7 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     proven = [claim for claim in map(_bound_of, checked) if claim is not None]
     if known_bound is not None:
         if best is not None and _beats(best.value, known_bound, sign):
-            stated = f"the snapshot states the bound {_text(known_bound)}"
+            stated = f"{stated_by} states the bound {_text(known_bound)}"
             contradictions.append(f"{stated}; {_has(best)}")
         else:
             proven.append(Claim(KNOWN, known_bound))
@@ -136,7 +140,7 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
     ):
         denial = _denial(known_objective, tightest, checked, sign)
         if denial:
-            stated = f"the snapshot states the objective {known_objective}"
+            stated = f"{stated_by} states the objective {known_objective}"
             contradictions.append(f"{stated}; {denial}")
         else:
             objective = known_objective

@@ -20,6 +20,7 @@ from optsched.solvers.comparison.entries import (
     Entry,
     choose_contenders,
     kinds,
+    known_tables,
     read_entries,
     skipped,
 )
@@ -255,9 +256,15 @@ def _config(
                 "kind": entry.problem.name,
                 "size": entry.problem.size,
                 "sha256": entry.sha256,
+                "known": {
+                    "objective": entry.known.objective,
+                    "bound": entry.known.bound,
+                    "source": entry.snapshot.known.get("source"),
+                },
             }
             for entry in entries
         ],
+        "known_values": known_tables(entries),
         "solvers": [
             {
                 "name": contender.name,

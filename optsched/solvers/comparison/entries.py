@@ -13,6 +13,7 @@ from typing import Any
 from optsched import registry
 from optsched.errors import InputError, brief
 from optsched.json_text import json_text
+from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_hashed, snapshot_files
@@ -115,10 +116,26 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
     if len(mistakes) == 1:
         raise mistakes[0]
     if mistakes:
-        raise InputError(*(line for error in mistakes for line in error.lines()))
+        lines = dict.fromkeys(line for error in mistakes for line in error.lines())
+        raise InputError(*lines)  # a table of known values is read for many snapshots
     if not entries:
         raise InputError("nothing to solve; expected at least one snapshot")
     return list(entries.values())
+
+
+def known_tables(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return the tables of known values beside the problems, each with its use, for the config."""
+    paths = [Path(entry.path) for entry in entries if entry.path is not None]
+    tables = []
+    for folder in dict.fromkeys(path.parent for path in paths):
+        of_folder = [path for path in paths if path.parent == folder]
+        table = known_values(of_folder[0])
+        if table is not None:
+            used = sum(table.name_of(path) is not None for path in of_folder)
+            about = {"path": str(table.path), "sha256": table.sha256, "snapshots": used}
+            unused = table.unused([*of_folder, *snapshot_files(folder)])
+            tables.append(about | {"unused": unused})
+    return tables
 
 
 def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:

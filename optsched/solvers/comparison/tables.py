@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -147,14 +148,16 @@ def summarize(results: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``kind, solver, snapshots``; ``solved``: snapshots with a verified solution or a proof of
-        infeasibility; ``best`` and ``proven``: shares of the snapshots with the best objective, and
-        with a proof of optimality or infeasibility; ``mean_gap, median_gap, max_gap``: gap to the
+        infeasibility; ``best`` and ``proven``: shares of the snapshots with the best objective (NaN
+        for a solver that is compared with no other), and with a proof of optimality or
+        infeasibility; ``mean_gap, median_gap, max_gap``: gap to the
         best bound, over the snapshots with a solution and a bound;
         ``median_seconds, p95_seconds, total_seconds``: wall-clock time over all snapshots;
         ``errors``: number of results with that status.
     """
     import pandas as pd
 
+    rivals = results.groupby("kind")["solver"].nunique().to_dict()
     rows = []
     for (kind, solver), own in results.groupby(["kind", "solver"], sort=False):
         infeasible = own["status"] == Status.INFEASIBLE
@@ -167,7 +170,7 @@ def summarize(results: pd.DataFrame) -> pd.DataFrame:
                 "solver": solver,
                 "snapshots": len(own),
                 "solved": int((has_solution | infeasible).sum()),
-                "best": float((is_best | infeasible).mean()),
+                "best": float((is_best | infeasible).mean()) if rivals[kind] > 1 else math.nan,
                 "proven": float(((own["status"] == Status.OPTIMAL) | infeasible).mean()),
                 "mean_gap": float(gap.mean()),
                 "median_gap": float(gap.median()),

@@ -1,0 +1,362 @@
+"""Instances of OR-Library as integer programs: knapsacks of several dimensions, assignment, bins.
+
+A file of OR-Library holds the number of its instances, and then the numbers of each; line breaks
+have no meaning. The first lines tell the format. File formats: ``docs/formats/instances.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from optsched.errors import InputError
+from optsched.models.integer_program.problem import IntegerProgram
+from optsched.models.integer_program.program_file import scaled_by
+from optsched.models.integer_program.scaling import factor_of
+from optsched.models.snapshot import Snapshot
+from optsched.numbers import counted
+
+COUNT = re.compile(r"\d{1,9}")
+NUMBER = re.compile(r"[+-]?\d{1,18}(\.\d{0,9})?")
+MAXIMIZED = re.compile(r"gap\d")
+"""Names of the assignment files whose published optima are those of the maximization."""
+
+CASES = 6
+"""Instances that share the rows of a multi-demand knapsack."""
+
+KNAPSACK = "multidimensional knapsack"
+DEMANDS = "multi-demand multidimensional knapsack"
+ASSIGNMENT = "generalized assignment"
+BINS = "bin packing"
+
+
+class Instance(NamedTuple):
+    """An instance in a file: its kind, and a function that builds its snapshot."""
+
+    kind: str
+    build: Callable[[], Snapshot]
+
+
+class Part(NamedTuple):
+    """Words of a file from `start` to before `stop`."""
+
+    start: int
+    stop: int
+
+
+class _Words:
+    """The words of a file, taken in order, with the place of each for messages."""
+
+    def __init__(self, lines: Sequence[Sequence[str]], path: Path) -> None:
+        self.path = path
+        self._words = [word for line in lines for word in line]
+        self._ends = list(accumulate(map(len, lines)))
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """Number of words that are not taken."""
+        return len(self._words) - self._at
+
+    def take(self, count: int, what: str) -> Part:
+        """Take the next words; `what` says what they are."""
+        if count > self.left:
+            raise InputError(f"ends after {self.left} of {count} {what}", file=self.path)
+        self._at += count
+        return Part(self._at - count, self._at)
+
+    def count(self, what: str) -> int:
+        """Take the next word, a count."""
+        place = self.take(1, what).start
+        if not COUNT.fullmatch(self._words[place]):
+            raise self.wrong(place, what, "a count")
+        return int(self._words[place])
+
+    def word(self, what: str) -> str:
+        """Take the next word as it is."""
+        return self._words[self.take(1, what).start]
+
+    def numbers(self, part: Part, what: str) -> list[int | Decimal]:
+        """Return the numbers of a part that was taken."""
+        values: list[int | Decimal] = []
+        for place in range(*part):
+            word = self._words[place]
+            if not NUMBER.fullmatch(word):
+                raise self.wrong(place, what, "a number")
+            values.append(Decimal(word) if "." in word else int(word))
+        return values
+
+    def wrong(self, place: int, what: str, expected: str) -> InputError:
+        """Return the mistake in a word."""
+        line = bisect_right(self._ends, place) + 1
+        problem = f"{self._words[place][:24]!r}; expected {expected}"
+        return InputError(problem, file=self.path, line=line, field=what)
+
+
+def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | None:
+    """Return the instances of a file of OR-Library, or None if it begins like no such file.
+
+    Parameters
+    ----------
+    lines : sequence of sequence of str
+        The words of each line, blank lines included.
+    path : Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the numbers do not add up to whole instances; the message has the format and the place.
+    """
+    first = [line for line in lines if line][:3]
+    lengths = [len(line) for line in first]
+    if not first or not all(COUNT.fullmatch(word) for word in first[0]):
+        return None
+    if lengths == [1, 1, 3] and not NUMBER.fullmatch(first[1][0]):
+        return _all_of(lines, path, _bins, BINS)
+    if lengths[:2] == [1, 3]:
+        return _all_of(lines, path, _knapsack, KNAPSACK)
+    if lengths[:2] == [1, 2]:
+        return _either(lines, path)
+    if lengths[0] == 2:
+        agents, jobs = map(int, first[0])
+        if sum(map(len, lines)) == 2 + 2 * agents * jobs + agents:
+            return _assignment(_Words(lines, path))
+    return None
+
+
+def _all_of(
+    lines: Sequence[Sequence[str]],
+    path: Path,
+    read: Callable[[_Words], list[Instance]],
+    kind: str,
+) -> list[Instance]:
+    """Return the instances of a file that begins with their number."""
+    words = _Words(lines, path)
+    total = words.count("instances")
+    found = []
+    for number in range(1, total + 1):
+        try:
+            found += read(words)
+        except InputError as error:
+            place = f"instance {number} of {total}"
+            whole = f"{place}, {error.field}" if error.field else place
+            mistakes = [f"{mistake} ({kind} of OR-Library)" for mistake in error.mistakes]
+            raise InputError(*mistakes, file=path, line=error.line, field=whole) from None
+    if words.left:
+        after = f"{counted(words.left, 'word')} after {counted(total, 'instance')}"
+        raise InputError(f"{after} ({kind} of OR-Library)", file=path)
+    return found
+
+
+def _either(lines: Sequence[Sequence[str]], path: Path) -> list[Instance]:
+    """Return the instances of a file whose instances begin with two counts."""
+    try:
+        return _all_of(lines, path, _assignment, ASSIGNMENT)
+    except InputError as error:
+        assignment = error
+    try:
+        return _all_of(lines, path, _demands, DEMANDS)
+    except InputError as error:
+        raise InputError(*assignment.mistakes, *error.mistakes, file=path) from None
+
+
+def _knapsack(words: _Words) -> list[Instance]:
+    """Take a multidimensional knapsack."""
+    items, resources = words.count("number of items"), words.count("number of resources")
+    best = words.take(1, "best known value")
+    profits = words.take(items, "profits")
+    uses = [words.take(items, "amounts") for _ in range(resources)]
+    capacities = words.take(resources, "capacities")
+
+    def build() -> Snapshot:
+        costs, factor = _whole(words, profits, "profits")
+        rows = [words.numbers(part, "amounts") for part in uses]
+        limits = words.numbers(capacities, "capacities")
+        problem = _program(
+            words,
+            "max",
+            costs,
+            [(dict(enumerate(row)), None, limit) for row, limit in zip(rows, limits)],
+            variable_names=[f"x_item{item + 1}" for item in range(items)],
+            row_names=[f"capacity_resource{i + 1}" for i in range(resources)],
+        )
+        value = words.numbers(best, "best known value")[0] * factor
+        optimum = {"objective": int(value), "bound": int(value), "source": words.path.name}
+        return _snapshot(words, problem, factor, optimum if value else {})
+
+    return [Instance(KNAPSACK, build)]
+
+
+def _demands(words: _Words) -> list[Instance]:
+    """Take a multi-demand multidimensional knapsack."""
+    items, resources = words.count("number of items"), words.count("number of resources")
+    uses = [words.take(items, "amounts") for _ in range(resources)]
+    capacities = words.take(resources, "capacities")
+    needs = [words.take(items, "amounts of demands") for _ in range(resources)]
+    demands = words.take(resources, "demands")
+    profits = [words.take(items, "profits") for _ in range(CASES)]
+
+    def build(which: int) -> Snapshot:
+        count = (1, resources // 2, resources)[which % 3]
+        costs, factor = _whole(words, profits[which], "profits")
+        limits = words.numbers(capacities, "capacities")
+        least = words.numbers(demands, "demands")[:count]
+        rows: list[Any] = [
+            (dict(enumerate(words.numbers(part, "amounts"))), None, limit)
+            for part, limit in zip(uses, limits)
+        ]
+        rows += [
+            (dict(enumerate(words.numbers(part, "amounts of demands"))), limit, None)
+            for part, limit in zip(needs, least)
+        ]
+        names = [f"capacity_resource{i + 1}" for i in range(resources)]
+        names += [f"demand{i + 1}" for i in range(count)]
+        problem = _program(
+            words,
+            "max",
+            costs,
+            rows,
+            variable_names=[f"x_item{item + 1}" for item in range(items)],
+            row_names=names,
+        )
+        return _snapshot(words, problem, factor, {})
+
+    return [Instance(DEMANDS, partial(build, which)) for which in range(CASES)]
+
+
+def _assignment(words: _Words) -> list[Instance]:
+    """Take a generalized assignment problem."""
+    agents, jobs = words.count("number of agents"), words.count("number of jobs")
+    costs = words.take(agents * jobs, "costs")
+    uses = [words.take(jobs, "amounts") for _ in range(agents)]
+    capacities = words.take(agents, "capacities")
+
+    def build() -> Snapshot:
+        amounts, factor = _whole(words, costs, "costs")
+        limits = words.numbers(capacities, "capacities")
+        rows: list[Any] = []
+        for agent, (part, limit) in enumerate(zip(uses, limits)):
+            of_agent = words.numbers(part, "amounts")
+            rows.append(({agent * jobs + job: a for job, a in enumerate(of_agent)}, None, limit))
+        rows += [({agent * jobs + j: 1 for agent in range(agents)}, 1, 1) for j in range(jobs)]
+        names = [f"capacity_agent{i + 1}" for i in range(agents)]
+        names += [f"once_job{j + 1}" for j in range(jobs)]
+        problem = _program(
+            words,
+            "max" if MAXIMIZED.match(words.path.name) else "min",
+            amounts,
+            rows,
+            variable_names=[
+                f"x_agent{i + 1}_job{j + 1}" for i in range(agents) for j in range(jobs)
+            ],
+            row_names=names,
+        )
+        return _snapshot(words, problem, factor, {})
+
+    return [Instance(ASSIGNMENT, build)]
+
+
+def _bins(words: _Words) -> list[Instance]:
+    """Take a bin packing problem."""
+    name = words.word("names")
+    capacity = words.take(1, "capacity")
+    items = words.count("number of items")
+    best = words.count("best known number of bins")
+    sizes = words.take(items, "sizes")
+
+    def build() -> Snapshot:
+        [size], weights = words.numbers(capacity, "capacity"), words.numbers(sizes, "sizes")
+        bins = _first_fit_decreasing(weights, size)
+        used = {i: items * bins + i for i in range(bins)}
+        rows: list[Any] = []
+        for i in range(bins):
+            row = {j * bins + i: weight for j, weight in enumerate(weights)}
+            rows.append((row | {used[i]: -size}, None, 0))
+        rows += [({j * bins + i: 1 for i in range(bins)}, 1, 1) for j in range(items)]
+        rows += [({used[i]: 1, used[i + 1]: -1}, 0, None) for i in range(bins - 1)]
+        names = [f"capacity_bin{i + 1}" for i in range(bins)]
+        names += [f"once_item{j + 1}" for j in range(items)]
+        names += [f"order_bin{i + 1}" for i in range(bins - 1)]
+        variables = [f"x_item{j + 1}_bin{i + 1}" for j in range(items) for i in range(bins)]
+        problem = _program(
+            words,
+            "min",
+            [0] * (items * bins) + [1] * bins,
+            rows,
+            variable_names=variables + [f"used_bin{i + 1}" for i in range(bins)],
+            row_names=names,
+        )
+        known = {"objective": best, "source": words.path.name} if best else {}
+        snapshot = _snapshot(words, problem, 1, known)
+        return Snapshot(problem, {"name": name, **snapshot.origin}, snapshot.known)
+
+    return [Instance(BINS, build)]
+
+
+def _first_fit_decreasing(sizes: Sequence[int | Decimal], capacity: int | Decimal) -> int:
+    """Return the number of bins that first fit uses, largest items first: enough for any optimum.
+
+    An item that is larger than a bin has one for itself.
+    """
+    room: list[int | Decimal] = []
+    for size in sorted(sizes, reverse=True):
+        at = next((i for i, left in enumerate(room) if size <= left), None)
+        if at is None:
+            room.append(capacity - size)
+        else:
+            room[at] -= size
+    return len(room)
+
+
+def _whole(words: _Words, part: Part, what: str) -> tuple[list[int], int]:
+    """Return the numbers of a part as integers, and what they were multiplied by."""
+    numbers = words.numbers(part, what)
+    try:
+        factor = factor_of(numbers)
+    except InputError as error:
+        raise InputError(*error.mistakes, file=words.path, field=what) from None
+    return [int(number * factor) for number in numbers], factor
+
+
+def _program(
+    words: _Words,
+    sense: str,
+    coefficients: list[int],
+    rows: Sequence[tuple[dict[int, int | Decimal], Any, Any]],
+    *,
+    variable_names: list[str],
+    row_names: list[str],
+) -> IntegerProgram:
+    """Return a 0-1 program; each row is multiplied by what makes its numbers integers."""
+    scaled, at_least, at_most = [], [], []
+    try:
+        for row, least, most in rows:
+            factor = factor_of([*row.values(), *(b for b in (least, most) if b is not None)])
+            scaled.append({number: int(factor * a) for number, a in row.items() if a})
+            at_least.append(None if least is None else int(factor * least))
+            at_most.append(None if most is None else int(factor * most))
+        return IntegerProgram(
+            sense,
+            coefficients,
+            variable_names=variable_names,
+            rows=scaled,
+            at_least=at_least,
+            at_most=at_most,
+            row_names=row_names,
+        )
+    except InputError as error:
+        raise error.within(words.path) from None
+
+
+def _snapshot(
+    words: _Words, problem: IntegerProgram, factor: int, known: dict[str, Any]
+) -> Snapshot:
+    origin = {"file": words.path.name} | (scaled_by(factor) if factor > 1 else {})
+    return Snapshot(problem, origin, known)

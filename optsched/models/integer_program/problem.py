@@ -1,0 +1,233 @@
+"""The integer program: any pure integer linear program, of no scheduler in particular.
+
+Model page: ``models/integer-program/README.md``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.models.fields import LARGEST_FIELD, first_few, plain_sequence
+from optsched.models.integer_program.fields import Row, RowBounds, Rows, numbered
+from optsched.models.problem import Problem, Violation, listed
+from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
+from optsched.numbers import LARGEST
+from optsched.registry import models
+
+Values = tuple[int, ...]
+"""The value of each variable, in order."""
+
+
+@models.register("integer-program")
+@declared
+class IntegerProgram(Problem[Values]):
+    """Pure integer linear program with bounded variables.
+
+    Raises
+    ------
+    InputError
+        If a row names a variable that does not exist, a lower bound exceeds an upper one, a name is
+        given twice, a row or the objective may exceed 2^53, or lengths do not match; the message
+        lists all mistakes.
+
+    Notes
+    -----
+    A solution is a tuple with the value of each variable.
+
+    Examples
+    --------
+    >>> rows = [{0: 2, 1: 3, 2: 4}]
+    >>> problem = IntegerProgram("max", [3, 4, 6], rows=rows, at_most=[6])
+    >>> problem.objective((1, 0, 1))
+    9
+    >>> problem.violations((1, 1, 1))
+    [Violation(constraint='row', detail='r1 is 9; expected at most 6')]
+    """
+
+    sense: Literal["max", "min"] = field(
+        Choice("max", "min"), "whether the objective is maximized or minimized"
+    )
+    coefficients: NDArray[np.int64] = field(
+        Integers(-LARGEST_FIELD), "objective coefficient of each variable", symbol="n, c_j"
+    )
+    lower: NDArray[np.int64] = field(
+        Integers(-LARGEST_FIELD, like="coefficients"),
+        "lower bound of each variable; 0 if left out",
+        symbol="l_j",
+        default=None,
+        filled=lambda fields: _constant(0, fields),
+    )
+    upper: NDArray[np.int64] = field(
+        Integers(-LARGEST_FIELD, like="coefficients"),
+        "upper bound of each variable; 1 if left out",
+        symbol="u_j",
+        default=None,
+        filled=lambda fields: _constant(1, fields),
+    )
+    offset: int = field(
+        Integer(-LARGEST_FIELD, LARGEST_FIELD),
+        "constant term of the objective",
+        symbol="d",
+        default=0,
+    )
+    variable_names: tuple[str, ...] = field(
+        Labels("coefficients", as_text=True),
+        "name of each variable; `x1`, `x2`, ... if left out",
+        default=None,
+        filled=lambda fields: numbered("x", len(fields["coefficients"])),
+    )
+    rows: tuple[Row, ...] = field(
+        Rows(), "coefficients of each row, other than 0", symbol="m, a_ij", kw_only=True
+    )
+    at_least: tuple[int | None, ...] = field(
+        RowBounds(),
+        "lower bound of each row, null for none; none at all if left out",
+        symbol="b_i",
+        default=None,
+        filled=lambda fields: (None,) * len(fields["rows"]),
+        kw_only=True,
+    )
+    at_most: tuple[int | None, ...] = field(
+        RowBounds(),
+        "upper bound of each row, null for none; none at all if left out",
+        symbol="B_i",
+        default=None,
+        filled=lambda fields: (None,) * len(fields["rows"]),
+        kw_only=True,
+    )
+    row_names: tuple[str, ...] = field(
+        Labels("rows", as_text=True),
+        "name of each row; `r1`, `r2`, ... if left out",
+        default=None,
+        filled=lambda fields: numbered("r", len(fields["rows"])),
+        kw_only=True,
+    )
+
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the mistakes in bounds and names, and the sums beyond 2^53."""
+        return [*_crossed(fields), *_repeated(fields), *_too_large(fields)]
+
+    @property
+    def size(self) -> str:
+        """Variables x rows."""
+        return f"{len(self.coefficients)}x{len(self.rows)}"
+
+    def objective(self, solution: Values) -> int:
+        """Return the value of the objective, equation (1)."""
+        terms = zip(self.coefficients.tolist(), solution, strict=True)
+        total: int = self.offset + sum(coefficient * value for coefficient, value in terms)
+        return total
+
+    def violations(self, solution: Values) -> list[Violation]:
+        """Check the form, the bounds (3) of all variables, and all rows (2)."""
+        values = plain_sequence(solution)
+        if values is None or not {*map(type, values)} <= {int}:
+            return [Violation("form", "expected a sequence of integers")]
+        if len(values) != len(self.coefficients):
+            given = f"{len(values)} values for {len(self.coefficients)} variables"
+            return [Violation("form", given)]
+        bounds = zip(self.variable_names, values, self.lower.tolist(), self.upper.tolist())
+        found = [
+            Violation("bounds", f"{name} is {value}; expected {lower} to {upper}")
+            for name, value, lower, upper in bounds
+            if not lower <= value <= upper
+        ]
+        limits = zip(self.row_names, self.rows, self.at_least, self.at_most)
+        for name, row, at_least, at_most in limits:
+            total = sum(coefficient * values[number] for number, coefficient in row.items())
+            if at_least is not None and total < at_least:
+                found.append(Violation("row", f"{name} is {total}; expected at least {at_least}"))
+            if at_most is not None and total > at_most:
+                found.append(Violation("row", f"{name} is {total}; expected at most {at_most}"))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, with the rows by names of variables."""
+        names = self.variable_names
+        rows = [{names[number]: a for number, a in row.items()} for row in self.rows]
+        return super().to_json() | {"rows": rows}
+
+    def solution_to_json(self, solution: Values) -> dict[str, Any]:
+        """Return the value of each variable."""
+        return {"values": list(solution)}
+
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Values:
+        """Return the values written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` do not have a list of integers as ``values``.
+        """
+        values = fields.get("values") if isinstance(fields, Mapping) else None
+        if not isinstance(values, list) or not {*map(type, values)} <= {int}:
+            raise InputError("expected a list of integers", field="values")
+        return tuple(values)
+
+    def describe(self, solution: Values | None = None) -> list[tuple[str, str]]:
+        """Return the sense and the numbers of things, or the values other than 0."""
+        if solution is None:
+            binary = int(((self.lower >= 0) & (self.upper <= 1)).sum())
+            entries = sum(map(len, self.rows))
+            return [
+                ("objective", "maximized" if self.sense == "max" else "minimized"),
+                ("variables", f"{len(self.coefficients):,}, {binary:,} of them binary"),
+                ("rows", f"{len(self.rows):,}, with {entries:,} entries"),
+            ]
+        chosen = (
+            name if value == 1 else f"{name}={value}"
+            for name, value in zip(self.variable_names, solution)
+            if value
+        )
+        return [("not 0", listed(chosen))]
+
+
+def _constant(value: int, fields: Fields) -> NDArray[np.int64]:
+    constant = np.full(len(fields["coefficients"]), value, dtype=np.int64)
+    constant.flags.writeable = False
+    return constant
+
+
+def _crossed(fields: Fields) -> Iterator[str]:
+    """Yield a mistake for each lower bound above the upper one."""
+    for lower, upper in (("lower", "upper"), ("at_least", "at_most")):
+        crossed = (
+            f"{lower}[{place}]: {least}; expected at most {most}, its {upper}"
+            for place, (least, most) in enumerate(zip(fields[lower], fields[upper]))
+            if least is not None and most is not None and least > most
+        )
+        yield from first_few(lower, list(crossed))
+
+
+def _repeated(fields: Fields) -> Iterator[str]:
+    for field_of in ("variable_names", "row_names"):
+        counts: Counter[str] = Counter(fields[field_of])
+        twice = [
+            f"{field_of}: {name!r} twice; expected different names"
+            for name in counts
+            if counts[name] > 1
+        ]
+        yield from first_few(field_of, twice)
+
+
+def _too_large(fields: Fields) -> Iterator[str]:
+    """Yield a mistake for the objective and each row that may exceed `LARGEST`."""
+    largest = np.maximum(np.abs(fields["lower"]), np.abs(fields["upper"])).tolist()
+    objective = dict(enumerate(np.abs(fields["coefficients"]).tolist()))
+    sums = [("coefficients", objective)]
+    sums += [(f"rows[{place}]", row) for place, row in enumerate(fields["rows"])]
+    yield from first_few(
+        "rows",
+        [
+            f"{name}: may exceed 2^53 within the bounds of the variables; expected smaller numbers"
+            for name, row in sums
+            if sum(abs(a) * largest[number] for number, a in row.items()) > LARGEST
+        ],
+    )

@@ -1,0 +1,101 @@
+"""Multiple knapsacks as CSV: a row for each item and each knapsack."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.models.fields import LARGEST_FIELD, SHOWN
+from optsched.models.snapshot import Snapshot
+from optsched.models.window_mkp.problem import WindowMKP
+from optsched.numbers import counted, parse_integer
+
+REQUIRED = ("kind", "size")
+COLUMNS = (*REQUIRED, "profit", "name")
+
+ITEM, KNAPSACK = "item", "knapsack"
+
+
+def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
+    """Return the knapsack problem of a table: items are jobs, knapsacks are slots.
+
+    Columns are ``kind`` (item or knapsack), ``size``, and optionally ``profit`` of items and
+    ``name``. Without profits, an item is worth its size.
+
+    Raises
+    ------
+    InputError
+        If there are mistakes; the message has the line and the column of each.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not text; expected CSV", file=path) from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", file=path, line=reader.line_num) from None
+    if not lines:
+        raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}", file=path)
+    columns = lines[0][1]
+    mistakes = [str(UnknownNameError("column", c, COLUMNS)) for c in columns if c not in COLUMNS]
+    mistakes += [f"column {name!r} is missing" for name in REQUIRED if name not in columns]
+    if len(set(columns)) < len(columns):
+        mistakes.append("a column is there twice")
+    if mistakes:
+        raise InputError(*mistakes, file=path, line=lines[0][0])
+
+    items: list[tuple[int, int | None, str]] = []
+    knapsacks: list[tuple[int, str]] = []
+
+    def number(line: int, name: str, text: str, least: int) -> int:
+        try:
+            value = parse_integer(text)
+        except ValueError:
+            value = -1
+        if not least <= value <= LARGEST_FIELD:
+            expected = f"expected an integer from {least} to {LARGEST_FIELD}"
+            mistakes.append(f"line {line}, {name}: {text[:24]!r}; {expected}")
+        return value
+
+    for line, cells in lines[1:]:
+        if len(cells) != len(columns):
+            expected = f"expected {len(columns)}, one for each column"
+            mistakes.append(f"line {line}: {counted(len(cells), 'value')}; {expected}")
+            continue
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells))
+        if row["kind"] == ITEM:
+            size = number(line, "size", row["size"], 1)
+            profit = number(line, "profit", row["profit"], 0) if row["profit"] else None
+            items.append((size, profit, row["name"]))
+        elif row["kind"] == KNAPSACK:
+            if row["profit"]:
+                mistakes.append(f"line {line}, profit: {row['profit']!r}; a knapsack has none")
+            knapsacks.append((number(line, "size", row["size"], 0), row["name"]))
+        else:
+            expected = f"expected {ITEM} or {KNAPSACK}"
+            mistakes.append(f"line {line}, kind: {row['kind']!r}; {expected}")
+    profits = [profit for _, profit, _ in items]
+    for what, given in (
+        ("profit", profits),
+        ("name of items", [name or None for *_, name in items]),
+        ("name of knapsacks", [name or None for _, name in knapsacks]),
+    ):
+        missing = given.count(None)
+        if 0 < missing < len(given):
+            mistakes.append(f"{what}: missing in {missing} of {len(given)}; expected all or none")
+    if mistakes:
+        more = len(mistakes) - SHOWN
+        rest = [f"{more} more mistakes"] if more > 0 else []
+        raise InputError(*mistakes[:SHOWN], *rest, file=path)
+    problem = WindowMKP(
+        weights=[size for size, *_ in items],
+        capacities=[size for size, _ in knapsacks],
+        profits=None if None in profits else profits,
+        jobs=[name for *_, name in items] if any(name for *_, name in items) else None,
+        slots=[name for _, name in knapsacks] if any(name for _, name in knapsacks) else None,
+    )
+    return Snapshot(problem, origin={"file": path.name})

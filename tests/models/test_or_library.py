@@ -1,0 +1,152 @@
+"""Files of OR-Library; the instances are made by hand, with their optima in comments."""
+
+from __future__ import annotations
+
+import pytest
+
+from optsched import solve
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
+
+# 1: of weights 4, 5, 6 within 10 and 2, 3, 4 within 6, worth 2, 3, 4: the first and the last, 6
+# 2: one of two items of size 1 in 1; tenths of 75 and 80
+KNAPSACKS = "2\n3 2 6\n2 3 4\n4 5 6\n2 3 4\n10 6\n2 1 0\n7.5 8\n1 1\n1\n"
+
+# jobs of costs 1 and 9 at the first agent, 5 and 2 at the second; each agent holds one
+ASSIGNMENT = "1\n2 2\n1 9\n5 2\n3 3\n4 4\n3 4\n"
+
+# one resource of 2 for three items of size 1, one demand of at least 1 from items 1 and 2
+DEMANDS = "1\n3 1\n1 1 1\n2\n1 1 0\n1\n" + "1 2 4\n" * 3 + "-1 -2 4\n" * 3
+
+BINS = "2\n u4_00\n 10.0 4 2\n 6.5\n 3.5\n5\n5\n two\n 3 2 2\n2 2\n"
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    def write(text, name="file.txt"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def optimum(path):
+    snapshot = read_snapshot(path)
+    return solve(snapshot).objective, snapshot.known.get("objective")
+
+
+def test_multidimensional_knapsacks_and_their_optima(file_of):
+    path = file_of(KNAPSACKS)
+    first, second = snapshot_files(path)
+    assert (first.name, second.name) == ("file.txt#1", "file.txt#2")
+    assert optimum(first) == (6, 6)
+    assert read_snapshot(first).origin == {"file": "file.txt", "instance": "1 of 2"}
+    assert optimum(second) == (80, None)
+    assert "10 times" in read_snapshot(second).origin["scaled"]
+    names = read_snapshot(first).problem
+    assert (names.variable_names[0], names.row_names[1]) == ("x_item1", "capacity_resource2")
+
+
+def test_line_breaks_of_or_library_have_no_meaning(file_of):
+    head, tail = KNAPSACKS.split("2 3 4\n", 1)
+    path = file_of(head + "2\n3\n4\n\n" + tail.replace("\n", " "))
+    assert optimum(f"{path}#1") == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "best"),
+    [
+        ("gap1.txt", ASSIGNMENT, 14),
+        ("gapa.txt", ASSIGNMENT, 3),
+        ("e0202.txt", ASSIGNMENT.removeprefix("1\n"), 3),
+    ],
+)
+def test_an_assignment_is_maximized_where_its_published_optima_are_maxima(
+    file_of, name, text, best
+):
+    path = file_of(text, name)
+    assert snapshot_files(path) == [path]
+    assert optimum(path) == (best, None)
+
+
+def test_a_problem_with_demands_is_six_instances(file_of):
+    files = snapshot_files(file_of(DEMANDS))
+    # of one demand, none (1 // 2), and one; the last two of 1, 2, 4, or only the 4 if mixed
+    assert [optimum(file)[0] for file in files] == [6, 6, 6, 3, 4, 3]
+
+
+def test_bins_are_counted_and_their_sizes_may_have_decimals(file_of):
+    first, second = snapshot_files(file_of(BINS))
+    assert optimum(first) == (2, 2)
+    assert read_snapshot(first).origin["name"] == "u4_00"
+    assert optimum(second) == (2, 2)
+    problem = read_snapshot(first).problem
+    row = problem.rows[problem.row_names.index("capacity_bin1")]
+    assert sorted(row.values()) == [-100, 35, 50, 50, 65]
+
+
+def test_one_of_several_instances_must_be_named(file_of):
+    path = file_of(KNAPSACKS)
+    with pytest.raises(InputError, match=r"holds 2 instances \(multidimensional knapsack of OR-L"):
+        read_snapshot(path)
+    with pytest.raises(InputError, match="holds 2 instances; there is no number 3"):
+        read_snapshot(f"{path}#3")
+    one = file_of("1\n1\n5\n3 4\n", "one.txt")
+    assert read_snapshot(f"{one}#1").problem.name == "window-mkp"
+    with pytest.raises(InputError, match="holds one instance; there is no number 2"):
+        read_snapshot(f"{one}#2")
+    odd = path.with_name("file.txt#1")
+    odd.write_text("{}")  # a file of that very name goes first, and is no text by its suffix
+    with pytest.raises(InputError, match="expected the kind of problem"):
+        read_snapshot(odd)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (KNAPSACKS[:-2], "instance 2 of 2: ends after 0 of 1 capacities (multidimensional knap"),
+        (KNAPSACKS + "7\n", "1 word after 2 instances (multidimensional knapsack of OR-Library)"),
+        (KNAPSACKS.replace("2 1 0", "2 x 0"), "line 7, instance 2 of 2, number of resources: 'x'"),
+        (ASSIGNMENT[:-2], "2 mistakes\n  - ends after 1 of 2 capacities (generalized assignment"),
+        (BINS[:-2], "instance 2 of 2: ends after 1 of 2 sizes (bin packing of OR-Library)"),
+        ("0\n1 1 1\n", "3 words after 0 instances"),
+    ],
+)
+def test_a_file_that_does_not_add_up_is_refused_by_its_format(file_of, text, told):
+    path = file_of(text)
+    assert snapshot_files(path) == [path]
+    with pytest.raises(InputError) as raised:
+        read_snapshot(path)
+    assert told in str(raised.value)
+
+
+def test_numbers_are_checked_in_the_chosen_instance(file_of):
+    path = file_of(KNAPSACKS.replace("4 5 6", "4 five 6"))
+    with pytest.raises(InputError, match=r"file\.txt, line 4, amounts: 'five'; expected a number"):
+        read_snapshot(f"{path}#1")
+    assert read_snapshot(f"{path}#2")
+    path = file_of(KNAPSACKS.replace("7.5", "7.12345678"))
+    with pytest.raises(InputError, match=r"profits: 7\.12345678; expected at most 6 decimals"):
+        read_snapshot(f"{path}#2")
+
+
+def test_commands_take_instances_and_do_not_overwrite_their_file(file_of, capsys, monkeypatch):
+    path = file_of(KNAPSACKS)
+    monkeypatch.chdir(path.parent)
+    assert optsched(["solve", "file.txt"]) == 1
+    assert "expected one of them, file.txt#1 to file.txt#2" in capsys.readouterr().err
+    assert optsched(["solve", "file.txt#2"]) == 0
+    assert "the objective is 10 times that of the file" in capsys.readouterr().out
+    for words in (["solve", "file.txt#1", "-o"], ["snapshot", "export", "file.txt#1", "-o"]):
+        assert optsched([*words, "file.txt"]) == 1
+        assert "is the input; expected another file" in capsys.readouterr().err
+    assert optsched(["snapshot", "check", "file.txt"]) == 0
+    assert capsys.readouterr().out == "file.txt#1: good\nfile.txt#2: good\n"
+
+
+def test_an_instance_as_a_snapshot_is_the_same(file_of, tmp_path):
+    snapshot = read_snapshot(f"{file_of(KNAPSACKS)}#1")
+    save_snapshot(snapshot, tmp_path / "a.json")
+    assert read_snapshot(tmp_path / "a.json").to_json() == snapshot.to_json()
