@@ -26,14 +26,14 @@ version = release = __version__
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
-include_patterns = ["*.md", "*/README.md", "models/*/README.md", "docs/**.md", "docs/**.ipynb"]
+content = ("benchmarks", "docs", "models", "sites", "solvers", "workloads")
+include_patterns = ["*.md", *(f"{folder}/**.md" for folder in content), "docs/**.ipynb"]
 exclude_patterns = [".*", "build", "demo", "optsched", "studies-in-full", "tests"]
 
 myst_enable_extensions = ["deflist"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
-suppress_warnings = ["toc.empty_glob"]  # there may be no notebooks
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"
