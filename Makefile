@@ -11,7 +11,7 @@ STUDIES ?= studies-in-full
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: demo test bounds check fuzz pages results benchmark clean
+.PHONY: demo test bounds check fuzz docs pages results benchmark clean
 
 demo: .venv/ready
 	$(OPTSCHED) doctor --compile
@@ -46,6 +46,11 @@ check: .venv/ready
 # make fuzz SECONDS=600 SEED=2: damaged input of every kind. CASE=swf/17 runs one case again, alone.
 fuzz: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
+
+# The site, in build/site. A broken link ends the build.
+docs: .venv/ready
+	$(BIN)/python -m sphinx -c docs -d build/doctrees -E -j 2 -q -W --keep-going . build/site
+	@echo build/site/index.html
 
 # The tables of fields on the pages of models, and their JSON Schemas, and the tables of options, keys and
 # solvers in docs/, from the declarations.
@@ -107,7 +112,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[scip]" --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs,scip]" --group dev
 	touch .venv/ready
 
 clean:

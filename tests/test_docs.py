@@ -13,7 +13,7 @@ import pytest
 from optsched import registry
 from optsched.cli import run as optsched
 from optsched.cli.pages import PAGES as TABLES
-from optsched.cli.pages import with_table, write_pages
+from optsched.cli.pages import with_tables, write_pages
 from optsched.solvers.generic import LARGEST_COEFFICIENT
 from optsched.solvers.solver_call import TOLERANCE
 
@@ -24,6 +24,8 @@ BLOCK = re.compile(
 )
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+DRAWN = "../build/gallery/"
+"""Pictures that building the site draws."""
 
 
 NAMED = re.compile(r"(?:# |\{# )([\w-]+\.(?:toml|py|md\.j2))(?: #\})?$", re.MULTILINE)
@@ -35,9 +37,11 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return [(kind, text) for kind, text in found if kind != "toml" or NAMED.match(text)]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
-)
+RUN = [page for page in PAGES if blocks(page) and page.stem != "gallery"]
+"""Pages to run; building the site runs the commands of the gallery."""
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     monkeypatch.chdir(tmp_path)
     if "--from captured" in page.read_text():
@@ -79,19 +83,20 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
 
 
 @pytest.mark.parametrize("page", TABLES)
-def test_the_table_of_a_page_is_what_the_declarations_say(page):
+def test_the_tables_of_a_page_are_what_the_declarations_say(page):
     """Otherwise: make pages."""
     text = (ROOT / "docs" / page).read_text()
-    assert with_table(page, text) == text
+    assert with_tables(page, text) == text
 
 
 def test_tables_are_written_from_the_declarations(tmp_path):
-    for page, (name, _) in TABLES.items():
+    for page, tables in TABLES.items():
         (tmp_path / page).parent.mkdir(exist_ok=True)
-        (tmp_path / page).write_text(f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n")
+        old = [f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n" for name in tables]
+        (tmp_path / page).write_text("".join(old))
     write_pages(tmp_path)
     for page in TABLES:
-        assert with_table(page, text := (tmp_path / page).read_text()) == text
+        assert with_tables(page, text := (tmp_path / page).read_text()) == text
         assert text.count("\n|") > 5
 
 
@@ -108,6 +113,26 @@ def test_links_lead_somewhere(page):
     dead = [
         link
         for link in LINK.findall(page.read_text())
-        if "://" not in link and not (page.parent / link).exists()
+        if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
     ]
     assert dead == []
+
+
+@pytest.mark.parametrize("folder", ["commands", "decisions", "formats", "how-to"])
+def test_the_page_of_a_folder_names_all_of_its_pages(folder):
+    named = LINK.findall((ROOT / "docs" / f"{folder}.md").read_text())
+    pages = [f"{folder}/{page.name}" for page in (ROOT / "docs" / folder).glob("*.md")]
+    assert sorted(set(named) & set(pages)) == sorted(pages)
+
+
+def test_numbers_of_the_readme_are_those_of_the_pages_that_it_names():
+    text = (ROOT / "README.md").read_text().split("## What it answers")[1].split("\n## ")[0]
+    answers = text.split("\n- ")[1:]
+    pages = 0
+    for answer in answers:
+        [link] = LINK.findall(answer)
+        page = (ROOT / link).read_text()
+        numbers = re.findall(r"\d[\d,]*\.?\d*%?", LINK.sub("", answer))
+        assert [number for number in numbers if number not in page] == []
+        pages += bool(numbers)
+    assert pages >= 4

@@ -1,4 +1,4 @@
-"""Generated tables of the documentation: options of commands, keys of sweep files, solvers.
+"""Generated tables of the documentation: options of commands, keys of sweep files, names.
 
 ``python -m optsched.cli.pages`` writes them to the folder ``docs`` from the declarations, see
 `write_pages`.
@@ -59,7 +59,7 @@ def solvers() -> Rows:
     )
     classes = chain.from_iterable(map(classes_of, registry.solvers))
     for cls in sorted(classes, key=lambda cls: (sorted(cls.models or ()), cls.name)):
-        models = ", ".join(f"[{name}](../models/{name}/README.md)" for name in cls.models or ())
+        models = ", ".join(map(_model_page, cls.models or ()))
         work = "" if issubclass(cls, Heuristic) else f"{cls.default_work:,.10g}"
         exact = "yes" if cls.exact else ""
         taken = ", ".join(f"`{option.name}={option.default}`" for option in settings_of(cls))
@@ -94,28 +94,60 @@ def measures() -> Rows:
                 )
 
 
-PAGES: Mapping[str, tuple[str, Callable[[], Rows]]] = {
-    "commands/simulate.md": ("options", partial(options, "simulate")),
-    "commands/solve.md": ("options", partial(options, "solve")),
-    "commands/study.md": ("options", partial(options, "study")),
-    "commands/sweep.md": ("options", partial(options, "sweep")),
-    "formats/run-folder.md": ("measures", measures),
-    "formats/sweep-file.md": ("keys", keys),
-    "solvers.md": ("solvers", solvers),
+def policies() -> Rows:
+    """Yield the rows of the table of policies, the heading first."""
+    yield "policy", "what it does", "problems", "machines"
+    for cls in registry.policies.values():
+        problems = ", ".join(map(_model_page, cls.models))
+        yield f"`{cls.name}`", first_line(cls), problems, ", ".join(sorted(cls.machines))
+
+
+def models() -> Rows:
+    """Yield the rows of the table of models, the heading first."""
+    yield "model", "what it decides", "default solver"
+    for cls in registry.models.values():
+        yield _model_page(cls.name), first_line(cls), f"`{cls.default_solver}`"
+
+
+def names(kind: registry.Registry[Any]) -> Rows:
+    """Yield the rows of the table of what is registered as of one kind, the heading first."""
+    yield "name", "what it is"
+    for name in kind:
+        yield f"`{name}`", first_line(kind[name])
+
+
+PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
+    "commands/simulate.md": {"options": partial(options, "simulate")},
+    "commands/solve.md": {"options": partial(options, "solve")},
+    "commands/study.md": {"options": partial(options, "study")},
+    "commands/sweep.md": {"options": partial(options, "sweep")},
+    "formats/run-folder.md": {"measures": measures},
+    "formats/sweep-file.md": {"keys": keys},
+    "included.md": {
+        "policies": policies,
+        "machines": partial(names, registry.machines),
+        "executions": partial(names, registry.executions),
+        "workloads": partial(names, registry.workloads),
+        "formats": partial(names, registry.readers),
+        "studies": partial(names, registry.studies),
+    },
+    "models.md": {"models": models},
+    "solvers.md": {"solvers": solvers},
 }
-"""The name of the table of each page, and the function that yields its rows."""
+"""The names of the tables of each page, and the functions that yield their rows."""
 
 
-def with_table(page: str, text: str) -> str:
-    """Return the text of one of `PAGES` with its table between the marks.
+def with_tables(page: str, text: str) -> str:
+    """Return the text of one of `PAGES` with its tables between the marks.
 
     Raises
     ------
     InputError
         If the page does not have each mark once.
     """
-    name, rows = PAGES[page]
-    return between_marks(text, name, _markdown(list(rows())))
+    for name, rows in PAGES[page].items():
+        text = between_marks(text, name, _markdown(list(rows())))
+    return text
 
 
 def write_pages(folder: Path) -> None:
@@ -128,7 +160,7 @@ def write_pages(folder: Path) -> None:
     """
     for page in PAGES:
         file = folder / page
-        text = with_table(page, file.read_text(encoding="utf-8"))
+        text = with_tables(page, file.read_text(encoding="utf-8"))
         with written(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
@@ -136,6 +168,10 @@ def write_pages(folder: Path) -> None:
 def _default(value: object) -> str:
     """Return a sentence on the default value of an option; empty for None, False and no default."""
     return f" By default `{value}`." if isinstance(value, str | int) and value else ""
+
+
+def _model_page(name: str) -> str:
+    return f"[{name}](../models/{name}/README.md)"
 
 
 def _markdown(rows: Sequence[Sequence[Any]]) -> str:

@@ -120,7 +120,7 @@ class GangPacking(Problem[Packing]):
     )
     waiting: tuple[int, ...] = field(
         Numbers("size", 1, "columns"),
-        "size of each waiting job, in the order of the queue; s_j = |M_j| for running ones",
+        "size of each waiting job, in the order of the queue; for running ones s_j counts M_j",
         symbol="s_j",
     )
     admission: Admission = field(
