@@ -20,7 +20,9 @@ COMMANDS = {
     "compare": (
         "Compare solvers on the same snapshots, or policies by their runs of the same jobs."
     ),
-    "simulate": "Run a trace under a policy with a solver behind it, or several policies.",
+    "simulate": (
+        "Run a trace under a policy with a solver behind it, or under several side by side."
+    ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
     "report": "Write the HTML pages of run, comparison, sweep and study folders from their files.",
