@@ -19,12 +19,11 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "timing.json"}
 
 
-@pytest.fixture(params=["interrupted", "boxes", "migration", "matrix", "window"])
+@pytest.fixture(params=["interrupted", "migration", "matrix", "window"])
 def run(request, interrupted_run, boxes_run, make_trace):
     many = make_trace(*((9 * n, 60, 60, 1 + n % 5) for n in range(20)))
     return {
         "interrupted": lambda: interrupted_run,
-        "boxes": lambda: boxes_run(migrate=False),
         "migration": boxes_run,
         "matrix": lambda: optsched.simulate(many, "matrix:8", "gang", journal=True),
         "window": lambda: optsched.simulate(many, "nodes:8", "window", journal=True),
