@@ -38,7 +38,8 @@ def find_snapshot(path_or_name: str | Path) -> Path:
     Raises
     ------
     InputError
-        If there is no such file or name, the name is not UTF-8, or several models have a snapshot of that name.
+        If there is no such file or name, the name is not UTF-8, or several models have a snapshot
+        of that name.
     """
     check_name(path_or_name)
     path, known = Path(path_or_name), reference_snapshots()
