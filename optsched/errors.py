@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -123,7 +124,9 @@ class UnknownNameError(InputError):
 
 def no_such_file(path: Path, names: Iterable[str], what: str = "no such file") -> InputError:
     """Return the error of a missing file, with files beside it, or `names`, that look alike."""
-    files = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    files: list[str] = []
+    with suppress(OSError, ValueError):  # the folder cannot be read, or has no valid name
+        files = [file.name for file in path.parent.iterdir()]
     known = {name.lower(): name for name in (*files, *names)}
     close = difflib.get_close_matches(path.name.lower(), known, n=3)
     hint = f"; did you mean {' or '.join(known[name] for name in close)}?" if close else ""

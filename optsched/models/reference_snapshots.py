@@ -12,6 +12,7 @@ from pathlib import Path
 
 from optsched.content import bundled
 from optsched.errors import InputError, no_such_file
+from optsched.files import check_name
 
 SCHEMA_FILE = "schema.json"
 """Name of the JSON Schema in a folder of snapshots."""
@@ -37,8 +38,10 @@ def find_snapshot(path_or_name: str | Path) -> Path:
     Raises
     ------
     InputError
-        If there is no such file or name, or several models have a snapshot of that name.
+        If there is no such file or name, the name is not UTF-8, or several models have a snapshot
+        of that name.
     """
+    check_name(path_or_name)
     path, known = Path(path_or_name), reference_snapshots()
     if os.path.lexists(path):
         return path

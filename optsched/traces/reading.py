@@ -96,7 +96,7 @@ def find_trace(
     path = name if base is None else base / name
     if os.path.exists(path):
         return path, None
-    if path.is_symlink():
+    if os.path.islink(path):
         raise InputError("is a link to a file that is not there", file=path)
     if name.parent != Path():
         raise no_such_file(path, samples())
