@@ -231,8 +231,8 @@ def _pictures(pictures: Mapping[str, str], runs: Sequence[ComparedRun]) -> list[
             f"Load over time. Utilization: {', '.join(used) or 'unknown'}.",
         ),
         "gantt": (
-            "The jobs on the processors in the same time under each policy; a job has the same"
-            " color in all charts.",
+            "The jobs on the processors in the same time under each policy. A job has the same"
+            " color in all charts; other jobs may have it too.",
             f"Gantt charts, processors against time, of {', '.join(run.name for run in runs)}.",
         ),
     }
