@@ -28,7 +28,7 @@ def test_jobs_may_have_open_ends(jobs, span):
 
 @pytest.mark.parametrize("jobs", ["", "x", "1:x", "1:2:3", 1.5, (1, 2, 3), ("a", 2)])
 def test_other_jobs_are_refused(jobs):
-    with pytest.raises(InputError, match="jobs: .*expected"):
+    with pytest.raises(InputError, match=r"jobs: .*expected"):
         Scenario(SAMPLE, jobs=jobs)
 
 
