@@ -63,9 +63,9 @@ def test_a_file_or_a_snapshot_is_solved_like_its_problem(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"budget": 5}, r"budget: 5; expected optsched.Budget\(seconds="),
+        ({"budget": "5"}, r"budget: '5'; expected optsched.Budget\(seconds="),
         ({"seed": "a"}, "seed: 'a'; expected an integer"),
-        ({"jobs": 50}, "jobs: 50; expected the first and the last job"),
+        ({"jobs": 5.5}, "jobs: 5.5; expected the first and the last job"),
         ({"jobs": (1, 2.5)}, r"jobs: \(1, 2.5\); expected the first and the last job"),
         ({"trace": 5}, "trace: 5; expected a trace, a file, a name"),
         ({"policy": 5}, "policy: 5; expected a policy or the name"),
@@ -89,12 +89,12 @@ def test_simulate_says_what_it_expected(options, words, make_trace):
             lambda: optsched.solve(PROBLEM, CpSat),
             r"solver: the class CpSat, not CpSat\(\); expected a solver or",
         ),
-        (lambda: optsched.solve(PROBLEM, budget=5), "budget: 5; expected optsched.Budget"),
+        (lambda: optsched.solve(PROBLEM, budget="5"), "budget: '5'; expected optsched.Budget"),
         (lambda: optsched.solve(PROBLEM, seed="a"), "seed: 'a'; expected an integer"),
         (lambda: optsched.compare(5), "problems: 5; expected a problem, a snapshot"),
         (lambda: optsched.compare([PROBLEM, None]), "problems: None; expected a problem"),
         (lambda: optsched.compare(PROBLEM, 5), "solver: 5; expected a solver or"),
-        (lambda: optsched.compare(PROBLEM, budget=5), "budget: 5; expected optsched.Budget"),
+        (lambda: optsched.compare(PROBLEM, budget="5"), "budget: '5'; expected optsched.Budget"),
         (lambda: optsched.compare(PROBLEM, seed="a"), "seed: 'a'; expected an integer"),
     ],
 )

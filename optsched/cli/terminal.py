@@ -82,6 +82,16 @@ def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
             print(f"{'' if number else one_line(label):<{indent}}{part}")
 
 
+def print_hanging(line: str, indent: int) -> None:
+    """Print a line on stdout; a terminal that is too narrow shows the rest indented below it."""
+    columns = _columns_of_terminal()
+    text = one_line(line)
+    if columns is not None and len(text) > columns:
+        rest = " " * indent
+        text = textwrap.fill(text, columns, subsequent_indent=rest, break_long_words=False)
+    print(text)
+
+
 def _columns_of_terminal() -> int | None:
     """Return the columns of the terminal that stdout is, None if it is none."""
     from rich.console import Console

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
 from optsched.cli.options import Integer, Json, Number, Output, TraceName, TraceOutput
-from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
+from optsched.cli.terminal import print_hanging, print_json, print_lines, print_table, say_note
 from optsched.cli.trace_files import read_to_write, say_file, write
 from optsched.errors import InputError
 from optsched.files import check_output
@@ -44,7 +44,7 @@ def info(trace: TraceName, /, *, processors: Integer | None = None, json: Json =
         print_json(known)
     else:
         for line in lines(known):
-            print_line(line)
+            print_hanging(line, 16)
 
 
 @command.command

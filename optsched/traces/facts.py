@@ -190,7 +190,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
             page.append(
                 f"{sizes:<16}{row['jobs']:>10,}{row['share']:>9.1%}{row['work_share']:>9.1%}"
             )
-    page += ["", f"{'':<16}" + "".join(f"{name:>11}" for name in SHOWN)]
+    page += ["", f"{'':<16}" + "".join(f"{name:>10}" for name in SHOWN)]
     requests = facts["requested_time"]
     for label, distribution, form in (
         ("run time, s", facts["run_time"], ",.0f"),
@@ -201,7 +201,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     ):
         if distribution is not None:
             page.append(
-                f"{label:<16}" + "".join(f"{distribution[name]:>11{form}}" for name in SHOWN)
+                f"{label:<16}" + "".join(f"{distribution[name]:>10{form}}" for name in SHOWN)
             )
     counts = {key: count for key, count in facts["cleaning"].items() if key != "dropped"}
     page += ["", "cleaning", *CleaningReport(**counts).lines()]

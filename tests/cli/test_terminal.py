@@ -21,6 +21,7 @@ from optsched.cli.compare_command import _print as print_comparison
 from optsched.cli.list_command import _LISTS
 from optsched.cli.run_summary import summary_lines
 from optsched.cli.sweep_table import SweepTable
+from optsched.content import bundled
 from optsched.models import WindowMKP
 from optsched.solvers import live_display
 from optsched.solvers.result import Incumbent
@@ -241,3 +242,11 @@ def test_quiet_leaves_warnings_only_and_verbose_says_what_is_read(capsys, tmp_pa
     assert "read traces/samples/sample-256.swf: 3,000 jobs" in caplog.messages
     assert run(["-v", "-q", *words]) == 1
     assert "--verbose: excludes --quiet" in capsys.readouterr().err
+
+
+@WIDTHS
+def test_the_facts_of_a_trace_fit(columns, on_terminal):
+    sample = bundled("traces") / "samples" / "sample-256.swf"
+    out, _ = on_terminal(columns, "trace", "info", sample)
+    assert all(len(line) <= columns for line in out.splitlines())
+    assert "0.8% exactly as long" in " ".join(out.split())

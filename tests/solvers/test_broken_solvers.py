@@ -646,7 +646,9 @@ def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
 
     assert wait_for(cbc)
     command.send_signal(number)
-    assert command.wait() == (-number if number == signal.SIGKILL else 130)
+    # after Ctrl-C, with a solution, without one, or before the search
+    codes = {signal.SIGINT: (0, 3, 130), signal.SIGTERM: (130,), signal.SIGKILL: (-number,)}
+    assert command.wait() in codes[number]
     assert wait_for(lambda: not cbc())
     assert wait_for(lambda: not list((tmp_path / "tmp").iterdir()))
 

@@ -58,7 +58,7 @@ def test_waits_of_the_log_are_told_where_there_are_any():
     assert known["logged_wait"]["known"]["mean"] == 335
     page = "\n".join(lines(known))
     assert "logged waits    of 75.0% of the jobs, 335 s on average\n" in page
-    assert "\nlogged wait, s            0" in page
+    assert "\nlogged wait, s           0" in page
     known = facts(make([1, 1]))
     assert known["logged_wait"] == {"known_share": 0.0, "known": None}
     assert "logged" not in "\n".join(lines(known))
