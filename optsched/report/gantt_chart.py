@@ -41,19 +41,19 @@ def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, 
     """
     if "allocated_resources" not in jobs:
         return None
-    rows = np.flatnonzero(np.isfinite(jobs["starting_time"]))
+    rows = np.flatnonzero(np.isfinite(jobs["starting_time"] + jobs["submission_time"]))
     if not len(rows):
         return None
     rows = rows[np.argsort(jobs["starting_time"][rows], kind="stable")]
-    zero = jobs["submission_time"].min()
+    zero = np.nanmin(jobs["submission_time"])
     begin, end = jobs["starting_time"][rows] - zero, jobs["finish_time"][rows] - zero
-    last = np.nanmax(np.append(end, begin))
-    end = np.where(np.isnan(end), last, end)  # of jobs that still run
+    last = end[np.isfinite(end)].max(initial=begin[-1])
+    end = np.where(np.isfinite(end), end, last)  # of jobs that still run
     places = [text or "" for text in jobs["allocated_resources"][rows]]
     intervals = np.array([text.count(" ") + 1 for text in places])
     work = (end - begin) * jobs["requested_number_of_resources"][rows]
     period = _busiest(begin, last, intervals, work, most)
-    in_period = (begin < period[1]) & (end > period[0])
+    in_period = (begin < period[1]) & (end >= period[0])
     view = _busiest(begin[in_period], period[1], intervals[in_period], work[in_period], AT_ONCE)
     shown = np.flatnonzero(in_period)
     own = rows[shown]
@@ -89,7 +89,7 @@ def _busiest(
     """Return the period with the most work by length; all of them start with a job, by time."""
     counts, works = (np.concatenate(([0], np.cumsum(of))) for of in (intervals, work))
     if counts[-1] <= most:
-        return float(begin[0]), float(last)
+        return float(begin[0]), max(float(last), float(begin[0]) + 1)
     after = np.maximum(np.searchsorted(counts, counts[:-1] + most, side="right") - 1, 1)
     whole = after < len(begin)  # the others are cut off by the end of the run
     first = np.flatnonzero(whole)

@@ -36,6 +36,8 @@ from optsched.report.job_rows import JOB, NAMES, job_rows
 from optsched.report.page import (
     Cell,
     Facts,
+    Fold,
+    Heading,
     Page,
     Part,
     Section,
@@ -222,10 +224,10 @@ def _alarm(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) 
 
 def _proves(config: Mapping[str, Any]) -> bool:
     """Return whether a solver of the run may prove what it finds, which heuristics never do."""
-    chosen = {one["solver"] for one in config["solvers"].values()}
-    return any(
-        cls.exact for name in chosen & {*registry.solvers} for cls in classes_of(name)
-    ) or not chosen <= {*registry.solvers}
+    for name in {one["solver"] for one in config["solvers"].values()}:
+        if name not in registry.solvers or any(cls.exact for cls in classes_of(name)):
+            return True
+    return False
 
 
 def _lead(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
@@ -281,23 +283,26 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = [f"{policy}: {about.replace('`', '')}"] if about else []
     parts.append(Facts(items))
     if config["settings"]:
-        parts.append(_settings("policy", registry.policies, policy, config["settings"]))
+        parts += _settings("policy", registry.policies, policy, config["settings"])
     if config.get("execution_settings"):
         model, settings = config["execution"], config["execution_settings"]
-        parts.append(_settings("execution model", registry.executions, model, settings))
+        parts += _settings("execution model", registry.executions, model, settings)
     return parts
 
 
-def _settings(noun: str, known: Registry[Any], name: str, settings: Mapping[str, Any]) -> Table:
-    """Return a table of settings with their values and, of a registered class, their meanings."""
+def _settings(
+    noun: str, known: Registry[Any], name: str, settings: Mapping[str, Any]
+) -> list[Part]:
+    """Return settings with their values and, of a registered class, their meanings to unfold."""
     meanings: dict[str, str] = {}
     for base in reversed(known[name].__mro__) if name in known else ():
-        meanings |= parameters(base)
-    rows: list[list[Value]] = [
-        [name, _setting(value), meanings.get(name, "").replace("`", "") or None]
-        for name, value in settings.items()
-    ]
-    return Table(f"Settings of the {noun}.", ["setting", "value", "meaning"], rows)
+        meanings |= {one: text.replace("`", "") for one, text in parameters(base).items()}
+    defined = [(one, meanings[one]) for one in settings if one in meanings]
+    facts = Facts([(one, _setting(value)) for one, value in settings.items()], meanings)
+    parts: list[Part] = [Heading(f"Settings of the {noun}"), facts]
+    return parts + (
+        [Fold("Definitions of these settings", [Facts(defined, as_text=True)])] if defined else []
+    )
 
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:

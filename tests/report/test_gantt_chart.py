@@ -55,6 +55,14 @@ def test_jobs_that_run_on_into_the_period_are_shown_too():
     assert data["length"][0] == 1025
 
 
+def test_times_that_are_not_finite_are_no_times():
+    table = jobs([5, 1005])
+    table["finish_time"][0] = np.inf
+    table["submission_time"][1] = np.nan
+    data = chart_data(table)
+    assert (data["job"], data["length"]) == ([1], [0])
+
+
 def test_intervals_count_like_jobs():
     places = ["0 2 4 6"] * 6
     data = chart_data(jobs([5 + k for k in range(6)], places=places), most=8)

@@ -268,12 +268,12 @@ def test_the_scenario_names_execution_model_and_settings(make_trace, tmp_path):
         settings={"mpl": 2, "job_memory": 400},
     )
     page = run_page.page(save(run, tmp_path / "run", plots=False))
-    _, scenario, of_policy, of_execution = section(page, "Scenario")
+    _, scenario, _, of_policy, _, _, of_execution, defined = section(page, "Scenario")
     assert dict(scenario.items)["execution model"] == "paging"
-    memory = {row[0]: row[1:] for row in of_execution.rows}["job_memory"]
-    assert memory[0] == "400"
-    assert memory[1].startswith("Memory of a job on each of its nodes, in MB,")
-    assert {row[0]: row[1] for row in of_policy.rows}["compact"] == "yes"
+    assert dict(of_execution.items)["job_memory"] == "400"
+    meaning = dict(defined.parts[0].items)["job_memory"]
+    assert meaning.startswith("Memory of a job on each of its nodes, in MB,")
+    assert dict(of_policy.items)["compact"] == "yes"
     posed, *_ = section(page, "Decisions")
     assert posed.endswith("posed to first-fit.")
 
