@@ -145,13 +145,13 @@ def print_table(
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number in shown:
         numeric = all(_is_number(row[number]) for row in rows)
-        is_prose = any(len(row[number]) > PROSE for row in texts)
+        can_wrap = any(len(row[number]) > least[number] for row in texts)
         table.add_column(
             columns[number],
             justify="right" if numeric else "left",
             overflow="fold",
             min_width=least[number],
-            no_wrap=width is not None and not is_prose,
+            no_wrap=width is not None and not can_wrap,
         )
     for row in texts:
         table.add_row(*(row[number] for number in shown))

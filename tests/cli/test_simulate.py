@@ -98,7 +98,6 @@ TRACES = {
             ["{sample}", "--machine", "torus"],
             ["is not a machine; expected cluster:", "matrix:NUMBER, nodes:NUMBER"],
         ),
-        (["{sample}", "--machine", "512"], ["'512' is not a machine; did you mean nodes:512?"]),
         (["{sample}", "--machine", "{folder}"], ["is a path; did you mean site:/"]),
         (["{sample}", "--policy", "esay"], ["did you mean easy"]),
         (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),

@@ -131,5 +131,5 @@ def test_what_cannot_be_run_gets_one_line(words, told, optsched, sample, tmp_pat
 
 def test_a_trace_that_is_not_there_gets_one_line(optsched, tmp_path):
     done = optsched("simulate", "none.swf", "--policy", "easy,fcfs", "-o", "out", cwd=tmp_path)
-    told = "optsched: none.swf: no such file, and no such trace in the catalogue\n"
+    told = "optsched: none.swf: no such file, and no name in `optsched list traces`\n"
     assert (done.returncode, done.stderr) == (1, told)
