@@ -211,6 +211,8 @@ def _run(arguments: list[str]) -> int:
     app = build()
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        arguments = arguments[:1]  # an error, even with --help
     if not arguments or arguments[0].startswith("-"):  # the list of commands, without Markdown
         app.help_format = "plaintext"  # whose import is a quarter of the time
     code = DONE

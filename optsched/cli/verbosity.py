@@ -35,6 +35,5 @@ def add_options(app: App) -> None:
             terminal.show_compilation()
         return app(words, exit_on_error=False, print_error=False, result_action="return_value")
 
-    app.meta.help_flags = app.meta.version_flags = ()  # left to the application
     app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
     app.meta.default(launch)
