@@ -201,6 +201,8 @@ def _change(name: str, value: float | None, base: float | None) -> str:
     if not base:
         return ""
     change = f"{value / base - 1:+,.1%}"
+    if value and change == "-100.0%":
+        return "> -100%"
     return "±0.0%" if change[1:] == "0.0%" else change
 
 
