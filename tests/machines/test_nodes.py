@@ -11,6 +11,7 @@ def test_a_specification_names_the_machine():
     machine = read_machine("nodes:1152")
     assert isinstance(machine, Nodes)
     assert (machine.size, machine.free, machine.spec) == (1152, 1152, "nodes:1152")
+    assert read_machine("1152").spec == "nodes:1152"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_a_specification_names_the_machine():
         ("nodes:many", "expected nodes:NUMBER"),
         ("nodes:", "expected nodes:NUMBER"),
         ("node:5", "did you mean nodes"),
-        ("1152", ", matrix:NUMBER, nodes:NUMBER, site:PATH, smp:"),
+        ("nodes", ", matrix:NUMBER, nodes:NUMBER, site:PATH, smp:"),
     ],
 )
 def test_a_wrong_specification_says_what_was_expected(spec, expected):

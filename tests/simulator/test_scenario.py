@@ -28,7 +28,7 @@ def test_simulate_takes_the_fields_and_says_what_they_are():
 
 def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a_run():
     taken = inspect.signature(command).parameters
-    own = {"output", "demands_sha256", "csv", "plots", "json"}
+    own = {"output", "demands_sha256", "file_sha256", "csv", "plots", "json"}
     assert set(taken) - own == set(OPTIONS)
     assert set(OPTIONS) - set(KEYS) == {"settings", "capture", "capture_every", "check", "journal"}
 
@@ -36,8 +36,9 @@ def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a
 def test_a_scenario_is_checked_when_it_is_stated(make_trace):
     trace = make_trace((0, 10, 10, 1))
     assert Scenario(trace, jobs="1:5").span == Scenario(trace, jobs=(1, 5)).span == (1, 5)
-    with pytest.raises(InputError, match="jobs: '5'; expected FROM:TO"):
-        Scenario(trace, jobs="5")
+    assert Scenario(trace, jobs="5").span == (1, 5)
+    with pytest.raises(InputError, match="jobs: '5:x'; expected FROM:TO"):
+        Scenario(trace, jobs="5:x")
     with pytest.raises(InputError, match="large from: 0; expected a whole number from 1"):
         Scenario(trace, large_from=0)
     for name, value in {"execution": 3, "check": "no", "journal": 1, "compiled_from": "x"}.items():

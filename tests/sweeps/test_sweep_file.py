@@ -158,7 +158,7 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (HEAD + "work_limit = 0", ["work_limit: 0 is not a work limit", "above 0"]),
         (HEAD + "time_limit = nan", ["time_limit: nan; expected seconds above 0"]),
         (HEAD + "time_limit = 1979-05-27", ["time_limit: datetime.date", "expected seconds"]),
-        (HEAD + 'jobs = "5"', ["jobs: '5'; expected FROM:TO"]),
+        (HEAD + 'jobs = "5:x"', ["jobs: '5:x'; expected FROM:TO"]),
         (HEAD + 'jobs = "5:1"', ["jobs: '5:1'; expected FROM:TO"]),
         (HEAD + 'event_order = "singly"', ["event_order: 'singly'; expected batched or one"]),
         (HEAD + "charge_decisions = 1", ["charge_decisions: 1; expected true or false"]),
