@@ -37,7 +37,8 @@ class Measure:
         Name on pages, such as ``mean wait``.
     unit : str
         ``seconds``; ``share``, a number from 0 to 1 that is shown in percent; ``percent``;
-        ``processor-seconds``, which are shown as hours; any other noun in the plural, such as
+        ``processor-seconds``, which are shown as hours; ``trace time``, an instant in seconds that
+        is shown in full, as files state it; any other noun in the plural, such as
         ``jobs``; or empty for a number without a unit.
     group : Group
         The group that the measure is shown in.
@@ -61,6 +62,8 @@ class Measure:
         >>> wait = Measure("mean wait", "seconds", Group.WAITS, "Mean of the waits.")
         >>> wait.text(105_400)
         '1.22 days'
+        >>> Measure("begin", "trace time", Group.MACHINE, "Begin.").text(1_064_980_211)
+        '1,064,980,211 s'
         """
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return MISSING
@@ -83,5 +86,6 @@ _SPECIAL: Mapping[str, Callable[[float], str]] = {
     "share": percent,
     "percent": lambda value: f"{value:.4g}%",
     "processor-seconds": _hours,
+    "trace time": lambda value: f"{value:,.12g} s",
 }
 """Functions that write values of some units."""

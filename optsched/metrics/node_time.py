@@ -99,11 +99,11 @@ class NodeTime(Metric):
             " time.",
         ),
         "recorded_from": Measure(
-            "recorded time, begin", "seconds", Group.MACHINE,
+            "recorded time, begin", "trace time", Group.MACHINE,
             "First instant at which 80% of the nodes are held, in the time of the trace.",
         ),
         "recorded_until": Measure(
-            "recorded time, end", "seconds", Group.MACHINE,
+            "recorded time, end", "trace time", Group.MACHINE,
             "Last submission, after which the machine empties, in the time of the trace.",
         ),
         "internal_fragmentation": Measure(
