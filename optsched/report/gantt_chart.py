@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import one_line
+from optsched.files import written
+from optsched.json_text import json_text
 from optsched.numbers import counted
 from optsched.report.dark_mode import dark
+from optsched.report.folder_files import Expected, checked, read_object
 from optsched.report.style import FILLS
 
 MOST = 10_000
@@ -22,13 +26,36 @@ AT_ONCE = 600
 COLUMNS = {"allocated_resources": "str"}
 """Columns of the table of jobs that a chart needs beside those of the page."""
 
+CHARTS = "gantt.json"
+"""File of the data of several charts in a folder."""
 
-def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, Any] | None:
-    """Return the busiest period of a run, JSON-able; None if the places of jobs are not on file.
+CHART: Expected = {
+    "name": str,
+    "about": str,
+    **dict.fromkeys(("period", "view", "job", "users", "user", "processors", "wait"), list),
+    **dict.fromkeys(("begin", "length", "places", "fills", "dark"), list),
+}
 
-    The period is that of the most work (processors times time held) by length, of all with as many
-    successive starts as `most` allows; the whole run, if it has no more. Times are in seconds since
-    the first submission. A job has an entry in each list; ``places`` are interval sets.
+
+class Shown(NamedTuple):
+    """Period of a chart, and its part in view before it is zoomed.
+
+    Both are in seconds since the first submission.
+    """
+
+    period: tuple[float, float]
+    view: tuple[float, float]
+
+
+def chart_data(
+    jobs: Mapping[str, NDArray[Any]], most: int = MOST, shown: Shown | None = None
+) -> dict[str, Any] | None:
+    """Return a period of a run, JSON-able; None if the places of jobs are not on file.
+
+    By default it is the busiest period: that of the most work (processors times time held) by
+    length, of all with as many successive starts as `most` allows; the whole run, if it has no
+    more. Times are in seconds since the first submission. A job has an entry in each list;
+    ``places`` are interval sets.
 
     Parameters
     ----------
@@ -37,7 +64,9 @@ def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, 
         ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
         ``user_name`` if the trace has names.
     most : int
-        Most jobs, and most intervals of processors, that start in the period.
+        Most jobs, and most intervals of processors, that start in the busiest period.
+    shown : Shown, optional
+        Another period, and its view.
     """
     if "allocated_resources" not in jobs:
         return None
@@ -52,18 +81,22 @@ def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, 
     places = [text or "" for text in jobs["allocated_resources"][rows]]
     intervals = np.array([text.count(" ") + 1 for text in places])
     work = (end - begin) * jobs["requested_number_of_resources"][rows]
-    period = _busiest(begin, last, intervals, work, most)
-    in_period = (begin < period[1]) & (end >= period[0])
-    view = _busiest(begin[in_period], period[1], intervals[in_period], work[in_period], AT_ONCE)
-    shown = np.flatnonzero(in_period)
-    own = rows[shown]
+    if shown is None:
+        period = _busiest(begin, last, intervals, work, most)
+        held = (begin < period[1]) & (end >= period[0])
+        view = _busiest(begin[held], period[1], intervals[held], work[held], AT_ONCE)
+    else:
+        period, view = shown
+    inside = np.flatnonzero((begin < period[1]) & (end >= period[0]))
+    own = rows[inside]
     names = jobs.get("user_name", np.full(len(jobs["user"]), "", dtype=object))[own]
     users = [one_line(name or "") or str(user) for name, user in zip(names, jobs["user"][own])]
     known = {user: place for place, user in enumerate(dict.fromkeys(users))}
     started = int(((begin >= period[0]) & (begin < period[1])).sum())
-    part = f"The busiest period: {started:,} of {counted(len(rows), 'job')}"
+    which = "The busiest period" if shown is None else "A part of the time"
+    part = f"{which}: {started:,} of {counted(len(rows), 'job')}"
     return {
-        "about": part if len(shown) < len(rows) else f"All {counted(len(rows), 'job')}",
+        "about": part if len(inside) < len(rows) else f"All {counted(len(rows), 'job')}",
         "period": _seconds(np.array(period)),
         "view": _seconds(np.array([max(view[0], period[0]), view[1]])),
         "job": jobs["job_id"][own].tolist(),
@@ -71,12 +104,33 @@ def chart_data(jobs: Mapping[str, NDArray[Any]], most: int = MOST) -> dict[str, 
         "user": [known[user] for user in users],
         "processors": jobs["requested_number_of_resources"][own].tolist(),
         "wait": _seconds(jobs["starting_time"][own] - jobs["submission_time"][own]),
-        "begin": _seconds(begin[shown]),
-        "length": _seconds((end - begin)[shown]),
-        "places": [places[row] for row in shown.tolist()],
+        "begin": _seconds(begin[inside]),
+        "length": _seconds((end - begin)[inside]),
+        "places": [places[row] for row in inside.tolist()],
         "fills": list(FILLS),
         "dark": [dark(fill) for fill in FILLS],
     }
+
+
+def write_charts(charts: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the data of charts, which have names, to `CHARTS` in a folder."""
+    with written(folder / CHARTS) as temporary:
+        temporary.write_text(json_text({"charts": charts}) + "\n", encoding="utf-8")
+
+
+def read_charts(folder: Path) -> list[dict[str, Any]]:
+    """Return the data of the charts in a folder; none without `CHARTS`.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+    """
+    file = folder / CHARTS
+    if not file.exists():
+        return []
+    charts = read_object(file, {"charts": list})["charts"]
+    return [checked(chart, CHART, file, "charts") for chart in charts]
 
 
 def _busiest(

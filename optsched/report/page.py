@@ -169,17 +169,16 @@ class Figure:
 
     The SVG document is embedded as a separate image, so that ids and styles of pictures do not
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
-    readers who cannot see it. `name` is that of its file, without the suffix. With the data of a
-    `chart`, those of `optsched.report.gantt_chart`, the reader can zoom; charts of one `group` show
-    the same time.
+    readers who cannot see it. `name` is that of its file, without the suffix. With the data of
+    `charts`, those of `optsched.report.gantt_chart`, the reader can zoom: they replace the picture,
+    below each other, and show the same time. Each of several has a ``name`` more.
     """
 
     name: str
     svg: str
     alt: str
     caption: str
-    chart: Mapping[str, object] | None = None
-    group: str = ""
+    charts: Sequence[Mapping[str, object]] = ()
     form: ClassVar[str] = "figure"
 
     @property
@@ -190,8 +189,8 @@ class Figure:
 
     @property
     def data(self) -> str:
-        """Data of the chart as JSON without ``<``, which would end its element."""
-        return json_text(self.chart).replace("<", "\\u003c")
+        """Data of the charts as JSON without ``<``, which would end its element."""
+        return json_text(self.charts).replace("<", "\\u003c")
 
 
 @dataclass(frozen=True)
@@ -300,7 +299,7 @@ def render(page: Page) -> str:
     template = environment().get_template("page.html.j2")
     anchor = anchors(name for name, _ in page.contents)
     parts = chain.from_iterable(section.parts for _, section in page.contents)
-    zooms = any(isinstance(part, Figure) and part.chart for part in parts)
+    zooms = any(isinstance(part, Figure) and part.charts for part in parts)
     return template.render(page=page, anchor=anchor, zooms=zooms).lstrip()
 
 

@@ -123,7 +123,7 @@ def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
             svg,
             caption=known[name].caption(facts),
             alt=known[name].words(facts),
-            chart=known[name].chart(facts),
+            charts=[chart] if (chart := known[name].chart(facts)) else [],
         )
         if name in known
         else Figure(name, svg, caption=f"{name}.", alt=f"Picture of the run: {name}.")

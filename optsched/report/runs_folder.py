@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from optsched.files import FolderKind, write_json
 from optsched.report import runs_page
+from optsched.report.gantt_chart import CHARTS
 from optsched.report.page import REPORT, write_page
 from optsched.report.runs_plots import draw
 from optsched.simulator.provenance import versions
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FOLDER = FolderKind(
     "a comparison of runs",
     "runs.json",
-    ("table.csv", "jobs.parquet", "*.svg", "*.png", REPORT),
+    ("table.csv", "jobs.parquet", "*.svg", "*.png", CHARTS, REPORT),
 )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from optsched.machines.texts import Texts
 from optsched.report import style
 from optsched.report.durations import time_axis, unit_for
 from optsched.report.folder_files import read_columns
+from optsched.report.gantt_chart import MOST, Shown, chart_data
 from optsched.report.pictures.gantt import (
     MOST_LABELS,
     NEARBY,
@@ -68,9 +71,78 @@ class Schedule(NamedTuple):
         return self.texts.occurrences(" ") + 1
 
 
-@style.applied()
-def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) -> Figure | None:
-    """Return the charts of the first `MOST_CHARTS` runs, for a period in days if one is given.
+@dataclass(frozen=True)
+class GanttCharts:
+    """Charts of the first `MOST_CHARTS` runs: a picture, and data to zoom."""
+
+    comparison: RunComparison
+    schedules: Sequence[Schedule]
+    part: Window
+
+    @property
+    def runs(self) -> Sequence[ComparedRun]:
+        """Runs that have a chart."""
+        return self.comparison.runs[: len(self.schedules)]
+
+    @style.applied()
+    def figure(self) -> Figure:
+        """Return the picture."""
+        part, span = self.part, self.comparison.span
+        job_id = self.comparison.jobs["job_id"]
+        boxes = [allocations(*schedule, part) for schedule in self.schedules]
+        painted = _same_colors(boxes, part)
+        title = _title(part, span, len(self.comparison.runs))
+        figure = style.new_figure(1.2 + HEIGHT * len(self.runs), title)
+        panels = figure.subplots(len(self.runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        unit = unit_for(span[1] - span[0])
+        few = all(len(np.unique(own.job)) <= MOST_LABELS for own in boxes)
+        for axes, run, own, color in zip(panels, self.runs, boxes, painted):
+            axes.grid(visible=False)
+            axes.set_title(f"{run.name}, {_in_use(own, part):.0%} of processors in use")
+            axes.set_ylabel("processor")
+            axes.set_ylim(0, part.processors)
+            style.count_ticks(axes.yaxis)
+            if len(own):
+                draw(axes, own, color, part, span[0], unit[0])
+                if few:
+                    label(axes, job_id, own, part, span[0], unit[0])
+        time_axis(panels[-1], part.begin - span[0], part.end - span[0], unit)
+        return figure
+
+    def data(self, most: int = MOST) -> list[dict[str, Any]]:
+        """Return the data of charts to zoom, which begin with the part of the picture.
+
+        Their period is longer, as long as no chart has more than its share of `most` rectangles.
+        """
+        zero = self.comparison.span[0]
+        period = self._around(most // len(self.runs))
+        view = self.part.begin - zero, self.part.end - zero
+        charts = []
+        for run, schedule in zip(self.runs, self.schedules):
+            places = {"allocated_resources": np.asarray(schedule.texts)}
+            jobs = {**self.comparison.jobs, **run.outcome, **places}
+            made = chart_data(jobs, shown=Shown((period[0] - zero, period[1] - zero), view))
+            charts += [{"name": run.name, **made}] if made else []
+        return charts
+
+    def _around(self, most: int) -> tuple[float, float]:
+        """Return the longest time around the part, in doublings, with few enough rectangles."""
+        span, length = self.comparison.span, self.part.end - self.part.begin
+        doublings = math.ceil(math.log2((span[1] - span[0]) / length)) + 1
+        more = length * (2.0 ** np.arange(doublings + 1) - 1)
+        begins = np.maximum(self.part.begin - more, span[0])
+        ends = np.minimum(self.part.end + more, span[1])
+        eligible = np.ones(len(more), dtype=bool)
+        for one in self.schedules:
+            ran = np.isfinite(one.start)
+            shown = rectangles_between(one.start[ran], one.until[ran], one.rectangles[ran])
+            eligible &= shown(begins, ends) <= most
+        longest = int(np.flatnonzero(eligible).max(initial=0))
+        return float(begins[longest]), float(ends[longest])
+
+
+def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) -> GanttCharts | None:
+    """Return the charts of runs, for a period in days if one is given.
 
     By default the time is one in which the schedules differ most from the baseline. None if jobs
     share processors, or hold nodes of a site or boxes of a torus, in any of the runs.
@@ -94,24 +166,7 @@ def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) ->
         part = window(comparison.jobs["requested_number_of_resources"], schedules, max(sizes), span)
     else:
         part = _stated(days, schedules, max(sizes), span)
-    boxes = [allocations(*schedule, part) for schedule in schedules]
-    painted = _same_colors(boxes, part)
-    figure = style.new_figure(1.2 + HEIGHT * len(runs), _title(part, span, len(comparison.runs)))
-    panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    unit = unit_for(span[1] - span[0])
-    few = all(len(np.unique(own.job)) <= MOST_LABELS for own in boxes)
-    for axes, run, own, color in zip(panels, runs, boxes, painted):
-        axes.grid(visible=False)
-        axes.set_title(f"{run.name}, {_in_use(own, part):.0%} of processors in use")
-        axes.set_ylabel("processor")
-        axes.set_ylim(0, part.processors)
-        style.count_ticks(axes.yaxis)
-        if len(own):
-            draw(axes, own, color, part, span[0], unit[0])
-            if few:
-                label(axes, comparison.jobs["job_id"], own, part, span[0], unit[0])
-    time_axis(panels[-1], part.begin - span[0], part.end - span[0], unit)
-    return figure
+    return GanttCharts(comparison, schedules, part)
 
 
 def _processors(run: ComparedRun) -> int | None:

@@ -21,6 +21,7 @@ from optsched.report.folder_files import (
     read_object,
     read_pictures,
 )
+from optsched.report.gantt_chart import read_charts
 from optsched.report.job_rows import JOB, NAMES, job_rows, user_cell
 from optsched.report.page import Cell, Figure, Page, Section, Table, Value, cell, duration, share
 from optsched.report.run_comparison import FIGURES, Columns, ComparedRun, RunComparison, pair
@@ -73,6 +74,7 @@ def page(folder: Path) -> Page:
     return page_of(
         RunComparison(runs, jobs),
         read_pictures(folder, PICTURES),
+        read_charts(folder),
         shlex.join([*words, "-o", "DIR"]),
         about["versions"],
     )
@@ -91,12 +93,14 @@ def _period(about: Mapping[str, Any], file: Path) -> list[str]:
 def page_of(
     comparison: RunComparison,
     pictures: Mapping[str, str],
+    charts: Sequence[Mapping[str, Any]],
     repeat: str,
     versions: Mapping[str, str],
 ) -> Page:
-    """Return the page of a comparison, with SVG pictures by name, and the command that repeats it.
+    """Return the page of a comparison, and the command that repeats it.
 
-    Of the outcomes of the runs, only the waits are needed.
+    It has SVG pictures by name, and the data of Gantt charts to zoom, none in an older folder. Of
+    the outcomes of the runs, only the waits are needed.
     """
     runs, jobs = comparison.runs, comparison.jobs
     baseline, *others = runs
@@ -107,7 +111,7 @@ def page_of(
         summary=_cautions(runs),
         sections=[
             Section("Result", [_figures(runs)]),
-            Section("Pictures", _pictures(pictures, runs)),
+            Section("Pictures", _pictures(pictures, charts, runs)),
             Section("Job by job", [_paired(runs, jobs), *_most_different(runs, jobs)]),
             *([Section("Users", [users])] if (users := _users(runs, jobs)) is not None else []),
             *(
@@ -206,7 +210,11 @@ def _change(name: str, value: float | None, base: float | None) -> str:
     return "±0.0%" if change[1:] == "0.0%" else change
 
 
-def _pictures(pictures: Mapping[str, str], runs: Sequence[ComparedRun]) -> list[Figure]:
+def _pictures(
+    pictures: Mapping[str, str],
+    charts: Sequence[Mapping[str, Any]],
+    runs: Sequence[ComparedRun],
+) -> list[Figure]:
     waited = []
     for run in runs:
         all_waits = np.nan_to_num(run.waits, nan=np.inf)
@@ -239,7 +247,7 @@ def _pictures(pictures: Mapping[str, str], runs: Sequence[ComparedRun]) -> list[
         ),
     }
     return [
-        Figure(name, svg, caption=caption, alt=alt)
+        Figure(name, svg, alt, caption, charts if name == "gantt" else ())
         for name, svg in pictures.items()
         for caption, alt in [about.get(name, (f"{name}.", f"Picture of the comparison: {name}."))]
     ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optsched.durations import MINUTE, spoken
 from optsched.report import style
 from optsched.report.durations import at_least, log_ticks, time_axis, unit_for
+from optsched.report.gantt_chart import write_charts
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
 from optsched.report.runs_gantt import gantt
@@ -30,14 +31,13 @@ LABEL = 30
 """Most characters in a line of a label."""
 
 
-def draw(
-    comparison: RunComparison, folder: Path, days: tuple[float, float] | None = None
-) -> list[Path]:
-    """Write the pictures of a comparison to `folder`, each as SVG and PNG, and return the files.
+def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | None = None) -> None:
+    """Write the pictures of a comparison to `folder`, each as SVG and PNG.
 
     ``waits``: the share of all jobs that waited no longer than a time. ``load``: processors in use,
     waiting jobs and waits over time. The runs have the same strokes in both, in their order.
-    ``gantt``: the schedules below each other, in a period of days if one is given.
+    ``gantt``: the schedules below each other, in a period of days if one is given; their data, to
+    zoom on a page, are a file too.
 
     Raises
     ------
@@ -46,8 +46,10 @@ def draw(
     """
     pictures = {"waits": waits(comparison), "load": load(comparison)}
     if (charts := gantt(comparison, days)) is not None:
-        pictures["gantt"] = charts
-    return [path for name, made in pictures.items() for path in style.save(made, folder, name)]
+        pictures["gantt"] = charts.figure()
+        write_charts(charts.data(), folder)
+    for name, made in pictures.items():
+        style.save(made, folder, name)
 
 
 @style.applied()

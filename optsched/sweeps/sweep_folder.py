@@ -16,6 +16,7 @@ from optsched.files import remove
 from optsched.numbers import counted
 from optsched.report import runs_page
 from optsched.report.folder_files import Expected, checked, read_object, read_pictures
+from optsched.report.gantt_chart import read_charts
 from optsched.report.page import write_page
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
@@ -69,6 +70,7 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
     page = runs_page.page_of(
         RunComparison(within, comparison.jobs),
         read_pictures(folder, runs_page.PICTURES),
+        read_charts(folder),
         "optsched report DIR",
         versions(),
     )

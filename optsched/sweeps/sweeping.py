@@ -23,6 +23,7 @@ from optsched.files import (
     write_json,
 )
 from optsched.numbers import counted
+from optsched.report.gantt_chart import CHARTS
 from optsched.report.page import REPORT
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS = ("results.parquet", "results.csv")
-PICTURES = ("*.svg", "*.png")
+PICTURES = ("*.svg", "*.png", CHARTS)
 FOLDER = FolderKind("a sweep", "sweep.json", (*RESULTS, *PICTURES, REPORT), ("runs", "failed"))
 
 log = logging.getLogger("optsched")

@@ -63,6 +63,7 @@ def reports(tmp_path_factory):
     ]
     named = [7, "u" * 300, "p" * 300, 1, 2, 3]
     chart = chart_data(two_jobs())
+    charts = [{"name": name, **chart} for name in ("first", "second")]
     long = [[f"snapshot-{k}", k] for k in range(LONG + 1)]
     page = Page(
         "Everything",
@@ -74,7 +75,7 @@ def reports(tmp_path_factory):
             Section("Long", [Table("Many.", ["snapshot", "number"], long)]),
             Section(
                 "Charts",
-                [Figure(name, SVG, name, name, chart=chart, group="same") for name in "ab"],
+                [Figure("a", SVG, "a", "a", [chart]), Figure("b", SVG, "b", "b", charts)],
             ),
             Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", Verdict.HELD)])]),
         ],

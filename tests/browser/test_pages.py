@@ -288,11 +288,19 @@ def test_a_job_of_a_gantt_chart_tells_about_itself(open_page):
     assert not tip.is_visible()
 
 
-def test_charts_of_a_group_show_the_same_time(open_page):
+def test_charts_of_one_figure_show_the_same_time_and_mark_the_same_job(open_page):
     page = open_page("everything")
-    for _ in range(2):
-        page.get_by_role("button", name="Zoom in this chart").first.click()
-    page.locator("canvas").first.press("+")
+    page.get_by_role("button", name="Zoom in these charts").click()
+    assert page.locator(".chart-name").all_inner_texts() == ["first", "second"]
+    canvas = page.locator("canvas")
+    canvas.nth(1).press("+")
     one, other = (page.evaluate(VIEW, place) for place in (0, 1))
     assert one == other
     assert one["end"] - one["begin"] == pytest.approx(7200.5 / 1.5)
+    canvas.nth(0).press("0")
+    canvas.nth(0).press("n")
+    assert page.evaluate("GanttChart.all.map((chart) => chart.chosen)") == [0, 0]
+    assert page.locator(".tip:visible").count() == 1
+    canvas.nth(1).press("n")  # the job after it
+    assert page.evaluate("GanttChart.all.map((chart) => chart.chosen)") == [1, 1]
+    assert page.locator(".tip:visible").inner_text().startswith("job 12\n")

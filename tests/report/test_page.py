@@ -204,6 +204,6 @@ def test_a_fold_holds_parts_and_a_long_table_is_one():
 def test_only_pages_with_charts_have_their_script():
     chart = {"about": "</script>"}
     assert "GanttChart" not in render(page_of(Figure("picture", SVG, "alt", "caption")))
-    text = render(page_of(Figure("picture", SVG, "alt", "caption", chart)))
+    text = render(page_of(Figure("picture", SVG, "alt", "caption", [chart])))
     assert "GanttChart" in text
     assert text.count("</script>") == 2

@@ -45,7 +45,7 @@ def painted(axes):
 
 def test_a_job_has_one_place_in_each_schedule_and_one_color_in_all(compare):
     comparison = compare(ROWS, {"a": "fcfs", "b": "easy", "c": "fcfs"})
-    figure = gantt(comparison)
+    figure = gantt(comparison).figure()
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [title.split(",")[0] for title in titles] == ["a", "b", "c"]
     limits = {(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}
@@ -84,9 +84,9 @@ def test_the_time_that_is_shown_is_one_in_which_the_schedules_differ():
 def test_a_stated_period_is_shown(compare):
     rows = [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(6)]
     comparison = compare(rows, {"a": "fcfs", "b": "easy"})
-    figure = gantt(comparison, (1.0, 2.5))
+    figure = gantt(comparison, (1.0, 2.5)).figure()
     assert {axes.get_xlim() for axes in figure.axes} == {(1.0, 2.5)}
-    assert gantt(comparison, (4.0, 99.0)).axes[0].get_xlim() == (4.0, 5.5)
+    assert gantt(comparison, (4.0, 99.0)).figure().axes[0].get_xlim() == (4.0, 5.5)
     with pytest.raises(InputError, match=r"days: 6:7; expected a part of 5.5 days"):
         gantt(comparison, (6.0, 7.0))
 
@@ -99,7 +99,9 @@ def test_too_many_jobs_for_a_picture_are_refused(compare, monkeypatch):
 
 
 def test_more_runs_than_charts_are_said_to_be_left_out(compare):
-    figure = gantt(compare(ROWS, {f"r{place}": "fcfs" for place in range(MOST_CHARTS + 1)}))
+    figure = gantt(
+        compare(ROWS, {f"r{place}": "fcfs" for place in range(MOST_CHARTS + 1)})
+    ).figure()
     assert len(figure.axes) == MOST_CHARTS
     assert figure.get_suptitle() == f"The first {MOST_CHARTS} schedules"
 
@@ -111,3 +113,18 @@ def test_jobs_that_share_processors_or_hold_boxes_have_no_charts(compare):
     assert gantt(slices) is None
     with pytest.raises(InputError, match="days: these runs have no Gantt chart"):
         gantt(slices, (0.0, 1.0))
+
+
+def test_charts_to_zoom_begin_with_the_part_of_the_picture_and_have_more_around_it(compare):
+    rows = [(DAY * day, 0.5 * DAY, DAY, 3) for day in range(20)]
+    charts = gantt(compare(rows, {"a": "fcfs", "b": "easy"}), (6.0, 7.0))
+    first, second = charts.data()
+    assert (first["name"], second["name"]) == ("a", "b")
+    assert first["view"] == second["view"] == [6 * DAY, 7 * DAY]
+    assert first["period"] == second["period"] == [0, 19.5 * DAY]
+    assert first["about"] == "All 20 jobs"
+    # around the day: 3 days with 3 jobs, 7 with 7, 15 with more
+    first, second = charts.data(most=14)
+    assert first["period"] == second["period"] == [3 * DAY, 10 * DAY]
+    assert first["job"] == second["job"] == list(range(4, 11))
+    assert first["about"] == "A part of the time: 7 of 20 jobs"

@@ -120,7 +120,7 @@ def test_users_are_those_with_the_most_work_and_their_waits_are_means(make_trace
         for policy in ("fcfs", "easy")
     }
     comparison = read_runs(folders)
-    page = runs_page.page_of(comparison, {}, "", {})
+    page = runs_page.page_of(comparison, {}, [], "", {})
     [table] = tables(page, "Users")
     fcfs, easy = (run.waits for run in comparison.runs)
     # work: 60 x 6 + 30 x 3 of user 7, 20 x 8 of user 3, 5 x 2 of nobody known
@@ -181,6 +181,20 @@ def test_damage_is_told(folder, change, told):
     file.write_text(json.dumps(about))
     with pytest.raises(InputError, match=told):
         runs_page.page(folder)
+
+
+def test_gantt_charts_are_shown_to_zoom_where_the_folder_has_their_data(folder):
+    def charts():
+        [section] = [s for s in runs_page.page(folder).sections if s.title == "Pictures"]
+        return {figure.name: len(figure.charts) for figure in section.parts}
+
+    assert charts() == {"waits": 0, "load": 0, "gantt": 3}
+    file = folder / "gantt.json"
+    file.write_text(file.read_text().replace('"view"', '"sight"'))
+    with pytest.raises(InputError, match="charts view: missing; expected a list"):
+        runs_page.page(folder)
+    file.unlink()
+    assert charts()["gantt"] == 0
 
 
 def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):

@@ -1,5 +1,6 @@
-// Gantt charts to zoom, in place of their pictures: explore(figure) makes one of a figure whose
-// data are those of optsched.report.gantt_chart. Charts of one data-group show the same time.
+// Gantt charts to zoom, in place of their picture: explore(figure) makes those of a figure from its
+// data, which are those of optsched.report.gantt_chart. Charts of one figure show the same time, and
+// a job that is chosen in one is marked in all; it has the color of its number in all of them too.
 const DAY = 86400;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]
   .concat([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((days) => days * DAY));
@@ -28,7 +29,7 @@ class GanttChart {
     this.canvas = document.createElement("canvas");
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
-    this.canvas.setAttribute("aria-label", `Gantt chart. ${this.data.about}. Arrow keys move, plus `
+    this.canvas.setAttribute("aria-label", `Gantt chart${this.data.name ? ` of ${this.data.name}` : ""}. ${this.data.about}. Arrow keys move, plus `
       + "and minus zoom the time, Shift with up and down zooms the processors, N and P choose the next and the previous job, 0 shows all.");
     this.tip = document.createElement("div");
     this.tip.className = "tip";
@@ -48,14 +49,15 @@ class GanttChart {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  // Show a part of the chart, and the same time in the other charts of the group.
+  others() {
+    return GanttChart.all.filter((other) => other !== this && other.figure === this.figure);
+  }
+
+  // Show a part of the chart, and the same time in the other charts of the figure.
   show(view) {
     this.set(view);
-    for (const other of GanttChart.all) {
-      if (other !== this && this.figure.dataset.group && other.figure.dataset.group === this.figure.dataset.group) {
-        other.set({ ...other.view, begin: this.view.begin, end: this.view.end });
-      }
-    }
+    const { begin, end } = this.view;
+    this.others().forEach((other) => other.set({ ...other.view, begin, end }));
   }
 
   set({ begin, end, low, high }) {
@@ -88,7 +90,6 @@ class GanttChart {
     const at = low + share * (high - low);
     this.show({ ...this.view, low: at - (at - low) / factor, high: at + (high - at) / factor });
   }
-
 
   x(time) {
     return MARGIN.left + (time - this.view.begin) / (this.view.end - this.view.begin) * this.area.width;
@@ -125,7 +126,7 @@ class GanttChart {
       if (until <= begin || from >= end || one.high <= low || one.low >= high) continue;
       const [left, top] = [this.x(from), this.y(one.high)];
       const [width, height] = [this.x(until) - left, this.y(one.low) - top];
-      pen.fillStyle = fills[one.row % fills.length];
+      pen.fillStyle = fills[this.data.job[one.row] % fills.length];
       pen.fillRect(left, top, Math.max(width, 0.5), Math.max(height, 0.5));
       if (one.row === this.chosen) {
         pen.strokeStyle = ink;
@@ -137,11 +138,12 @@ class GanttChart {
         pen.strokeRect(left, top, width, height);
       }
       const text = String(this.data.job[one.row]);
-      if (height > 13 && width > 8 * text.length + 6) {
+      const [first, last] = [Math.max(left, MARGIN.left), Math.min(left + width, MARGIN.left + this.area.width)];
+      if (height > 13 && last - first > 8 * text.length + 6) {
         pen.fillStyle = ink;
         pen.textAlign = "center";
         pen.textBaseline = "middle";
-        pen.fillText(text, (Math.max(left, MARGIN.left) + Math.min(left + width, MARGIN.left + this.area.width)) / 2, top + height / 2);
+        pen.fillText(text, (first + last) / 2, top + height / 2);
       }
     }
     pen.restore();
@@ -175,7 +177,9 @@ class GanttChart {
       label(row.toLocaleString("en"), MARGIN.left - 5, this.y(row), "right", "middle");
     }
     pen.strokeRect(MARGIN.left, MARGIN.top, this.area.width, this.area.height);
-    label("days since the first submission; processors upwards", MARGIN.left, bottom + 20, "left", "top");
+    const axes = "days since the first submission; processors upwards";
+    const room = this.canvas.clientWidth - pen.measureText(axes).width;
+    label(axes, Math.max(0, Math.min(MARGIN.left, room)), bottom + 20, "left", "top");
   }
 
   times(row) {
@@ -251,15 +255,21 @@ class GanttChart {
     this.choose(row, this.x(from), Math.max(this.y(high), MARGIN.top));
   }
 
-  // Mark a job, -1 for none, and tell about it near a place.
+  mark(row) {
+    this.tip.hidden = true;
+    if (row === this.chosen) return;
+    this.chosen = row;
+    this.draw();
+  }
+
+  // Mark a job, -1 for none, in all charts of the figure, and tell about it near a place.
   choose(row, x = 0, y = 0) {
-    if (row !== this.chosen) {
-      this.chosen = row;
-      this.tip.textContent = row < 0 ? "" : this.words(row);
-      this.draw();
-    }
-    this.tip.hidden = row < 0;
+    this.mark(row);
+    const job = this.data.job[row];
+    this.others().forEach((other) => other.mark(row < 0 ? -1 : other.data.job.indexOf(job)));
     if (row < 0) return;
+    this.tip.textContent = this.words(row);
+    this.tip.hidden = false;
     const { offsetWidth, offsetHeight } = this.tip;
     this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.canvas.clientWidth - offsetWidth))}px`;
     this.tip.style.top = `${y + 14 + offsetHeight > this.canvas.clientHeight ? Math.max(0, y - 14 - offsetHeight) : y + 14}px`;
@@ -301,14 +311,22 @@ function timeLabel(time, step) {
   return `${day} d ${two(rest / 3600)}:${two(rest % 3600 / 60)}${seconds}`;
 }
 
+function dataOf(figure) {
+  return JSON.parse(figure.querySelector("script").textContent);
+}
+
 function explore(figure) {
-  const data = JSON.parse(figure.querySelector("script").textContent);
-  const picture = figure.querySelector(".box");
-  const chart = new GanttChart(figure, data);
-  GanttChart.all.push(chart);
-  picture.replaceWith(chart.panel);
-  chart.draw();
-  return chart;
+  const charts = dataOf(figure).map((data) => new GanttChart(figure, data));
+  GanttChart.all.push(...charts);
+  const named = ({ data, panel }) => {
+    const name = document.createElement("div");
+    name.className = "chart-name";
+    name.textContent = data.name;
+    return data.name ? [name, panel] : [panel];
+  };
+  figure.querySelector(".box").replaceWith(...charts.flatMap(named));
+  charts.forEach((chart) => chart.draw());
+  return charts[0];
 }
 
 function addControls(figure) {
@@ -323,7 +341,8 @@ function addControls(figure) {
     bar.append(button);
     return button;
   };
-  const begin = add("Zoom in this chart", "Zoom in this chart", () => {
+  const label = dataOf(figure).length > 1 ? "Zoom in these charts" : "Zoom in this chart";
+  const begin = add(label, label, () => {
     const chart = explore(figure);
     begin.remove();
     add("+", "Zoom in", () => chart.zoom(1.5));
