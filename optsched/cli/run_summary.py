@@ -11,6 +11,7 @@ from optsched.numbers import counted, percent
 from optsched.report.folder_files import read_object
 from optsched.report.page import cell, duration
 from optsched.report.run_folder import FOLDER
+from optsched.traces.cleaning_report import CleaningReport
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -32,6 +33,15 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if summary.get("problems"):
         lines.append(("problems", _problems(summary)))
     return lines
+
+
+def cleaning_notes(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """Return a line for each count of cleaning; none if the trace was clean already."""
+    if summary["cleaning"] is None:
+        return []
+    of_whole = "" if config["jobs"] is None else " of the whole trace"
+    lines = CleaningReport.from_json(summary["cleaning"]).lines()
+    return [f"cleaning{of_whole}: {line.strip()}" for line in lines]
 
 
 def policy_of_run(folder: Path) -> str | None:

@@ -16,7 +16,7 @@ from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.completion import Completer, registered, solver_names, trace_names
 from optsched.cli.options import Integer, Number, Output, as_options
-from optsched.cli.run_summary import policy_of_run, summary_lines
+from optsched.cli.run_summary import cleaning_notes, policy_of_run, summary_lines
 from optsched.cli.simulate_policies import simulate_policies
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
@@ -183,10 +183,8 @@ def command(
     if json:
         print_json(run.summary)
         return code
-    if run.trace.cleaning is not None:
-        of_whole = "" if span is None else " of the whole trace"
-        for line in run.trace.cleaning.lines():
-            say_note(f"cleaning{of_whole}: {line.strip()}")
+    for line in cleaning_notes(run.config, run.summary):
+        say_note(line)
     written = [("run folder", f"{output}, with all figures in summary.json")]
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])

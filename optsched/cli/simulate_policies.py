@@ -10,8 +10,9 @@ from typing import Any
 from optsched import registry
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
 from optsched.cli.compare_runs import print_comparison
+from optsched.cli.run_summary import cleaning_notes
 from optsched.cli.sweep_table import execute_runs, say_failures, say_wrong_answers
-from optsched.cli.terminal import print_lines, say
+from optsched.cli.terminal import print_lines, say, say_note
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_replaceable
 from optsched.numbers import counted
@@ -75,6 +76,9 @@ def simulate_policies(
         for left, what in (("rejected", "rejected"), ("waiting", "never started")):
             if jobs := run.summary[left]:
                 say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
+    baseline = comparison.runs[0]
+    for line in [] if json else cleaning_notes(baseline.config, baseline.summary):
+        say_note(line)
     made = [("report", write_comparison(comparison, output))] if plots else []
     print_comparison(comparison, json=json)
     if not json:

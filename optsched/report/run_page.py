@@ -414,7 +414,7 @@ def _never_started(jobs: Mapping[str, NDArray[Any]]) -> list[Part]:
 def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
     if summary["cleaning"] is None:
         return []
-    report = CleaningReport(**{name: summary["cleaning"][name] for name in CLEANING})
+    report = CleaningReport.from_json(summary["cleaning"])
     changes = report.counts()
     text = f"{counted(report.jobs_read, 'job')} read; "
     text += "jobs dropped or changed:" if changes else "no job dropped or changed."

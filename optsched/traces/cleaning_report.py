@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 
 REASONS = {
     "dropped_runtime": "dropped: run time unknown or less than 1 s",
@@ -60,6 +61,11 @@ class CleaningReport:
     def to_json(self) -> dict[str, int]:
         """Return the counts by name, with their sum ``dropped``."""
         return {"dropped": self.dropped, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, counts: Mapping[str, int]) -> CleaningReport:
+        """Return the report of counts by name; others than those of its fields are left out."""
+        return cls(**{field.name: counts[field.name] for field in fields(cls)})
 
     def counts(self) -> list[tuple[int, str]]:
         """Return the positive counts, each with its reason."""
