@@ -33,7 +33,9 @@ exclude_patterns = [".*", "build", "demo", "optsched", "studies-in-full", "tests
 myst_enable_extensions = ["deflist"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
-nb_execution_mode = "off"
+nb_execution_mode = "force"  # they are stored without outputs
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"
