@@ -35,11 +35,10 @@ def html(run: Run) -> str:
             for keys in (MAIN, [key for key in summary if key not in MAIN])
         )
     )
-    title = load.named(run.config["trace"], run.config)
     try:
-        lead, picture = " ".join(run.mishaps), _picture(run)
+        title, lead, picture = load.subject(run), " ".join(run.mishaps), _picture(run)
     except InputError:  # of a folder without tables
-        lead, picture = "", None
+        title, lead, picture = load.named(run.config["trace"], run.config), "", None
     return Card(title, lead, [Facts(main)], Facts(others), picture).html()
 
 
