@@ -18,7 +18,7 @@ from optsched.report.folder_files import read_object
 from optsched.report.page import cell, duration, share
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
-from optsched.sweeps.sweep_folder import compared
+from optsched.sweeps.sweep_folder import compared, finished_runs
 from optsched.sweeps.sweeping import FOLDER as SWEEP
 
 SHOWN = {
@@ -106,14 +106,23 @@ def _period(text: str) -> tuple[float, float]:
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return run folders by name: that of the folder, or the whole path if the name is taken."""
-    last = [Path(os.path.abspath(path)).name for path in paths]
+    """Return run folders by name; by the whole path if the name is taken."""
+    last = [_name(Path(os.path.abspath(path))) for path in paths]
     uses = Counter(last)
     named = {name if uses[name] == 1 else str(path): path for name, path in zip(last, paths)}
     if len(named) < len(paths):
         twice = next(path for path in paths if list(paths).count(path) > 1)
         raise InputError("is given twice; expected different runs", file=twice)
     return named
+
+
+def _name(path: Path) -> str:
+    """Return the name of a run: that of its folder, in a sweep the one that it has there."""
+    sweep = path.parent.parent
+    if path.parent.name == "runs" and _is_a(SWEEP, sweep):
+        found, _ = finished_runs(sweep)
+        return next((name for name, place in found.items() if place.name == path.name), path.name)
+    return path.name
 
 
 def print_comparison(comparison: RunComparison, *, json: bool) -> None:

@@ -69,6 +69,9 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     names = [row["run"] for row in json.loads(done.stdout)["table"]]
     assert names == ["fcfs", "easy", "conservative"]
+    places = sorted(f"sweep/runs/{run.name}" for run in (tmp_path / "sweep" / "runs").iterdir())
+    done = optsched("compare", *places[1:], "-o", "two", "--json", cwd=tmp_path)
+    assert [row["run"] for row in json.loads(done.stdout)["table"]] == ["easy", "fcfs"]
     shutil.rmtree(next((tmp_path / "sweep" / "runs").iterdir()))
     done = optsched("compare", "sweep", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
