@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report.card import Card
 from optsched.report.folder_files import read_table
-from optsched.report.page import Facts
+from optsched.report.page import Facts, Table, Value
 from optsched.report.reading import checked_folder, read_run
 from optsched.report.run_folder import FOLDER as RUN
 from optsched.simulator.run import Run
@@ -20,6 +21,15 @@ from optsched.sweeps.sweeping import FOLDER, RESULTS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+FIGURES = (
+    *("finished", "mean_wait", "median_wait", "p95_wait", "mean_bounded_slowdown", "utilization"),
+)
+"""Figures that notebooks show of each run."""
+
+ROWS = 20
+"""Most runs that they show."""
 
 
 class FinishedRuns(Mapping[str, Run]):
@@ -38,6 +48,10 @@ class FinishedRuns(Mapping[str, Run]):
         if not (place / RUN.marker).is_file():
             raise KeyError(str(UnknownNameError("finished run", name, self._places)))
         return read_run(place)
+
+    def name_of(self, folder: str) -> str:
+        """Return the name of the run with a folder of that name."""
+        return next((name for name, place in self._places.items() if place.name == folder), folder)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -87,12 +101,24 @@ class SweepResults:
         return f"<Sweep in {self.folder}: {self._runs_in_words()}>"
 
     def _repr_html_(self) -> str:
-        names = Facts([(str(number), name) for number, name in enumerate(self.runs, start=1)])
-        card = Card(f"Sweep in {self.folder}", self._runs_in_words(), folded=names).html()
+        title, lead = f"Sweep in {self.folder}", self._runs_in_words()
         try:
-            return card + str(self.results.to_html(index=False, max_rows=20))
+            return Card(title, lead, [self._table()]).html()
         except InputError:
-            return card
+            names = Facts([(str(number), name) for number, name in enumerate(self.runs, start=1)])
+            return Card(title, lead, folded=names).html()
+
+    def _table(self) -> Table:
+        """Return the main figures of the runs, of `ROWS` at most."""
+        frame = self.results[:ROWS]
+        figures = [(MEASURES[key], frame[key].tolist()) for key in FIGURES if key in frame]
+        rows: list[list[Value]] = [
+            [self.runs.name_of(run), *(measure.text(column[row]) for measure, column in figures)]
+            for row, run in enumerate(frame["run"])
+        ]
+        left = len(self.results) - len(frame)
+        caption = f"{left:,} more in results." if left else ""
+        return Table(caption, ["run", *(measure.name for measure, _ in figures)], rows)
 
     def _runs_in_words(self) -> str:
         left = self.runs.unfinished

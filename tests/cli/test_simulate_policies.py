@@ -59,7 +59,11 @@ def test_a_page_is_made_later(optsched, sample, tmp_path):
     done = optsched(*words, "--no-plots", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out"
-    made = {"report.html", *(f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png"))}
+    made = {
+        "report.html",
+        "gantt.json",
+        *(f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png")),
+    }
     without = {"sweep.json", "runs", "results.csv", "results.parquet"}
     assert {path.name for path in out.iterdir()} == without
     done = optsched("report", "out", cwd=tmp_path)

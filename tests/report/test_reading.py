@@ -135,7 +135,10 @@ def test_a_sweep_is_read_with_its_runs(tmp_path, small_run):
     assert list(found.runs) == ["fcfs", "easy"]
     assert found.runs["easy"].summary["mean_wait"] == results["mean_wait"][1]
     assert found.runs[results["run"][0]].config["policy"] == "fcfs"
-    assert "fcfs" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "<td>easy</td><td>3 jobs</td>" in shown
+    assert "<th>mean wait</th>" in shown
+    assert results["run"][1] not in shown
     with pytest.raises(KeyError, match="unknown finished run 'easi'; did you mean easy"):
         found.runs["easi"]
     (tmp_path / "out" / "results.parquet").unlink()
