@@ -81,8 +81,12 @@ def trace_from_frame(frame: pd.DataFrame, *, name: str = "trace", **columns: str
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = " ".join(map(str, error.args))
-        raise InputError(f"{reason}; expected one type in each column", field="frame") from None
+        reason, field = " ".join(map(str, error.args)), "frame"
+        for column, values in frame.items():
+            kinds = sorted({type(value).__name__ for value in values})
+            if f"column {column} " in reason and len(kinds) > 1:
+                reason, field = f"holds values of {' and '.join(kinds)}", str(column)
+        raise InputError(f"{reason}; expected one type in each column", field=field) from None
     return trace_of(table.schema, table.column, columns, name=name)
 
 

@@ -251,7 +251,9 @@ def test_the_frame_of_a_trace_is_a_trace(small_swf):
 def test_wrong_frames_are_refused():
     jobs = {"submit": [0, 1], "runtime": [9, 9], "processors": [1, 2]}
     mixed = pd.DataFrame(jobs | {"qos": pd.Series(["a", 1], dtype=object)})
-    with pytest.raises(InputError, match="expected one type in each column"):
+    with pytest.raises(
+        InputError, match=r"^submit: holds values of \w+ and \w+; expected one type in each column"
+    ):
         optsched.trace_from_frame(mixed)
     with pytest.raises(InputError, match=r"^submit: no column 'at'; the table has submit, runtime"):
         optsched.trace_from_frame(pd.DataFrame(jobs), submit="at")
