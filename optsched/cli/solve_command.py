@@ -200,8 +200,11 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
         ("time", duration(result.seconds).text),
         ("verified", "-" if result.solution is None else figure(result.verified)),
     ]
-    if "objective" in snapshot.known:
-        shown.append(("known", figure(snapshot.known["objective"])))
+    known = {name: snapshot.known.get(name) for name in ("objective", "bound")}
+    if known["objective"] is not None:
+        is_open = known["bound"] not in (None, known["objective"])
+        bound = f", bound {figure(known['bound'])}" if is_open else ""
+        shown.append(("known", f"{figure(known['objective'])}{bound}"))
     if "scaled" in snapshot.origin:
         shown.append(("scaled", str(snapshot.origin["scaled"])))
     if result.solution is not None and result.verified:

@@ -154,6 +154,23 @@ def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        ({"objective": 14, "bound": 16}, "14, bound 16"),
+        ({"objective": 15, "bound": 15}, "15"),
+        ({"objective": 15}, "15"),
+    ],
+)
+def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
+    written = json.loads(example.read_text()) | {"known": known}
+    file = tmp_path / "known.json"
+    file.write_text(json.dumps(written))
+    done = optsched("solve", file)
+    assert done.returncode == 0
+    assert re.search(r"^known +(.*)$", done.stdout, re.MULTILINE)[1] == shown
+
+
+@pytest.mark.parametrize(
     ("known", "told"),
     [
         ({"objective": 14, "bound": 14}, "the snapshot states the bound 14; branch-and-bound"),
