@@ -92,7 +92,7 @@ def command(
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = budget_of(time_limit, work_limit)
-    elif find_solver(name)[1].budget == Budget():
+    elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     result = solve_in_process(read, name, budget, hint, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])

@@ -94,8 +94,13 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
     ("arguments", "code", "words"),
     [
         (["solve", "absent.json"], 1, "absent.json: no such file"),
-        (["solve", "."], 1, "directory"),
+        (["solve", "."], 1, "is a folder"),
         (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
+        (
+            ["solve", "{example}", "--solver", "gurobi"],
+            1,
+            "of window-mkp problems; known: best-first",
+        ),
         (["solve", "{example}", "--time-limit", "0"], 1, "expected a number above 0"),
         (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
         (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
