@@ -205,8 +205,7 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
         is_open = known["bound"] not in (None, known["objective"])
         bound = f", bound {figure(known['bound'])}" if is_open else ""
         shown.append(("known", f"{figure(known['objective'])}{bound}"))
-    if "scaled" in snapshot.origin:
-        shown.append(("scaled", str(snapshot.origin["scaled"])))
+    shown += [line for line in snapshot.describe_origin() if line[0] == "scaled"]
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)
     elif result.solution is not None:
