@@ -52,7 +52,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
         ("program", size),
         *read.problem.describe(),
     ]
-    lines += [(name, str(value)) for name, value in read.origin.items()]
+    lines += read.describe_origin()
     known = read_known(read, snapshot)
     for name, value in read.known.items():
         if name != "solution":

@@ -92,7 +92,7 @@ def command(
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = budget_of(time_limit, work_limit)
-    elif find_solver(name)[1].budget == Budget():
+    elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     result = solve_in_process(read, name, budget, hint, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
@@ -200,10 +200,12 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
         ("time", duration(result.seconds).text),
         ("verified", "-" if result.solution is None else figure(result.verified)),
     ]
-    if "objective" in snapshot.known:
-        shown.append(("known", figure(snapshot.known["objective"])))
-    if "scaled" in snapshot.origin:
-        shown.append(("scaled", str(snapshot.origin["scaled"])))
+    known = {name: snapshot.known.get(name) for name in ("objective", "bound")}
+    if known["objective"] is not None:
+        is_open = known["bound"] not in (None, known["objective"])
+        bound = f", bound {figure(known['bound'])}" if is_open else ""
+        shown.append(("known", f"{figure(known['objective'])}{bound}"))
+    shown += [line for line in snapshot.describe_origin() if line[0] == "scaled"]
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)
     elif result.solution is not None:

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,19 +71,22 @@ class KnownValues:
         Raises
         ------
         InputError
-            If the value of a solution is not an integer.
+            If a solution cannot have the value, such as 1.5 where all profits are integers.
         """
         name = self.name_of(path)
         if name is None or snapshot.known:
             return snapshot
         row = self.rows[name]
         maximized = snapshot.problem.sense == "max"
-        objective, bound = (row.lower, row.upper) if maximized else (row.upper, row.lower)
+        column, stated = (BOUNDS[0], row.lower) if maximized else (BOUNDS[1], row.upper)
+        scale = snapshot.scale
+        objective = _times(scale, stated)
+        bound = _times(scale, row.upper if maximized else row.lower)
         known: dict[str, Any] = {}
         if objective is not None:
             if not objective.is_integer():
-                column = BOUNDS[0] if maximized else BOUNDS[1]
-                problem = f"{objective:.15g}; expected an integer, the value of a solution"
+                expected = "an integer" if scale == 1 else f"a multiple of {1 / scale:g}"
+                problem = f"{stated:.15g}; expected {expected}, the value of a solution"
                 raise InputError(problem, file=self.path, line=row.line, field=column)
             known["objective"] = int(objective)
         if bound is not None:
@@ -90,6 +94,10 @@ class KnownValues:
         if known:
             known["source"] = f"{FILE}, line {row.line}"
         return replace(snapshot, known=known)
+
+
+def _times(scale: int, bound: float | None) -> float | None:
+    return None if bound is None else float(scale * Decimal(str(bound)))
 
 
 def _names(path: Path) -> tuple[str, str]:

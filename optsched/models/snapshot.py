@@ -8,9 +8,13 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.models.problem import Problem
+from optsched.numbers import LARGEST
 from optsched.registry import models
 
 FORMAT = 1
+
+SCALE = "objective_scale"
+"""Entry of an origin: what the objective of the file was multiplied by, to be an integer."""
 
 DEEPEST = 20
 """Most levels of nested lists and objects in the free-form fields."""
@@ -42,6 +46,19 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.problem.name} {self.problem.size}>"
+
+    @property
+    def scale(self) -> int:
+        """What the objective of the original file was multiplied by; 1 if it was not."""
+        scale = self.origin.get(SCALE)
+        return scale if type(scale) is int and 0 < scale <= LARGEST else 1
+
+    def describe_origin(self) -> list[tuple[str, str]]:
+        """Return the origin as lines for people."""
+        lines = [(name, str(value)) for name, value in self.origin.items() if name != SCALE]
+        if self.scale > 1:
+            lines.append(("scaled", f"the objective is {self.scale} times that of the file"))
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that is written to file."""

@@ -139,6 +139,10 @@ def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     path = path_of(path, "path", "expected the file or the name of a snapshot")
     file, number = _split(path)
     file = find_snapshot(file)
+    if file.is_dir():
+        raise InputError(
+            "is a folder; expected one of its files (compare takes folders)", file=file
+        )
     suffix = _suffix(file)
     data, sha256 = read_bytes(file, MOST_TEXT if suffix in (".txt", ".csv") else MOST)
     with in_memory(file):
@@ -189,6 +193,9 @@ def _parsed(data: bytes, path: Path) -> Snapshot:
     try:
         fields = parse_json(data)
     except InputError as error:
+        if _suffix(path) not in ("", ".json") and not data.lstrip().startswith(b"{"):
+            expected = "expected JSON, or a file that ends in .txt, .csv, .lp or .mps"
+            raise InputError(f"of no known format; {expected}", file=path) from None
         raise error.within(path) from None
     try:
         return Snapshot.from_json(fields)

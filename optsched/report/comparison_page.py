@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 PICTURES = ("quality", "profile")
 NAMED = 3
-"""Largest number of wrong answers that the first sentence names."""
+"""Largest number of names in a sentence."""
+
+SIGNS = {"max": 1, "min": -1}
+"""Sign of a better objective less a worse one; older folders do not state the sense."""
 
 MOST_PATHS = 20
 """Largest number of snapshots of a folder that the command names; else it names the folder."""
@@ -89,7 +92,7 @@ def page(folder: Path) -> Page:
         Section("Failures", _failures(results)),
         Section("The solvers", _all_and_hard(results, table)),
         Section("Pictures", _figures(pictures, results, table)),
-        Section("The comparison", _compared(config)),
+        Section("The comparison", _compared(config, results)),
     ]
     snapshots = [_snapshots(own) for own in _by_kind(results)]
     counts = [counted(len(config[f"{noun}s"]), noun) for noun in ("solver", "snapshot")]
@@ -142,6 +145,9 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
         unproven = number - answers.loc[with_proof, "snapshot"].nunique()
         if unproven:
             words.append(f"{counted(unproven, 'snapshot')} without a proof.")
+    improved = _improved(config, results)
+    if improved:
+        words.append(f"{counted(len(improved), 'snapshot')} with a better objective than known.")
     failures = config.get("failures", ())
     if failures:
         words.insert(0, f"{counted(len(failures), 'failure')} of solvers: see below.")
@@ -343,7 +349,7 @@ def _failures(results: pd.DataFrame) -> list[Part]:
     return [Table("Results that do not count", ["snapshot", "solver", "error"], rows)]
 
 
-def _compared(config: Mapping[str, Any]) -> list[Part]:
+def _compared(config: Mapping[str, Any], results: pd.DataFrame) -> list[Part]:
     rows: list[list[Value]] = [
         [
             solver["name"],
@@ -357,7 +363,27 @@ def _compared(config: Mapping[str, Any]) -> list[Part]:
     ]
     columns = ["name", "solver", "options", "time limit", "work limit", "seed"]
     table = Table("The solvers, and the budget of each for one snapshot.", columns, rows)
-    return [table, *_known_values(config), *map(str, config["skipped"])]
+    improved = _improved(config, results)
+    better = [f"Better than known: {_some(improved)}."] if improved else []
+    return [table, *_known_values(config), *better, *map(str, config["skipped"])]
+
+
+def _improved(config: Mapping[str, Any], results: pd.DataFrame) -> list[str]:
+    """Return the snapshots with a better objective than the known one, both in words."""
+    best = results.groupby("snapshot")["best_objective"].first().dropna().astype(int).to_dict()
+    found = []
+    for snapshot in config["snapshots"]:
+        name, known = snapshot["name"], snapshot.get("known", {}).get("objective")
+        sign = SIGNS.get(snapshot.get("sense"), 0)
+        if known is not None and name in best and sign * (best[name] - known) > 0:
+            found.append(f"{name} ({best[name]:,}, known was {known:,})")
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _known_values(config: Mapping[str, Any]) -> list[str]:
@@ -374,9 +400,8 @@ def _known_values(config: Mapping[str, Any]) -> list[str]:
 def unused_names(about: Mapping[str, Any]) -> str:
     """Return the names in a table of known values that are of no file beside it, in words."""
     names = about["unused"]
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    shown = ", ".join(names[:NAMED])
-    return f"{about['path']}: {counted(len(names), 'name')} of no instance beside it: {shown}{more}"
+    of_none = f"{counted(len(names), 'name')} of no instance beside it"
+    return f"{about['path']}: {of_none}: {_some(names)}"
 
 
 def _repeat(config: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -391,9 +391,11 @@ def run_in_thread(
     ------
     BaseException
         Any exception of `run` or `search.found`, and `KeyboardInterrupt`, after `run` has stopped.
+        A further `KeyboardInterrupt` does not wait for that.
     """
     posts: SimpleQueue[tuple[float | None, float | None, float] | None] = SimpleQueue()
     failures: list[BaseException] = []
+    ended = Event()
 
     def post(objective: float | None, bound: float | None, seconds: float | None = None, /) -> None:
         now = search.seconds()
@@ -405,9 +407,11 @@ def run_in_thread(
         except BaseException as error:
             failures.append(error)
         finally:
+            ended.set()
             posts.put(None)
 
-    thread = Thread(target=work, daemon=True)
+    # no daemon: Python aborts if it ends while one of them is in compiled code
+    thread = Thread(target=work)
     thread.start()
     try:
         while True:
@@ -425,9 +429,10 @@ def run_in_thread(
             else:
                 search.found(objective, bound, seconds)
     except BaseException:
-        while thread.is_alive():
+        # not by join, which takes the thread for ended when Ctrl-C interrupts it
+        while not ended.is_set():
             (abandon or stop)()
-            thread.join(STOP_INTERVAL)
+            ended.wait(STOP_INTERVAL)
         raise
     thread.join()
     if failures:

@@ -173,7 +173,8 @@ def _check_status(solver: Solver, problem: Problem[Any], result: Result, budget:
         limit = result.limit
         named = limit is Limit.MEMORY or (limit is not None and given.get(limit) is not None)
         refused = status is Status.NO_SOLUTION and result.message
-        expect(named or refused, f"{status}, stopped by {limit} under {budget}")
+        expected = "expected a proof, or a limit of the budget, of a solver that is `exact`"
+        expect(named or refused, f"{status}, stopped by {limit} under {budget}; {expected}")
 
 
 def _check_incumbents(problem: Problem[Any], result: Result) -> None:

@@ -94,8 +94,13 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
     ("arguments", "code", "words"),
     [
         (["solve", "absent.json"], 1, "absent.json: no such file"),
-        (["solve", "."], 1, "directory"),
+        (["solve", "."], 1, "is a folder"),
         (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
+        (
+            ["solve", "{example}", "--solver", "gurobi"],
+            1,
+            "of window-mkp problems; known: best-first",
+        ),
         (["solve", "{example}", "--time-limit", "0"], 1, "expected a number above 0"),
         (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
         (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
@@ -151,6 +156,23 @@ def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
         written = tmp_path / f"example.{suffix}"
         assert optsched("snapshot", "export", example, "-o", written).returncode == 0
         assert written.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        ({"objective": 14, "bound": 16}, "14, bound 16"),
+        ({"objective": 15, "bound": 15}, "15"),
+        ({"objective": 15}, "15"),
+    ],
+)
+def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
+    written = json.loads(example.read_text()) | {"known": known}
+    file = tmp_path / "known.json"
+    file.write_text(json.dumps(written))
+    done = optsched("solve", file)
+    assert done.returncode == 0
+    assert re.search(r"^known +(.*)$", done.stdout, re.MULTILINE)[1] == shown
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,20 @@ def test_instances_are_named_with_or_without_suffix_and_number(folder):
     assert "objective" not in read_snapshot(home / "a.json").known
 
 
+def test_values_are_those_of_the_file_before_its_decimals_are_scaled(folder):
+    home = folder("d,7.5,8.25", "a,15,15")
+    program = "Maximize\n obj: 1.5 x + 2 y\nSubject To\n c: x + y <= 4\nBounds\n 0 <= x <= 3\n"
+    (home / "d.lp").write_text(program + " 0 <= y <= 3\nGenerals\n x y\nEnd\n")
+    known = read_snapshot(home / "d.lp").known
+    assert (known["objective"], known["bound"]) == (75, 82.5)
+    found = compare([home / "d.lp"], ["highs"])
+    assert found.contradictions == ()
+    assert found.results["best_objective"].tolist() == [75]
+    folder("d,7.55,")
+    with pytest.raises(InputError, match=r"lower_bound: 7\.55; expected a multiple of 0\.1,"):
+        read_snapshot(home / "d.lp")
+
+
 def test_other_columns_are_not_read(folder):
     home = folder("a,x,15,y,15", columns="instance,class,lower_bound,optimal,upper_bound")
     assert read_snapshot(home / "a.json").known["objective"] == 15

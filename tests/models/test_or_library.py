@@ -44,7 +44,7 @@ def test_multidimensional_knapsacks_and_their_optima(file_of):
     assert optimum(first) == (6, 6)
     assert read_snapshot(first).origin == {"file": "file.txt", "instance": "1 of 2"}
     assert optimum(second) == (80, None)
-    assert "10 times" in read_snapshot(second).origin["scaled"]
+    assert read_snapshot(second).scale == 10
     names = read_snapshot(first).problem
     assert (names.variable_names[0], names.row_names[1]) == ("x_item1", "capacity_resource2")
 

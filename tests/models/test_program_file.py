@@ -93,10 +93,9 @@ def test_decimals_are_scaled_exactly_and_said(file_of):
     assert problem.rows == ({0: 50, 1: 125, 2: 200},)
     assert problem.at_most == (250,)
     assert problem.lower.tolist() == [0, 0, -1]
-    assert snapshot.origin == {
-        "file": "a.lp",
-        "scaled": "the objective is 10 times that of the file",
-    }
+    assert snapshot.origin == {"file": "a.lp", "objective_scale": 10}
+    told = ("scaled", "the objective is 10 times that of the file")
+    assert snapshot.describe_origin() == [("file", "a.lp"), told]
 
 
 def test_gzipped_files_and_fixed_mps(file_of):

@@ -182,7 +182,15 @@ def test_a_file_that_is_no_snapshot(tmp_path, text, message):
 
 def test_files_that_cannot_be_read(tmp_path):
     assert refused(tmp_path / "none.json") == "FILE: no such file"
-    assert refused(tmp_path) == "FILE: Is a directory"
+    assert (
+        refused(tmp_path) == "FILE: is a folder; expected one of its files (compare takes folders)"
+    )
+    minizinc = tmp_path / "a.mzn"
+    minizinc.write_text("var 0..1: x;")
+    expected = "expected JSON, or a file that ends in .txt, .csv, .lp or .mps"
+    assert refused(minizinc) == f"FILE: of no known format; {expected}"
+    minizinc.write_text('\n{"kind": [}')
+    assert refused(minizinc).startswith("FILE, line 2: not JSON")
     whole = gzip.compress(json.dumps(Snapshot(PROBLEM).to_json()).encode())
     packed = tmp_path / "a.json.gz"
     packed.write_bytes(whole[:-12])

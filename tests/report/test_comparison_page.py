@@ -261,6 +261,21 @@ def test_a_solver_alone_is_compared_with_bounds_and_known_values(tmp_path):
     assert "best objective" not in section(page, "Pictures")[1].alt
 
 
+@pytest.mark.parametrize(("sense", "counts"), [("max", True), ("min", False), (None, False)])
+def test_a_better_objective_than_known_is_said_to_be(folder, sense, counts):
+    config = json.loads((folder / "comparison.json").read_text())
+    [first, second] = config["snapshots"]
+    best = int(pd.read_parquet(folder / "results.parquet")["best_objective"].iloc[0])
+    assert first.pop("sense") == "max"
+    first |= {"known": {"objective": best - 1}} | ({"sense": sense} if sense else {})
+    second["known"] = {"objective": None}
+    (folder / "comparison.json").write_text(json.dumps(config))
+    page = comparison_page.page(folder)
+    text = f"Better than known: {first['name']} ({best}, known was {best - 1})."
+    assert (text in section(page, "The comparison")) is counts
+    assert ("1 snapshot with a better objective than known." in page.lead) is counts
+
+
 def test_an_infeasible_snapshot_is_said_to_be(folder):
     file = folder / "results.parquet"
     results = pd.read_parquet(file)

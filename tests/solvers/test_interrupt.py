@@ -16,6 +16,7 @@ import pytest
 from optsched import Budget, compare, solve
 from optsched.models import WindowMKP
 from optsched.solvers import interruption
+from optsched.solvers.generic import run_in_thread
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solver import Solver
 
@@ -123,6 +124,21 @@ def test_ctrl_c_at_the_solver_of_a_hint_returns_the_hint():
         result = solve(HARDER, "greedy", hint="depth-first", budget=Budget(seconds=30))
     assert (result.solver, result.limit) == ("depth-first", Limit.INTERRUPT)
     assert result.solution is not None
+
+
+def test_python_waits_at_its_end_for_a_search_that_ctrl_c_left_behind():
+    threads, released = [], threading.Event()
+
+    def run(_post) -> None:
+        threads.append(threading.current_thread())
+        released.wait(30)
+
+    with ctrl_c(0.1, again=0.5), pytest.raises(KeyboardInterrupt):
+        run_in_thread(run, lambda: None, search=None)
+    assert threads[0].is_alive()
+    assert not threads[0].daemon
+    released.set()
+    threads[0].join()
 
 
 class Deaf(Solver):

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from optsched.errors import InputError
 from optsched.models.integer_program.problem import IntegerProgram
-from optsched.models.integer_program.program_file import scaled_by
 from optsched.models.integer_program.scaling import factor_of
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import SCALE, Snapshot
 from optsched.numbers import counted
 
 COUNT = re.compile(r"\d{1,9}")
@@ -358,5 +357,5 @@ def _program(
 def _snapshot(
     words: _Words, problem: IntegerProgram, factor: int, known: dict[str, Any]
 ) -> Snapshot:
-    origin = {"file": words.path.name} | (scaled_by(factor) if factor > 1 else {})
+    origin = {"file": words.path.name} | ({SCALE: factor} if factor > 1 else {})
     return Snapshot(problem, origin, known)

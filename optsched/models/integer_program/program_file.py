@@ -16,7 +16,7 @@ from optsched.errors import InputError
 from optsched.models.fields import SHOWN, first_few
 from optsched.models.integer_program.problem import IntegerProgram
 from optsched.models.integer_program.scaling import factor_of
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import SCALE, Snapshot
 
 FORMATS = {".lp": "LP", ".mps": "MPS"}
 """Name of the format by the suffix of its files."""
@@ -104,12 +104,7 @@ def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
     except InputError as error:
         raise error.within(path) from None
     origin = {"file": path.name}
-    return Snapshot(problem, origin if factor == 1 else origin | scaled_by(factor))
-
-
-def scaled_by(factor: int) -> dict[str, str]:
-    """Return the entry of an origin that tells by what the objective was multiplied."""
-    return {"scaled": f"the objective is {factor} times that of the file"}
+    return Snapshot(problem, origin if factor == 1 else origin | {SCALE: factor})
 
 
 def _read(data: bytes, path: Path, suffix: str) -> Any:

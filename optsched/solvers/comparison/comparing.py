@@ -255,6 +255,7 @@ def _config(
                 "path": entry.path,
                 "kind": entry.problem.name,
                 "size": entry.problem.size,
+                "sense": entry.problem.sense,
                 "sha256": entry.sha256,
                 "known": {
                     "objective": entry.known.objective,
