@@ -26,7 +26,6 @@ import numpy as np
 from results import Times, circumstances, keep, shown
 
 import optsched
-from optsched.content import bundled
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
 from optsched.traces.bandwidth import drawn
@@ -40,7 +39,7 @@ MACHINES = {
     "torus": "torus:8x8x4",
     "cluster": "cluster:16x16",
     "smp": "smp:64x4",
-    "site": f"site:{bundled('traces')}/samples/sample-site.toml",
+    "site": "site:sample-site",
 }
 COMPILED = " (compiled)"
 REPEATS = 3

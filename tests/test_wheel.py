@@ -33,6 +33,7 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/_data/models/window-mkp/README.md",
         "optsched/_data/models/window-mkp/yang-2014-example.json",
         "optsched/_data/sites/campus.toml",
+        "optsched/_data/sites/sample-site.toml",
         "optsched/_data/studies/guim-2009/page.md.j2",
         "optsched/_data/studies/guim-2009/published.toml",
         "optsched/_data/traces/catalogue.toml",

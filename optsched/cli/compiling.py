@@ -26,7 +26,7 @@ SAMPLES = {
     "matrix": ("matrix:256", "sample-256.swf"),
     "smp": ("smp:64x4", "sample-256.swf"),
     "cluster": ("cluster:8x20", "sample-8x20.rackham"),
-    "site": (f"site:{bundled('traces')}/samples/sample-site.toml", "sample-256.swf"),
+    "site": ("site:sample-site", "sample-256.swf"),
 }
 """A machine and a bundled trace for each kind of machine."""
 

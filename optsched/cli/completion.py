@@ -33,10 +33,19 @@ def solver_names(context: CompletionContext) -> list[str]:
 
 
 def trace_names(context: CompletionContext) -> list[str]:
-    """Return the names of the catalogue, and files."""
+    """Return the names of samples and of the catalogue, and files."""
     from optsched.traces.catalogue import entries
+    from optsched.traces.samples import samples
 
-    return [entry.name for entry in entries()] + files(context.incomplete)
+    return [*samples(), *(entry.name for entry in entries()), *files(context.incomplete)]
+
+
+def machine_names(context: CompletionContext) -> list[str]:
+    """Return the bundled sites, and files of machines."""
+    from optsched.sites.bundled_sites import bundled_sites
+
+    sites = [f"site:{name}" for name in bundled_sites()]
+    return [*sites, *files(context.incomplete, ".toml")]
 
 
 def files(word: str, *suffixes: str) -> list[str]:

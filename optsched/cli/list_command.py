@@ -20,6 +20,7 @@ What = Literal[
     "profiles",
     "models",
     "machines",
+    "sites",
     "executions",
     "workloads",
     "traces",
@@ -39,8 +40,8 @@ def command(what: What = "solvers", /, *, json: Json = False) -> None:
     Parameters
     ----------
     what
-        Policies, solvers, profiles of solvers, models, machines, execution models, workloads,
-        traces, reference snapshots of models, studies or trace formats.
+        Policies, solvers, profiles of solvers, models, machines, bundled sites, execution
+        models, workloads, traces, reference snapshots of models, studies or trace formats.
     """
     columns, list_rows = _LISTS[what]
     rows = list(list_rows())
@@ -96,6 +97,13 @@ def _models_of(solver: str) -> frozenset[str]:
 
 def _machines() -> Iterator[Row]:
     return ([cls.usage, first_line(cls)] for cls in registry.machines.values())
+
+
+def _sites() -> Iterator[Row]:
+    from optsched.sites.bundled_sites import bundled_sites
+    from optsched.sites.loading import load_site
+
+    return ([name, load_site(path).inventory] for name, path in bundled_sites().items())
 
 
 def _executions() -> Iterator[Row]:
@@ -154,6 +162,7 @@ _LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
     "profiles": (["profile", "solver", "options", "what it is for"], _profiles),
     "models": (["model", "default solver", "its own solvers", "what it decides"], _models),
     "machines": (["machine", "what it is"], _machines),
+    "sites": (["site", "what it has"], _sites),
     "executions": (["execution model", "settings", "what it does"], _executions),
     "workloads": (["workload", "model", "processors", "what it is"], _workloads),
     "traces": (["trace", "jobs", "processors", "here", "what it is"], _traces),

@@ -7,27 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted, percent
+from optsched.report.figure_groups import compact
 from optsched.report.folder_files import read_object
-from optsched.report.page import cell, duration
+from optsched.report.page import duration
 from optsched.report.run_folder import FOLDER
 from optsched.traces.cleaning_report import CleaningReport
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return label and text of each line, from the summary of a run, which has all figures."""
-    outcomes = {"finished": "finished", "killed": "killed", "rejected": "rejected"}
-    outcomes |= {"waiting": "never started", "dropped": "dropped by cleaning"}
-    jobs = [f"{summary[key]:,} {word}" for key, word in outcomes.items() if summary.get(key)]
+    outcomes = ("finished", "killed", "rejected", "waiting", "dropped")
+    jobs = [f"{summary[key]:,} {MEASURES[key].name}" for key in outcomes if summary.get(key)]
     lines = [("jobs", f"{summary['jobs']:,}: {', '.join(jobs)}" if jobs else "0")]
     if summary["utilization"] is not None:
         span = duration(summary["makespan"]).text
         lines.append(("utilization", f"{percent(summary['utilization'])} over {span}"))
-    lines += _distribution("wait", summary, "wait", duration)
-    lines += _distribution("response", summary, "response", duration)
-    lines += _distribution("bounded slowdown", summary, "bounded_slowdown", cell)
+    lines += [
+        (measure.replace("_", " "), amounts)
+        for measure in ("wait", "response", "bounded_slowdown")
+        if (amounts := _amounts(summary, f"{{}}_{measure}"))
+    ]
     if summary.get("large_jobs"):
-        wait = ", ".join(_amounts(summary, "large_{}_wait", duration))
+        wait = _amounts(summary, "large_{}_wait")
         large = f"{summary['large_jobs']:,} of {summary['large_from']:,} processors or more"
         lines.append(("large jobs", f"{large}; wait {wait}"))
     if summary.get("problems"):
@@ -52,18 +55,15 @@ def policy_of_run(folder: Path) -> str | None:
         return None
 
 
-def _distribution(
-    label: str, summary: Mapping[str, Any], measure: str, show: Any
-) -> list[tuple[str, str]]:
-    amounts = _amounts(summary, f"{{}}_{measure}", show)
-    return [(label, ", ".join(amounts))] if amounts else []
-
-
-def _amounts(summary: Mapping[str, Any], key: str, show: Any) -> list[str]:
+def _amounts(summary: Mapping[str, Any], form: str) -> str:
     """Return mean, quantiles and maximum of a measure, those that the summary has."""
     places = {"mean": "mean", "median": "median", "p95": "95%", "max": "longest"}
-    known = {name: summary.get(key.format(place)) for place, name in places.items()}
-    return [f"{name} {show(value).text}" for name, value in known.items() if value is not None]
+    keys = {form.format(place): name for place, name in places.items()}
+    return ", ".join(
+        f"{name} {compact(MEASURES[key], summary[key]).text}"
+        for key, name in keys.items()
+        if summary.get(key) is not None
+    )
 
 
 def _problems(summary: Mapping[str, Any]) -> str:

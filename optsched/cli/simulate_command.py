@@ -14,7 +14,13 @@ from cyclopts import Parameter
 
 from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
-from optsched.cli.completion import Completer, registered, solver_names, trace_names
+from optsched.cli.completion import (
+    Completer,
+    machine_names,
+    registered,
+    solver_names,
+    trace_names,
+)
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.run_summary import cleaning_notes, policy_of_run, summary_lines
 from optsched.cli.simulate_policies import simulate_policies
@@ -38,6 +44,7 @@ SEVERAL = {
 """What the command adds to the help of options."""
 
 COMPLETERS: dict[str, Completer] = {
+    "machine": machine_names,
     "policy": registered("policies"),
     "solver": solver_names,
     "execution": registered("executions"),

@@ -14,6 +14,7 @@ from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
+from optsched.sites.bundled_sites import bundled_sites
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ class Machine(ABC):
         Number of processors.
     free : int
         Number of processors that no job holds.
-    has_path : bool
-        Whether a specification names a file or folder.
     notes : tuple of str
         Warnings about what the machine leaves out of its description.
     time_shared : bool
@@ -50,7 +49,6 @@ class Machine(ABC):
 
     name: ClassVar[str]
     usage: ClassVar[str]
-    has_path: ClassVar[bool] = False
     time_shared: ClassVar[bool] = False
     follows_requests: ClassVar[bool] = False
     notes: tuple[str, ...] = ()
@@ -76,6 +74,11 @@ class Machine(ABC):
         InputError
             If the text is not of the form that `usage` shows.
         """
+
+    @classmethod
+    def located(cls, text: str, base: Path) -> str:
+        """Return the text after the colon with the path in it, if it has one, joined to `base`."""
+        return text
 
     @classmethod
     @abstractmethod
@@ -257,15 +260,15 @@ def read_machine(spec: str | int | Path | Machine, base: Path = Path()) -> Machi
     kind, colon, rest = text.partition(":")
     if text.endswith(".toml") and not (colon and kind in registry.machines):
         return _read_file(base / text)
-    if text and not colon and os.path.exists(base / text):
-        raise InputError(f"{text!r} is a path; did you mean site:{text}?")
+    if text and not colon and (os.path.exists(base / text) or text in bundled_sites()):
+        raise InputError(f"{text!r} is no kind of machine; did you mean site:{text}?")
     if text.isascii() and text.isdigit():
         text, kind, colon, rest = f"nodes:{text}", "nodes", ":", text
     if not colon:
         forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
     cls: type[Machine] = registry.machines[kind]
-    return cls.from_spec(str(base / rest) if cls.has_path else rest)
+    return cls.from_spec(cls.located(rest, base))
 
 
 def _read_file(path: Path) -> Machine:

@@ -1,7 +1,8 @@
-"""Nodes with countable resources, features and partitions: ``site:PATH``."""
+"""Nodes with countable resources, features and partitions: ``site:PATH`` or ``site:NAME``."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -14,6 +15,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
+from optsched.sites.bundled_sites import bundled_sites, find_site
 from optsched.sites.last_starts import LastStart, last_starts
 from optsched.sites.loading import load_site
 from optsched.sites.queues import Queues
@@ -62,7 +64,7 @@ class SiteMachine(Machine):
     notes : sequence of str
         What the site leaves out of that.
     stated : str, optional
-        The path in the specification; by default `path`.
+        The path or name in the specification; by default `path`.
 
     Attributes
     ----------
@@ -93,8 +95,7 @@ class SiteMachine(Machine):
     (True, True)
     """
 
-    usage = "site:PATH"
-    has_path = True
+    usage = "site:PATH|NAME"
     follows_requests = True
 
     def __init__(
@@ -112,9 +113,15 @@ class SiteMachine(Machine):
 
     @classmethod
     def from_spec(cls, text: str) -> Self:
-        """Build the site that a file or a folder describes, see `load_site`."""
+        """Build the site of a path or a name, see `load_site`."""
         notes: list[str] = []
-        return cls(load_site(text, notes), Path(text), notes)
+        return cls(load_site(text, notes), find_site(text), notes, text)
+
+    @classmethod
+    def located(cls, text: str, base: Path) -> str:
+        """Return the path, joined to `base`, or the name of a bundled site."""
+        path = base / text
+        return text if text in bundled_sites() and not os.path.lexists(path) else str(path)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from optsched.metrics.catalogue import unstated
 from optsched.metrics.measure import Group, Measure
-from optsched.report.page import Cell, Facts, Fold, Heading, Part, Table, Value
+from optsched.report.page import (
+    Cell,
+    Facts,
+    Fold,
+    Heading,
+    Part,
+    Table,
+    Value,
+    cell,
+    duration,
+    share,
+)
 
 ABOUT = {
     Group.WAITS: "Over the finished jobs. A slowdown is the response over the time that the job"
@@ -26,6 +37,15 @@ def shown(measure: Measure, value: Any) -> Cell:
     if value is None:
         return Cell(measure.text(None))
     return Cell(measure.text(value), value if isinstance(value, int | float) else str(value))
+
+
+def compact(measure: Measure, value: Any) -> Cell:
+    """Return a value as the cell of a column of the measure: as short as possible."""
+    show: Callable[[Any], Cell] = _SHORT.get(measure.unit, cell)
+    return show(value)
+
+
+_SHORT: Mapping[str, Callable[[Any], Cell]] = {"seconds": duration, "share": share}
 
 
 def by_group(

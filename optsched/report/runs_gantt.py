@@ -176,7 +176,7 @@ def _processors(run: ComparedRun) -> int | None:
     if kind not in registry.machines or "node_time" in run.summary:  # the boxes of a torus
         return None
     machine = registry.machines[kind]
-    if machine.time_shared or machine.has_path or issubclass(machine, SiteMachine):
+    if machine.time_shared or issubclass(machine, SiteMachine):
         return None
     return read_machine(spec).size
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from optsched.durations import short, spoken
 from optsched.errors import InputError
+from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report import run_page
+from optsched.report.figure_groups import compact
 from optsched.report.folder_files import (
     Expected,
     checked,
@@ -29,6 +31,15 @@ from optsched.report.run_comparison import FIGURES, Columns, ComparedRun, RunCom
 PICTURES = ("waits", "load", "gantt")
 ROWS = 10
 """Most rows of a table of gains or losses, and of users."""
+
+HEADS = {
+    "mean_wait": ("wait", "mean"),
+    "median_wait": ("wait", "median"),
+    "p95_wait": ("wait", "95th percentile"),
+    "mean_bounded_slowdown": ("bounded slowdown", "mean"),
+    "p95_bounded_slowdown": ("bounded slowdown", "95th percentile"),
+}
+"""Figures under a common head; all others have the names of their measures."""
 
 COUNTS = ("rejected", "waiting")
 """Figures whose change is a number of jobs."""
@@ -165,35 +176,28 @@ def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
 
 def _figures(runs: Sequence[ComparedRun]) -> Table:
     """Return the main figures of the runs, each with its change from the baseline."""
-    shown: list[tuple[str | tuple[str, str], str, Callable[[Any], Cell]]] = [
-        (("wait", "mean"), "mean_wait", duration),
-        (("wait", "median"), "median_wait", duration),
-        (("wait", "95th percentile"), "p95_wait", duration),
-        (("bounded slowdown", "mean"), "mean_bounded_slowdown", cell),
-        (("bounded slowdown", "95th percentile"), "p95_bounded_slowdown", cell),
-        ("utilization", "utilization", share),
-        ("rejected jobs", "rejected", cell),
-    ]
-    if any(run.summary["waiting"] for run in runs):
-        shown.append(("never started", "waiting", cell))
+    heads = {name: HEADS.get(name) or MEASURES[name].name for name in FIGURES}
     [size, *more] = {run.summary.get("large_from") for run in runs}
-    if size is not None and not more:  # else they are the waits of other jobs
-        label = f"mean wait of jobs from {size:,} processors"
-        shown.append((label, "large_mean_wait", duration))
-    if any(run.summary.get("mean_switches") is not None for run in runs):
-        shown.append(("mean switches of a job", "mean_switches", cell))
+    if size is None or more:  # they are the waits of other jobs
+        del heads["large_mean_wait"]
+    else:
+        heads["large_mean_wait"] = f"mean wait of jobs from {size:,} processors"
+    for name in ("waiting", "mean_switches"):
+        if not any(run.summary.get(name) for run in runs):
+            del heads[name]
     base = runs[0].summary
     rows: list[list[Value]] = []
     for run in runs:
         row: list[Value] = [Cell(run.name, run.name, note="baseline" if run is runs[0] else "")]
-        for _, name, show in shown:
-            made, value = show(run.summary.get(name)), run.summary.get(name)
+        for name in heads:
+            value = run.summary.get(name)
+            made = compact(MEASURES[name], value)
             change = "" if run is runs[0] else _change(name, value, base.get(name))
             row.append(Cell(made.text, made.key, note=change))
         rows.append(row)
     caption = "Over the finished jobs of each run, with the change from the baseline."
     caption += " Slowdowns are ratios, bounded with 10 s."
-    return Table(caption, ["run", *(label for label, _, _ in shown)], rows)
+    return Table(caption, ["run", *heads.values()], rows)
 
 
 def _change(name: str, value: float | None, base: float | None) -> str:

@@ -63,8 +63,13 @@ def _why_not_started(error: Exception, system: System, job: object) -> str:
 
 
 @contextmanager
-def explaining(policy: Policy, execution: ExecutionModel | None, system: System) -> Iterator[None]:
-    """Turn errors that the user's code raises in the context into one line each."""
+def explaining(
+    policy: Policy, execution: ExecutionModel | None, system: System | None = None
+) -> Iterator[None]:
+    """Turn errors that the user's code raises in the context into one line each.
+
+    Without a system, the run is over.
+    """
     try:
         yield
     except Exception as error:
@@ -75,7 +80,7 @@ def explaining(policy: Policy, execution: ExecutionModel | None, system: System)
 
 
 def _explained(
-    error: Exception, policy: Policy, execution: ExecutionModel | None, system: System
+    error: Exception, policy: Policy, execution: ExecutionModel | None, system: System | None
 ) -> Exception:
     """Return the error of the user's code that raised an error, or the same error if none did."""
     if isinstance(error, InputError):
@@ -103,9 +108,10 @@ def _lines(error: Exception, part: Policy | ExecutionModel | None) -> list[str]:
     return [f"line {f.lineno} in {f.name}" for f in frames if f.filename == _file_of(part)]
 
 
-def _failed(error: Exception, who: str, system: System, reason: str) -> InputError:
+def _failed(error: Exception, who: str, system: System | None, reason: str) -> InputError:
     logging.getLogger("optsched").debug("in %s:", who, exc_info=error)
-    return InputError(f"{who} failed at {system.now:.15g} s: {reason}")
+    when = "at the end of the run" if system is None else f"at {system.now:.15g} s"
+    return InputError(f"{who} failed {when}: {reason}")
 
 
 def _file_of(part: Policy | ExecutionModel) -> str:

@@ -26,6 +26,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver, Ties
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
+from optsched.simulator.reports import execution_report, policy_report
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.solvers.solving import as_budget, names_budget
@@ -91,13 +92,16 @@ def run_scenario(scenario: Scenario) -> Run:
         )
         with explaining(policy, execution, engine.system):
             engine.run()
-            figures, notes = policy.figures(engine.system), (*engine.notes, *policy.notes())
+        with explaining(policy, None):
+            figures, notes = policy_report(policy, engine.system)
         _simulated[type(policy)] += len(trace)
         if checker is not None:
             checker.check_end(engine)
+        notes = (*engine.notes, *notes)
         schedule = engine.schedule()
     seconds = clock() - began
-    report = None if execution is None else execution.report(trace, schedule)
+    with explaining(policy, execution):
+        report = None if execution is None else execution_report(execution, trace, schedule)
     return Run(
         config=config,
         trace=trace,

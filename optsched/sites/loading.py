@@ -1,4 +1,4 @@
-"""A site from a path, whatever describes it there."""
+"""A site from a path, whatever describes it there, or from the name of a bundled one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from optsched.binary_files import read_head
 from optsched.errors import InputError
+from optsched.sites.bundled_sites import find_site
 from optsched.sites.captured import captured_file
 from optsched.sites.site import Site
 from optsched.sites.site_file import read_site_file
@@ -18,15 +19,15 @@ EXPECTED = (
 )
 
 
-def load_site(path: str | Path, notes: list[str] | None = None) -> Site:
+def load_site(path_or_name: str | Path, notes: list[str] | None = None) -> Site:
     """Return the site that a file or a folder describes.
 
     Parameters
     ----------
-    path : path
+    path_or_name : path or str
         A TOML file as docs/formats/site.md describes it; slurm.conf; what ``scontrol show nodes``
-        wrote with ``--json`` or ``-d -o``; or a folder with captured output of Slurm or with
-        slurm.conf.
+        wrote with ``--json`` or ``-d -o``; a folder with captured output of Slurm or with
+        slurm.conf; or the name of a bundled site.
     notes : list of str, optional
         What was left out or changed is appended, counted.
 
@@ -35,7 +36,7 @@ def load_site(path: str | Path, notes: list[str] | None = None) -> Site:
     InputError
         If the path is none of these, or one with mistakes.
     """
-    path = Path(path)
+    path = find_site(path_or_name)
     if path.suffix == ".toml":
         return read_site_file(path)
     found = (read_shown_site if _is_shown(path) else read_configuration)(path)

@@ -196,6 +196,11 @@ class Site(Record):
                 raise InputError(f"{total}; {expected}", field=f"licences.{name}")
 
     def __repr__(self) -> str:
+        return f"<Site {self.name!r}: {self.inventory}>"
+
+    @property
+    def inventory(self) -> str:
+        """What the site has, in a line: the numbers of nodes, cores and partitions, the network."""
         totals = dict(zip(self.resources, self.capacity.sum(axis=0).tolist()))
         parts = [f"{len(self.nodes):,} nodes", f"{totals.pop('cores'):,} cores"]
         parts += [
@@ -206,7 +211,7 @@ class Site(Record):
         if self.partitions:
             parts.append(f"{len(self.partitions)} partitions")
         parts += map(repr, self.topologies.values())
-        return f"<Site {self.name!r}: {', '.join(parts)}>"
+        return ", ".join(parts)
 
     def __reduce__(self) -> tuple[Callable[[], Site], tuple[()]]:
         """Return how another process builds an equal site: read-only mappings cannot be sent."""

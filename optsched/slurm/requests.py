@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.node_placement.group_limits import most_chunks
 from optsched.numbers import counted
@@ -142,7 +143,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if "COMPLETING" in job.flags:
         return "its last run is not yet completed"
     if job.eligible is not None and job.eligible > supply.time:
-        return f"it may begin in {job.eligible - supply.time:,} s"
+        return f"it may begin in {short(job.eligible - supply.time)}"
     if job.dependency:
         return f"it depends on {job.dependency}"
     if job.array_limit and started >= job.array_limit:

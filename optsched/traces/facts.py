@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import spoken
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.cleaning_report import CleaningReport
@@ -237,7 +238,7 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
             for key in ("Computer", "Installation", "Acknowledge")
         ),
         ("machine", " in ".join(machine)),
-        ("jobs", f"{facts['jobs']:,} in {facts['span_days']:.1f} days"),
+        ("jobs", f"{facts['jobs']:,} in {spoken(facts['span_days'] * SECONDS_PER_DAY)}"),
         ("users", None if facts["users"] is None else f"{facts['users']:,}"),
         ("offered load", None if load is None else f"{load:.3f}"),
         (

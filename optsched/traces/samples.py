@@ -11,5 +11,4 @@ from optsched.content import bundled
 @cache
 def samples() -> dict[str, Path]:
     """Return the files of the sample traces by name."""
-    files = sorted((bundled("traces") / "samples").iterdir())
-    return {file.stem: file for file in files if file.suffix != ".toml"}  # which are machines
+    return {file.stem: file for file in sorted((bundled("traces") / "samples").iterdir())}

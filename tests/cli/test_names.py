@@ -1,4 +1,4 @@
-"""Names of bundled traces and snapshots, from an empty folder."""
+"""Names of bundled traces, sites and snapshots, from an empty folder."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from optsched.cli import run as command
 from optsched.content import bundled
 from optsched.models.reference_snapshots import find_snapshot, reference_snapshots
 from optsched.models.snapshot_file import save_snapshot
+from optsched.sites.loading import load_site
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.samples import samples
 
@@ -47,6 +48,32 @@ def test_a_file_of_the_name_takes_precedence(folder, make_trace):
 def test_a_sweep_takes_a_sample_by_name(folder):
     [run] = read_sweep({"trace": "sample-256", "policy": "easy"}, folder).runs
     assert (run.trace.path, run.trace.published) == (str(SAMPLE), "sample-256")
+
+
+def test_a_site_is_a_machine_by_name(folder, capsys):
+    words = "simulate sample-256 --machine site:campus --policy easy --jobs 1:50 --no-plots -o out"
+    assert command(words.split()) == 0
+    config = json.loads((folder / "out" / "run.json").read_text())
+    assert config["machine"] == "site:campus"
+    assert str(bundled("sites")) not in json.dumps(config)
+    (folder / "campus").write_bytes((bundled("sites") / "campus.toml").read_bytes())
+    assert command([*words.split()[:-1], "another"]) == 1  # a file of the name takes precedence
+    assert "campus: expected a site as TOML" in capsys.readouterr().err
+
+
+def test_a_sweep_takes_a_site_by_name_and_by_path(folder):
+    (folder / "own.toml").write_bytes((bundled("sites") / "sample-site.toml").read_bytes())
+    plan = {"trace": "sample-256", "policy": "easy", "machine": ["site:campus", "site:own.toml"]}
+    named, own = (run.arguments["machine"] for run in read_sweep(plan, folder).runs)
+    assert (named.spec, named.path) == ("site:campus", bundled("sites") / "campus.toml")
+    assert (own.spec, own.path) == ("site:own.toml", folder / "own.toml")
+
+
+def test_every_site_is_listed_and_has_a_name(capsys):
+    assert command(["list", "sites", "--json"]) == 0
+    listed = [row["site"] for row in json.loads(capsys.readouterr().out)["sites"]]
+    assert listed == ["campus", "sample-site"]
+    assert [load_site(name).name for name in listed] == ["campus", "sample"]
 
 
 def test_every_sample_and_every_snapshot_is_listed_and_has_a_name(capsys):
@@ -90,6 +117,8 @@ def test_snapshots_are_solved_and_compared_by_name(folder, capsys):
             "no name in `optsched list snapshots`; did you mean yang-2014-example?",
         ),
         ("solve models/window-mkp/weighted-20x8.json", "no such file; did you mean weighted-20x8"),
+        ("simulate sample-256 --machine site:campsu -o out", "did you mean campus?"),
+        ("simulate sample-256 --machine campus -o out", "did you mean site:campus?"),
         ("solve worked-example", "the name of several; expected data-placement/worked-example or "),
         (
             "compare window-mpk -o out",

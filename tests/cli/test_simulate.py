@@ -98,7 +98,7 @@ TRACES = {
             ["{sample}", "--machine", "torus"],
             ["is not a machine; expected cluster:", "matrix:NUMBER, nodes:NUMBER"],
         ),
-        (["{sample}", "--machine", "{folder}"], ["is a path; did you mean site:/"]),
+        (["{sample}", "--machine", "{folder}"], ["did you mean site:/"]),
         (["{sample}", "--policy", "esay"], ["did you mean easy"]),
         (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
         (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),

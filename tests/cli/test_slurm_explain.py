@@ -86,7 +86,7 @@ def test_jobs_may_change_places(explain):
     ("job", "text"),
     [
         (2, "rule      its time limit, 43,200 s, exceeds the 14,400 s of partition whole"),
-        (28, "nothing lets it start now: it may begin in 7,187 s"),
+        (28, "nothing lets it start now: it may begin in 2 h"),
         (33, "left to Slurm  it may be in several of the leaf switches of fabric"),
         (149, "scontrol release 149"),
     ],

@@ -14,7 +14,7 @@ from optsched.machines.site import Held, SiteMachine
 from optsched.sites.site import Site
 from optsched.sites.topology import Tree
 
-SAMPLE = bundled("traces") / "samples" / "sample-site.toml"
+SAMPLE = bundled("sites") / "sample-site.toml"
 
 
 def machine_for(*processors, **columns):

@@ -17,9 +17,8 @@ from optsched.traces.bandwidth import drawn
 from optsched.traces.reading import read_trace
 
 SAMPLES = bundled("traces") / "samples"
-LOG, FILES, SITE = (
-    str(SAMPLES / name) for name in ("sample-256.swf", "sample-8x20.rackham", "sample-site.toml")
-)
+LOG, FILES = (str(SAMPLES / name) for name in ("sample-256.swf", "sample-8x20.rackham"))
+SITE = "site:sample-site"
 
 SYSTEMS = {
     "easy": (LOG, None, "easy", {}),

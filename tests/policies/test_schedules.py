@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
-from optsched.content import bundled
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -78,7 +77,7 @@ def test_invariants_hold_under_every_policy(policy):
         "torus": "torus:2x2x2",
         "cluster": f"cluster:1x{PROCESSORS}",
         "smp": f"smp:2x{PROCESSORS // 2}",
-        "site": str(bundled("traces") / "samples" / "sample-site.toml"),
+        "site": "site:sample-site",
     }
     machine = machines.get(kind, f"{kind}:{PROCESSORS}")
 

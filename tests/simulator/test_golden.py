@@ -24,7 +24,7 @@ from optsched.traces.trace import Trace
 SAMPLES = {"locality": "sample-8x20.rackham"}
 """Of policies whose jobs need more than the log says."""
 
-SITE = bundled("traces") / "samples" / "sample-site.toml"
+SITE = bundled("sites") / "sample-site.toml"
 
 PLAIN = read_site_file(SITE)
 ONE_QUEUE = SiteMachine(

@@ -111,7 +111,7 @@ def test_the_page_tells_what_matters(small_swf):
         "small",
         "computer        Toy",
         "machine         32 processors in 16 nodes",
-        "jobs            4 in 0.0 days",
+        "jobs            4 in 40 seconds",
         "5 to 8",
         "2 dropped: run time unknown or less than 1 s",
         "jobs submitted before the job above: 2",
