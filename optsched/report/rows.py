@@ -1,4 +1,4 @@
-"""Pictures of jobs side by side in rows: slots of a line, or the rows of a matrix."""
+"""Pictures of jobs side by side in rows: slots of a line, rows of a matrix, nodes of a site."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optsched.report import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HIGHEST, TALLEST = 0.26, 9.0
@@ -18,7 +19,7 @@ READABLE = 0.12
 """Least height of a row with labels, in inches."""
 
 INSIDE = 7.2
-"""Approximate width of the rows, in inches; it depends on their names."""
+"""Approximate width of all panels, in inches; it depends on the names of rows."""
 
 CHARACTER = 0.075
 """Width of a character of a label, in inches."""
@@ -28,44 +29,54 @@ class Stretch(NamedTuple):
     """Part of a row that a job has, from `begin` to before `end`."""
 
     row: int
-    begin: int
-    end: int
+    begin: float
+    end: float
     fill: str
     label: str
 
 
+class Panel(NamedTuple):
+    """Rows of one kind: the label along them, the length of each row, and the jobs in them."""
+
+    along: str
+    lengths: Sequence[float]
+    stretches: Sequence[Stretch]
+
+
 @style.applied()
 def figure_of(
-    title: str,
-    heading: str,
-    axis: tuple[str, str],
-    names: Sequence[str],
-    lengths: Sequence[int],
-    stretches: Sequence[Stretch],
+    title: str, heading: str, across: str, names: Sequence[str], panels: Sequence[Panel]
 ) -> Figure:
-    """Return a picture of rows, the first one on top.
+    """Return a picture of rows, the first one on top, in panels side by side.
 
-    `heading` is a sentence below the title, and `axis` has the labels along the rows and across
-    them. The rows have `names` and `lengths`; `stretches` are the jobs in them.
+    `heading` is a sentence below the title, `across` the label across the rows, and `names` are
+    those of the rows, which all panels have in common.
     """
     height = min(HIGHEST, TALLEST / max(1, len(names)))
-    longest = max((*lengths, 1))
     shown = range(0, len(names), math.ceil(READABLE / height))
     drawing = style.new_figure(1.1 + height * len(names), title)
-    axes = drawing.subplots()
-    axes.set_title(heading)
+    first, *others = drawing.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    first.set_title(heading)
+    first.set_ylabel(across)
+    first.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
+    first.set_ylim(len(names) - 0.4, -0.6)
+    for axes, panel in zip((first, *others), panels):
+        _draw(axes, panel, INSIDE / len(panels), labeled=height >= READABLE)
+    return drawing
+
+
+def _draw(axes: Axes, panel: Panel, inside: float, *, labeled: bool) -> None:
+    """Draw a panel whose longest row is `inside` inches long."""
     axes.grid(visible=False)
     look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
-    axes.barh(range(len(names)), lengths, color="white", edgecolor=style.GREY, **look)
-    for row, begin, end, fill, label in stretches:
-        axes.barh(row, end - begin, left=begin, color=fill, edgecolor=style.INK, **look)
-        width = (end - begin) / longest * INSIDE
-        if height >= READABLE and width >= CHARACTER * len(label):
-            axes.text((begin + end) / 2, row, label, ha="center", va="center", fontsize=8)
-    axes.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.barh(range(len(panel.lengths)), panel.lengths, color="white", edgecolor=style.GREY, **look)
+    longest = max((*panel.lengths, 1))
+    rows, begins, ends, fills, names = zip(*panel.stretches) if panel.stretches else ((),) * 5
+    widths = [end - begin for begin, end in zip(begins, ends)]
+    axes.barh(rows, widths, left=begins, color=fills, edgecolor=style.INK, **look)
+    for row, begin, width, name in zip(rows, begins, widths, names):
+        if labeled and width / longest * inside >= CHARACTER * len(name):
+            axes.text(begin + width / 2, row, name, ha="center", va="center", fontsize=8)
     axes.set_xlim(0, longest)
-    axes.set_xlabel(axis[0])
-    axes.set_ylabel(axis[1])
+    axes.set_xlabel(panel.along)
     style.count_ticks(axes.xaxis)
-    return drawing

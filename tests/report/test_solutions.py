@@ -14,6 +14,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan, Step
+from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.partition_mkp import PartitionMKP, Place
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.report.solutions import find_picture, pictured
@@ -63,10 +64,18 @@ def allocation():
     return problem, Placement(0, np.array([1, 1]))
 
 
+def on_nodes():
+    problem = load_snapshot(bundled("models") / "node-placement" / "limits.json")
+    nodes = (0, 1), (), (2,), (4,), (3, 3)
+    devices = ((), ()), (), ((),), ((),), ((), ())
+    return problem, Placements(nodes, devices)
+
+
 CASES = {
     "box-placement": placement,
     "gang-packing": gang,
     "migration": migration,
+    "node-placement": on_nodes,
     "partition-mkp": partition,
     "reconfiguration": reconfiguration,
     "threshold-allocation": allocation,
@@ -179,6 +188,47 @@ def test_running_jobs_of_a_matrix_are_grey():
     assert labels(axes) == ["r1", "w1", "w2"]
     fills = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches[2:]]
     assert fills == ["#D9D9D9", *FILLS[:2]]
+
+
+def test_chunks_lie_in_what_is_free_on_their_nodes():
+    figure = drawn("node-placement")
+    assert [axes.get_xlabel() for axes in figure.axes] == ["free cores", "free memory", "free gpu"]
+    names = [name.get_text() for name in figure.axes[0].get_yticklabels()]
+    assert names == ["s1 0", "s1 1", "s2 2", "s2 3", "s2 4"]
+    cores, _, gpus = ([bar.get_width() for bar in axes.patches] for axes in figure.axes)
+    # the two chunks of job 5 on node 3 are one bar, and job 3 has all of its node to itself
+    assert cores == [8, 8, 8, 16, 16, *(4, 4, 8, 4, 8)]
+    assert gpus == [0, 0, 0, 4, 2, *(2, 4)]
+    assert labels(figure.axes[2]) == ["4", "5"]
+    assert figure.axes[0].get_title(loc="left") == "4 of 5 jobs placed"
+
+
+def test_shares_of_devices_are_drawn_device_by_device():
+    problem = load_snapshot(bundled("models") / "node-placement" / "shared-devices.json")
+    solution = optsched.solve(problem, "first-fit").solution
+    _, devices = find_picture("node-placement")(problem, solution).axes
+    bars = [(bar.get_x(), bar.get_width()) for bar in devices.patches[2:]]
+    assert bars[0] == (1, pytest.approx(0.4))  # the second device of node 1, in use by others
+    shares = [share for job, share in enumerate(problem.share.tolist()) if solution.nodes[job]]
+    assert sum(width for _, width in bars[1:]) == pytest.approx(sum(shares) / 1000)
+    for begin, width in bars:
+        assert int(begin) <= begin < begin + width <= int(begin) + 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "rows", "heading"),
+    [
+        (1, 1, "1 of 1 job placed; the 1 node that receives a chunk"),
+        (40, 40, "40 of 40 jobs placed; the 40 nodes that receive a chunk"),
+        (80, 70, "80 of 80 jobs placed; the first 70 of 80 nodes that receive a chunk"),
+    ],
+)
+def test_of_a_large_site_only_nodes_with_chunks_are_drawn(jobs, rows, heading):
+    problem = NodePlacement(["cores"], np.ones((99, 1), int), [1] * jobs, np.ones((jobs, 1), int))
+    solution = Placements(tuple((job,) for job in range(jobs)), (((),),) * jobs)
+    (axes,) = find_picture("node-placement")(problem, solution).axes
+    assert axes.get_title(loc="left") == heading
+    assert len(axes.patches) == 2 * rows
 
 
 def test_the_demand_of_a_job_lies_on_that_of_others():

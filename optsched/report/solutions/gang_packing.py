@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.column_sets import runs_of
 from optsched.numbers import counted
-from optsched.report.rows import Stretch, figure_of
+from optsched.report.rows import Panel, Stretch, figure_of
 from optsched.report.style import FAINT, FILLS
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def figure(problem: GangPacking, solution: Packing) -> Figure:
     return figure_of(
         f"{problem.name} {problem.size}",
         f"{len(placed):,} of {jobs} placed, in color; running jobs in gray",
-        ("columns", "row"),
+        "row",
         [str(row + 1) for row in range(problem.rows)],
-        [problem.columns] * problem.rows,
-        stretches,
+        [Panel("columns", [problem.columns] * problem.rows, stretches)],
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.models.window_mkp import NOT_PLACED
 from optsched.numbers import counted
-from optsched.report.rows import Stretch, figure_of
+from optsched.report.rows import Panel, Stretch, figure_of
 from optsched.report.style import FILLS
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def figure(problem: WindowMKP, solution: Assignment) -> Figure:
     return figure_of(
         f"{problem.name} {problem.size}",
         f"{len(placed):,} of {jobs} placed, on {sum(filled):,} nodes",
-        ("nodes", "slot"),
+        "slot",
         [str(slot) for slot in slots],
-        problem.capacities.tolist(),
-        stretches,
+        [Panel("nodes", problem.capacities.tolist(), stretches)],
     )
