@@ -57,8 +57,19 @@ class KnownValues:
     rows: Mapping[str, Row]
 
     def name_of(self, path: Path) -> str | None:
-        """Return the name of an instance's file in the table, None if it is not there."""
-        return next((name for name in _names(path) if name in self.rows), None)
+        """Return the name of an instance's file in the table, None if it is not there.
+
+        Raises
+        ------
+        InputError
+            If the file is named twice, with and without its suffix.
+        """
+        found = {self.rows[name].line: name for name in _names(path) if name in self.rows}
+        if len(found) > 1:
+            (first, _), (again, name) = sorted(found.items())
+            message = f"{name!r} names the same file as line {first}"
+            raise InputError(message, file=self.path, line=again, field=INSTANCE)
+        return next(iter(found.values()), None)
 
     def unused(self, paths: Iterable[Path]) -> list[str]:
         """Return the names in the table that are of none of these files."""
@@ -71,7 +82,8 @@ class KnownValues:
         Raises
         ------
         InputError
-            If a solution cannot have the value, such as 1.5 where all profits are integers.
+            If a solution cannot have the value, such as 1.5 where all profits are integers, or the
+            file is named twice.
         """
         name = self.name_of(path)
         if name is None or snapshot.known:

@@ -68,6 +68,12 @@ def test_values_are_those_of_the_file_before_its_decimals_are_scaled(folder):
         read_snapshot(home / "d.lp")
 
 
+def test_a_file_is_named_with_its_suffix_or_without_it(folder):
+    home = folder("a.json,15,", "else,3,", "a,14,")
+    with pytest.raises(InputError, match="line 4, instance: 'a' names the same file as line 2"):
+        read_snapshot(home / "a.json")
+
+
 def test_other_columns_are_not_read(folder):
     home = folder("a,x,15,y,15", columns="instance,class,lower_bound,optimal,upper_bound")
     assert read_snapshot(home / "a.json").known["objective"] == 15

@@ -41,6 +41,7 @@ def test_profits_and_names_may_be_left_out_and_columns_in_any_order(file_of):
     [
         ("", ": is empty; expected the columns kind, size, profit, name"),
         (TABLE.replace("size", "weight"), ", line 1: 2 mistakes\n  - unknown column 'weight'"),
+        (TABLE.replace(",", ";"), ", line 1: the columns are separated by ';'; expected commas"),
         ("kind,kind,size\n", ", line 1: a column is there twice"),
         (TABLE.replace("item,4", "box,4"), ": line 3, kind: 'box'; expected item or knapsack"),
         (TABLE.replace("item,4", "item,0"), ": line 3, size: '0'; expected an integer from 1 to"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
@@ -41,6 +42,9 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
     if not lines:
         raise InputError(f"is empty; expected the columns {', '.join(COLUMNS)}", file=path)
     columns = lines[0][1]
+    if len(columns) == 1 and (other := re.search(r"[;\t|]", columns[0])):
+        message = f"the columns are separated by {other[0]!r}; expected commas"
+        raise InputError(message, file=path, line=lines[0][0])
     mistakes = [str(UnknownNameError("column", c, COLUMNS)) for c in columns if c not in COLUMNS]
     mistakes += [f"column {name!r} is missing" for name in REQUIRED if name not in columns]
     if len(set(columns)) < len(columns):
