@@ -76,7 +76,8 @@ def capture_queue(folder: Path) -> str:
         if not answer.refusal:
             break
     else:
-        raise InputError(f"squeue --json: {answer.refusal}")
+        expected = "expected an answer, or --from DIR with captured output of Slurm"
+        raise InputError(f"squeue --json: {answer.refusal}; {expected}")
     (folder / "squeue.json").write_bytes(answer.text)
     if option != JSON_OPTIONS[0]:
         _write(folder / "jobs.txt", "scontrol", "--all", "-o", "-d", "show", "jobs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,9 +82,9 @@ def find_trace(
 ) -> tuple[Path, str | None]:
     """Return the file of a path or name, and the name if it is one.
 
-    A name is that of a sample, or one in the catalogue. A file of that name takes precedence. A
-    trace of the catalogue is searched for in `folder` first. A relative path starts from `base`,
-    by default from the current folder.
+    A name is that of a sample, or one in the catalogue. A file of that name takes precedence, a
+    folder, of runs of the trace for instance, does not. A trace of the catalogue is searched for in
+    `folder` first. A relative path starts from `base`, by default from the current folder.
 
     Raises
     ------
@@ -94,20 +94,26 @@ def find_trace(
     """
     name = Path(path_or_name)
     path = name if base is None else base / name
-    if os.path.exists(path):
+    if os.path.exists(path) and not os.path.isdir(path):
         return path, None
     if os.path.islink(path):
         raise InputError("is a link to a file that is not there", file=path)
     if name.parent != Path():
-        raise no_such_file(path, samples())
+        raise _no_trace(path, samples())
     if str(name) in samples():
         return samples()[str(name)], str(name)
     try:
         entry = catalogue.find(name.name)
     except UnknownNameError as error:
         what = "no such file, and no name in `optsched list traces`"
-        raise no_such_file(path, [*samples(), *error.known], what) from None
+        raise _no_trace(path, [*samples(), *error.known], what) from None
     return catalogue.locate(entry, folder), entry.name
+
+
+def _no_trace(path: Path, names: Iterable[str], what: str = "no such file") -> InputError:
+    if os.path.isdir(path):
+        return InputError("is a folder; expected a trace", file=path)
+    return no_such_file(path, names, what)
 
 
 def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:

@@ -45,6 +45,17 @@ def test_a_file_of_the_name_takes_precedence(folder, make_trace):
     assert optsched.load_snapshot("yang-2014-example").weights.tolist() == [1]
 
 
+def test_a_folder_does_not_hide_the_trace_of_its_name(folder, capsys):
+    words = "simulate sample-256 --policy fcfs --jobs 1:20 --no-plots -o sample-256"
+    assert command(words.split()) == command(words.split()) == 0
+    assert command(["trace", "info", "sample-256"]) == 0
+    capsys.readouterr()
+    (folder / "captured").mkdir()
+    for path in ("captured", "./captured", str(folder / "captured")):
+        assert command(["trace", "info", path]) == 1
+        assert "captured: is a folder; expected a trace" in capsys.readouterr().err
+
+
 def test_a_sweep_takes_a_sample_by_name(folder):
     [run] = read_sweep({"trace": "sample-256", "policy": "easy"}, folder).runs
     assert (run.trace.path, run.trace.published) == (str(SAMPLE), "sample-256")

@@ -535,6 +535,7 @@ class TestMistakes:
         done = optsched("slurm", "plan", env=slurm.env)
         assert done.returncode == 1
         assert "Unable to contact slurm controller" in done.stderr
+        assert "--from DIR" in done.stderr
 
     def test_no_plan_within_the_time_limit_exits_3(self, optsched, slurm):
         for number in range(1, 40):

@@ -114,7 +114,7 @@ def test_files_that_come_close_are_suggested(tmp_path, small_swf, monkeypatch):
 
 
 def test_a_folder_is_no_trace(tmp_path):
-    with pytest.raises(InputError, match="directory"):
+    with pytest.raises(InputError, match="is a folder; expected a trace"):
         read_trace(tmp_path)
 
 
