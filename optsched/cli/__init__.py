@@ -49,6 +49,9 @@ INCOMPLETE: tuple[list[str], ...] = (
 )
 """Arguments that name no command yet; they get the help, as wrong usage."""
 
+COMPLETE = "__complete"
+"""The word with which the completion of a shell asks for names."""
+
 _interrupts: list[int] = []
 """The interrupt signals received so far."""
 
@@ -209,6 +212,9 @@ def _run(arguments: list[str]) -> int:
     from optsched.errors import InputError, one_line
 
     app = build()
+    if arguments[:1] == [COMPLETE]:
+        app(arguments, result_action="return_value")
+        return DONE
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.compare_runs import are_runs, compare_runs
+from optsched.cli.completion import models_and_snapshots
 from optsched.cli.options import Integer, Number, Output, SolverName, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
@@ -48,7 +49,7 @@ SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
 
 
 def command(
-    *snapshots: Annotated[Path, Parameter(required=True)],
+    *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
     output: Output,
     solvers: SolverName | None = None,
     time_limit: Number | None = None,

@@ -33,7 +33,7 @@ def solver_names(context: CompletionContext) -> list[str]:
 
 
 def trace_names(context: CompletionContext) -> list[str]:
-    """Return the names of samples and of the catalogue, and files."""
+    """Return the names of the samples and of the catalogue, and files."""
     from optsched.traces.catalogue import entries
     from optsched.traces.samples import samples
 
@@ -46,6 +46,22 @@ def machine_names(context: CompletionContext) -> list[str]:
 
     sites = [f"site:{name}" for name in bundled_sites()]
     return [*sites, *files(context.incomplete, ".toml")]
+
+
+def snapshot_names(context: CompletionContext) -> list[str]:
+    """Return the names of the reference snapshots, with and without their models, and files."""
+    from optsched.models.reference_snapshots import reference_snapshots
+
+    known = list(reference_snapshots())
+    short = (name.partition("/")[2] for name in known)
+    return [*short, *known, *files(context.incomplete)]
+
+
+def models_and_snapshots(context: CompletionContext) -> list[str]:
+    """Return the names of models and of their reference snapshots, and files."""
+    from optsched import registry
+
+    return [*registry.models, *snapshot_names(context)]
 
 
 def files(word: str, *suffixes: str) -> list[str]:

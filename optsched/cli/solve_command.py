@@ -7,9 +7,12 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
+from optsched.cli.completion import snapshot_names
 from optsched.cli.options import Integer, Json, Number, Output, SolverName, budget_of
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
@@ -40,7 +43,7 @@ EXIT = {
 
 
 def command(
-    snapshot: Path,
+    snapshot: Annotated[Path, Parameter(completer=snapshot_names)],
     /,
     *,
     solver: SolverName | None = None,
