@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from optsched.cli import COMMANDS
 from optsched.content import bundled
 
 COMPILING = "optsched: compiling kernels, once on this machine; it may take a minute\n"
@@ -19,7 +20,13 @@ SCRIPT = Path(__file__).parent / "in_a_fork.py"
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["optsched.simulator.simulate", "optsched.solvers.generic", "pandas", "matplotlib.figure"]
+    [
+        *(f"optsched.cli.{command}_command" for command in COMMANDS),
+        *("optsched.report.drawing", "optsched.simulator.simulate", "optsched.solvers.generic"),
+        *("cyclopts", "jinja2", "numba", "pandas", "pyarrow.parquet", "yaml"),
+        *(f"matplotlib.{part}" for part in ("backends.backend_agg", "backends.backend_svg")),
+        *("matplotlib.figure", "matplotlib.style", "rich.progress", "rich.table"),
+    ]
 )
 
 

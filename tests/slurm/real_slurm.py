@@ -101,6 +101,7 @@ class RealSlurm:
         self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
+        self.configured = 0.0
 
     def start(self) -> None:
         """Start all daemons, and wait until all nodes are idle."""
@@ -109,6 +110,7 @@ class RealSlurm:
         self.folder.chmod(0o755)
         (self.folder / "topology.conf").write_text(self.topology)
         self._configure(self.scheduler)
+        self.configured = time.monotonic()
         # version 22.05 cannot disable the plug-in, and does not need to
         old = " 22." in self.call("scontrol", "--version")
         without = "CgroupAutomount=no\n" if old else "CgroupPlugin=disabled\n"
@@ -158,9 +160,11 @@ class RealSlurm:
 
     def schedule(self, parameters: str) -> None:
         """Change the parameters of the scheduler."""
-        time.sleep(1.1)  # the scheduler notices a new configuration by whole seconds
+        # the scheduler notices a new configuration by whole seconds
+        time.sleep(max(0.0, self.configured + 1.1 - time.monotonic()))
         self._configure(parameters)
         self.call("scontrol", "reconfigure")
+        self.configured = time.monotonic()
 
     def submit(self, *options: str, seconds: int = 300) -> str:
         """Submit a job that sleeps, and return its number."""
