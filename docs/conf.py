@@ -76,8 +76,7 @@ def draw_gallery() -> None:
     """
     shutil.rmtree(GALLERY, ignore_errors=True)
     GALLERY.mkdir(parents=True)
-    for content in ("models", "traces"):
-        (GALLERY / content).symlink_to(ROOT / content)
+    (GALLERY / "traces").symlink_to(ROOT / "traces")
     page = ROOT / "docs" / "gallery.md"
     with contextlib.chdir(GALLERY), contextlib.redirect_stdout(io.StringIO()):
         for block in COMMANDS.findall(page.read_text(encoding="utf-8")):

@@ -52,7 +52,7 @@ class Rule(Heuristic):
     loads: Literal["now", "start"] = "now"
 
     models = frozenset({"data-placement"})
-    work_unit = "jobs x nodes"
+    work_unit = "jobs times nodes"
     seconds_per_work = 5e-9
     is_rule = True
 
