@@ -22,7 +22,7 @@ def test_a_specification_names_the_machine():
         ("nodes:many", "expected nodes:NUMBER"),
         ("nodes:", "expected nodes:NUMBER"),
         ("node:5", "did you mean nodes"),
-        ("nodes", ", matrix:NUMBER, nodes:NUMBER, site:PATH, smp:"),
+        ("nodes", ", matrix:NUMBER, nodes:NUMBER, site:PATH.NAME, smp:"),
     ],
 )
 def test_a_wrong_specification_says_what_was_expected(spec, expected):
