@@ -179,11 +179,12 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
     Metrics of the Default run end in ``_default``.
     """
-    mine = frame[frame["variant"] != "default"]
+    default = frame["variant"] == "default"
+    mine = ~default
     for name, value in wanted.items():
-        mine = mine[mine[name] == value]
-    default = frame[frame["variant"] == "default"].drop_duplicates(PAIRED_BY)
-    return mine.merge(default, on=PAIRED_BY, suffixes=("", "_default"), validate="m:1")
+        mine &= frame[name] == value
+    beside = frame[default].drop_duplicates(PAIRED_BY)
+    return frame[mine].merge(beside, on=PAIRED_BY, suffixes=("", "_default"), validate="m:1")
 
 
 def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
