@@ -75,7 +75,7 @@ ALIKE = {"n[01-64]": "RealMemory=16000"}
 ASLEEP = "sched_interval=-1,bf_interval=-1"
 """Parameters of a scheduler that starts nothing, so that jobs wait for a plan."""
 
-AWAKE = "sched_interval=2,bf_interval=2"
+AWAKE = "sched_interval=1,bf_interval=1"
 
 
 class RealSlurm:

@@ -10,6 +10,7 @@ import pytest
 
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.report import style
 from optsched.report.page import Verdict
 from optsched.studies.franke_1999.changes import UNCHANGED, Change, changed
 from optsched.studies.franke_1999.claims import claims
@@ -408,7 +409,8 @@ def test_the_baseline_is_that_of_the_paper(shared):
     assert work[large].sum() / work.sum() > 0.8
 
 
-def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     traces = str(shared("traces"))
     one = tmp_path / "one"
     quick = ["study", "franke-1999", "--traces", traces, "--quick", "--workers", "1"]
@@ -419,10 +421,6 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     assert f"Figure 5 ({SHOWN})" in page
     about = json.loads((one / "study.json").read_text())
     assert (about["study"], about["quick"]) == ("franke-1999", True)
-
-    (one / "report.html").unlink()
-    assert optsched(["report", str(one)]) == 0
-    assert (one / "report.html").read_text() == page
     capsys.readouterr()
 
 

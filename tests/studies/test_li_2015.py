@@ -11,6 +11,7 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.metrics.node_time import PARTS
 from optsched.registry import studies
+from optsched.report import style
 from optsched.report.page import Verdict
 from optsched.studies.li_2015.claims import claims
 from optsched.studies.li_2015.evaluation import (
@@ -315,7 +316,8 @@ def test_parts_of_metrics_become_columns(tmp_path):
     assert found["held.85"].fillna(-1).tolist() == [-1, 0.5, -1]
 
 
-def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     folder = tmp_path / "quick"
     quick = ["study", "li-2015", "--traces", str(shared("traces")), "--quick", "--workers", "1"]
     assert optsched([*quick, "-o", str(folder)]) == 0
@@ -330,8 +332,4 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     parts = torus[[f"recorded_node_time.{part}" for part in PARTS]].sum(axis=1)
     assert parts.to_numpy() == pytest.approx(1)
     assert (torus.loc[torus["variant"] == EASY_MIGRATION, "migrations"] > 0).any()
-
-    (folder / "report.html").unlink()
-    assert optsched(["report", str(folder)]) == 0
-    assert (folder / "report.html").read_text() == written
     capsys.readouterr()

@@ -311,6 +311,7 @@ def test_a_failed_run_ends_the_evaluation():
 
 
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     logs = {"SDSC-BLUE": ["116269:116568"], "ANL-Intrepid": ["1:150"], "ALCF-Mira": ["1:150"]}
     monkeypatch.setitem(TABLE["quick"], "logs", logs)
     traces = str(shared("traces"))
@@ -325,10 +326,6 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeyp
     assert "Greedy was optimal in" in page
     about = json.loads((one / "study.json").read_text())
     assert (about["study"], about["quick"]) == ("yang-2014", True)
-
-    (one / "report.html").unlink()
-    assert optsched(["report", str(one)]) == 0
-    assert (one / "report.html").read_text() == page
     capsys.readouterr()
 
 

@@ -179,11 +179,12 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
     Metrics of the Default run end in ``_default``.
     """
-    mine = frame[frame["variant"] != "default"]
+    default = frame["variant"] == "default"
+    mine = ~default
     for name, value in wanted.items():
-        mine = mine[mine[name] == value]
-    default = frame[frame["variant"] == "default"].drop_duplicates(PAIRED_BY)
-    return mine.merge(default, on=PAIRED_BY, suffixes=("", "_default"), validate="m:1")
+        mine &= frame[name] == value
+    beside = frame[default].drop_duplicates(PAIRED_BY)
+    return frame[mine].merge(beside, on=PAIRED_BY, suffixes=("", "_default"), validate="m:1")
 
 
 def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
@@ -221,20 +222,21 @@ def cells(
 
 def replaced(frame: pd.DataFrame, metric: str, old: str, new: str, **wanted: Any) -> Improvement:
     """Return the improvement of a metric when one solver takes the place of another."""
-    pairs = _beside(frame, old, new, **wanted)
+    pairs = _beside(frame, metric, old, new, **wanted)
     parts = pairs["log"] + " " + pairs["part"]
     return improvement(pairs[f"{metric}_old"], pairs[f"{metric}_new"], parts)
 
 
 def scattering(frame: pd.DataFrame, metric: str, old: str, new: str, **wanted: Any) -> float:
     """Return by how much a metric differs between two solvers in a run: the mean, up or down."""
-    pairs = _beside(frame, old, new, **wanted)
+    pairs = _beside(frame, metric, old, new, **wanted)
     return float((pairs[f"{metric}_new"] / pairs[f"{metric}_old"] - 1).abs().mean())
 
 
-def _beside(frame: pd.DataFrame, old: str, new: str, **wanted: Any) -> pd.DataFrame:
+def _beside(frame: pd.DataFrame, metric: str, old: str, new: str, **wanted: Any) -> pd.DataFrame:
     by = [*PAIRED_BY, "variant", "window", "interval", "charged"]
-    one, other = (compared(frame, solver=solver, **wanted) for solver in (old, new))
+    own = frame[[*dict.fromkeys((*by, "solver", *wanted, metric))]]
+    one, other = (compared(own, solver=solver, **wanted) for solver in (old, new))
     return one.merge(other, on=by, suffixes=("_old", "_new"), validate="1:1")
 
 
