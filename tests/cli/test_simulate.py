@@ -92,7 +92,7 @@ TRACES = {
         (["{folder}/letter.swf"], ["letter.swf", "line 2", "5x"]),
         (["{folder}/negative.swf"], ["negative.swf", "line 2", "-4"]),
         (["{folder}/absent.swf"], ["absent.swf"]),
-        (["{folder}"], ["directory"]),
+        (["{folder}"], ["is a folder; expected a trace"]),
         (["{sample}", "--machine", "nodes:0"], ["expected a whole number from 1"]),
         (
             ["{sample}", "--machine", "torus"],

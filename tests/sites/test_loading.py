@@ -53,7 +53,7 @@ def test_anything_else_is_refused_with_what_was_expected(tmp_path):
     (tmp_path / "trace.swf").write_text("; Version: 2.2\n")
     with pytest.raises(InputError, match=r"trace\.swf: expected a site as TOML"):
         load_site(tmp_path / "trace.swf")
-    with pytest.raises(InputError, match=r"none\.json: No such file"):
+    with pytest.raises(InputError, match=r"none\.json: no such file"):
         load_site(tmp_path / "none.json")
 
 
