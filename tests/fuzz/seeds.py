@@ -273,7 +273,7 @@ def machine_text(kind: str, rng: Random | None = None) -> str:
         for part in parts
         if not part.startswith("[") or (rng is not None and rng.random() < 0.3)
     ]
-    text = "".join(kept).replace("PATH", SITE)
+    text = "".join(kept).replace("PATH|NAME", SITE)
     if rng is not None:
         text = re.sub(r"\w+(?:\|\w+)+", lambda found: rng.choice(found[0].split("|")), text)
     sides = 4 if re.match(r"\w+:\w+x\w+x\w+", text) else 16
