@@ -19,6 +19,7 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
 from optsched.cli import run as optsched
+from optsched.report import style
 from optsched.version import __version__
 
 project = html_title = "optsched"
@@ -78,6 +79,7 @@ def draw_gallery() -> None:
     GALLERY.mkdir(parents=True)
     (GALLERY / "traces").symlink_to(ROOT / "traces")
     page = ROOT / "docs" / "gallery.md"
+    style.METADATA.pop(".png", None)  # the pages show the SVG files
     with contextlib.chdir(GALLERY), contextlib.redirect_stdout(io.StringIO()):
         for block in COMMANDS.findall(page.read_text(encoding="utf-8")):
             for line in block.splitlines():

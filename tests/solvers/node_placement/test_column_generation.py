@@ -50,7 +50,7 @@ def packing(seed, *, nodes, jobs, kinds=3, weights=9):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(node_placements())
 def test_the_answer_is_that_of_cp_sat(problem):
     result, other = solve(problem, SOLVER), solve(problem, "cp-sat")
