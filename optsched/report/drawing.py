@@ -10,7 +10,7 @@ DOTS_PER_INCH = 100
 
 
 class Drawing(Figure):
-    """Figure of matplotlib that a notebook shows although it is none of pyplot's."""
+    """Figure that a notebook displays although pyplot does not manage it."""
 
     def _repr_png_(self) -> bytes:
         return png(self)

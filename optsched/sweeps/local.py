@@ -91,7 +91,7 @@ def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, lis
 
 
 def _advice() -> str:
-    """Return what to do with a program that worker processes cannot import."""
+    """Return advice for a main program that worker processes cannot import."""
     script = getattr(sys.modules["__main__"], "__file__", None)
     if script is None or not os.path.exists(script):
         return "they import the script again, which standard input is not: save it as a file"

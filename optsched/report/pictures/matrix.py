@@ -79,7 +79,7 @@ class MatrixRows(RunPicture):
     rank = 15
 
     def why_not(self, run: Run) -> str:
-        """Return what the run lacks: an Ousterhout matrix, a journal, or a job in a row."""
+        """Return why a run has no picture: no Ousterhout matrix, journal or started job."""
         if not isinstance(run.machine, Matrix):
             return "the machine is no Ousterhout matrix"
         if run.journal is None:
