@@ -233,7 +233,7 @@ def _row(
         job.label,
         job.user,
         host_list(there),
-        "-" if claim.is_pending else short(now - (job.start or now)),
+        "-" if claim.is_pending else short(job.has_run(now)),
         lost / MICROSECONDS,
     )
 

@@ -18,6 +18,9 @@ from optsched.sites.slurm_record import RecordFields, hosts
 YEAR = 365 * 86_400
 """Seconds of the year 1970."""
 
+FLOATS = "TIME_FLOAT"
+"""Flag of a reservation that is always some time ahead."""
+
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
 
@@ -34,6 +37,9 @@ class Reservation:
         Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     start, end : float
         Times in seconds since 1970; minus infinity and infinity where they are not known.
+    ahead : float, optional
+        Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
+        never holds, but keeps from its nodes the jobs that run for longer.
 
     Raises
     ------
@@ -45,6 +51,7 @@ class Reservation:
     nodes: tuple[str, ...]
     start: float = -math.inf
     end: float = math.inf
+    ahead: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -54,7 +61,7 @@ class Reservation:
 
     def at(self, time: float) -> bool:
         """Return whether the reservation holds at a time."""
-        return self.start <= time < self.end
+        return self.ahead is None and self.start <= time < self.end
 
     @property
     def finite(self) -> list[float]:
@@ -63,6 +70,8 @@ class Reservation:
 
     def overlaps(self, first: float, last: float) -> bool:
         """Return whether the reservation holds at some time from `first` until `last`."""
+        if self.ahead is not None:
+            return first + self.ahead < last
         return self.start < last and first < self.end
 
 
@@ -124,12 +133,12 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
 
 
 def _from_record(record: RecordFields) -> Reservation:
-    fields = (
-        record.text("name"),
-        record.parsed("node_list", hosts),
-        record.instant("start_time") or -math.inf,
-        record.instant("end_time") or math.inf,
-    )
+    name, nodes = record.text("name"), record.parsed("node_list", hosts)
+    begin = record.instant("start_time") or -math.inf
+    now = record.dump.time
+    if name and FLOATS in record.words("flags") and now is not None and now <= begin:
+        return Reservation(name, nodes, ahead=begin - now)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf
     try:
         return Reservation(*fields)
     except InputError as error:

@@ -26,7 +26,7 @@ UP = ("UP", "DRAIN")
 USUAL = {
     **dict.fromkeys(("allowgroups", "allowaccounts", "allowqos", "allocnodes"), ("ALL",)),
     **dict.fromkeys(("denyaccounts", "denyqos", "qos", "alternate"), ()),
-    **dict.fromkeys(("rootonly", "reqresv", "exclusiveuser", "exclusivetopo"), ("NO",)),
+    **dict.fromkeys(("rootonly", "reqresv", "exclusivetopo"), ("NO",)),
     **dict.fromkeys(("maxcpuspernode", "maxcpuspersocket"), INFINITE),
     **dict.fromkeys(("maxmempernode", "maxmempercpu", "defmempernode"), ("0", *INFINITE)),
     "minnodes": ("0", "1"),
@@ -95,6 +95,7 @@ def partition_of(
             max_time=line.parsed("maxtime", _limit),
             max_nodes=float(line.count("maxnodes")) if _limited(line, "maxnodes") else math.inf,
             exclusive=_exclusive(line),
+            exclusive_user=_exclusive_user(line),
             up=state in UP,
             priority_tier=_priority(line, "prioritytier"),
             priority_factor=_priority(line, "priorityjobfactor"),
@@ -145,6 +146,11 @@ def _exclusive(line: Line) -> bool:
     return shared == "EXCLUSIVE" or line.text("exclusive").upper() == "NODE"
 
 
+def _exclusive_user(line: Line) -> bool:
+    given = line.text("exclusiveuser").upper(), line.text("exclusive").upper()
+    return given[0] == "YES" or given[1] == "USER"
+
+
 def _note_left_out(line: Line, name: str, notes: Notes) -> None:
     for key in line.values.keys() & USUAL:
         value = line.text(key)
@@ -153,7 +159,9 @@ def _note_left_out(line: Line, name: str, notes: Notes) -> None:
     shared = (line.text("oversubscribe") or line.text("shared")).upper()
     if shared.startswith(("YES", "FORCE")) and not shared.endswith(":1"):
         notes.count([name], "cores that jobs may share are taken as not shared", "partition")
-    if line.text("exclusive").upper() not in ("", "NO", "NODE"):
+    if _exclusive_user(line):
+        notes.count([name], "exclusiveuser left out of simulations", "partition")
+    if line.text("exclusive").upper() not in ("", "NO", "NODE", "USER"):
         notes.count([name], "exclusive left out", "partition")
 
 

@@ -201,7 +201,7 @@ def explain(
     if by < supply.time:
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
-    return Explanation(queue, supply, job, by, actions)
+    return Explanation(queue, supply_at(supply, queue, supply.time), job, by, actions)
 
 
 def moment(seconds: int) -> str:

@@ -17,8 +17,16 @@ from optsched.sites.records import Ints
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives
-from optsched.slurm.running import Held, end_of, held_by, supply_at
+from optsched.slurm.requests import Request, alternatives, shares_with_own
+from optsched.slurm.running import (
+    Held,
+    amounts_of,
+    end_of,
+    held_by,
+    is_alone,
+    shared_gpus,
+    supply_at,
+)
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
 
@@ -141,12 +149,13 @@ def questions(
     """
     then = supply_at(supply, queue, by)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
-    held = [held_by(each, supply) for each in running]
+    held = _held_alone(running, supply)
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
         then = _in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
+    then, held = _opened(job, then, running, held)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
     waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
@@ -182,7 +191,9 @@ def _running_claim(
     job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
 ) -> Claim | None:
     """Return the claim of a running job; None if nothing may be done to it."""
-    lost = _node_time(held, supply, 0 if job.start is None else max(0, by - job.start))
+    # of its cores too, which a suspended job has given back
+    all_of_it = held_by(replace(job, state="RUNNING"), supply)
+    lost = _node_time(all_of_it, supply, job.has_run(by))
     requeues = job.requeues and "requeue" in actions
     moved_to = None
     if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):
@@ -190,6 +201,41 @@ def _running_claim(
     if not requeues and moved_to is None:
         return None
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
+
+
+def _held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
+    """Return what each running job holds, and of shared GPUs those that it alone has shares of."""
+    users = shared_gpus(jobs, supply)
+    found = []
+    for job in jobs:
+        held = held_by(job, supply)
+        alone = [gpu for gpu in shared_gpus([job], supply) if users[gpu] == 1]
+        if alone:
+            held = held._replace(amounts=held.amounts + amounts_of(alone, supply)[held.nodes])
+        found.append(held)
+    return found
+
+
+def _opened(
+    job: QueuedJob, supply: Supply, running: Sequence[QueuedJob], held: Sequence[Held]
+) -> tuple[Supply, list[Held]]:
+    """Return the supply and what jobs hold, where one that closes a node to a job holds all of it.
+
+    A node stays closed that several jobs of another user close.
+    """
+    closing: dict[int, list[tuple[int, int]]] = {}
+    for number, (each, has) in enumerate(zip(running, held)):
+        owns = each.user != job.user and shares_with_own(each, supply)
+        for row, node in enumerate(has.nodes.tolist() if owns or is_alone(each, supply) else ()):
+            closing.setdefault(node, []).append((number, row))
+    owners, taken, found = list(supply.owners), supply.taken.copy(), list(held)
+    for node, [(number, row), *others] in closing.items():
+        if not others:
+            owners[node], taken[node] = "", True
+            amounts = found[number].amounts.copy()
+            amounts[row] += supply.free[node]
+            found[number] = found[number]._replace(amounts=amounts)
+    return replace(supply, owners=tuple(owners), taken=taken), found
 
 
 def _pending_claim(
@@ -394,9 +440,12 @@ def hold_problem(
         if claim.job is None:
             amounts[:, -1] = request.chunks
         there = request.nodes[held.nodes] | everywhere
+        if request.joins is not None and claim.job is not None:
+            there &= ~request.joins[held.nodes]
         rows.append(np.column_stack([held.nodes, amounts])[there].tolist())
     licences = sorted(request.licences)
     first = supply.columns.index(names[0])
+    in_use = free[:, 0] + busy < supply.capacity[:, first]
     span, blocks = request.held_in(supply)
     return Hold(
         resources=names,
@@ -412,7 +461,7 @@ def hold_problem(
         blocks=blocks,
         span=span,
         exclusive=request.exclusive,
-        busy=tuple(np.flatnonzero(free[:, 0] + busy < supply.capacity[:, first]).tolist()),
+        busy=tuple(np.flatnonzero(request.not_joined(in_use)).tolist()),
         licences=fields["licences"],
         licences_of=[request.licences[name] for name in licences],
         held_licences=table([claim.held.licences for claim in claims], licences),

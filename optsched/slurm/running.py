@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from optsched.sites.records import Ints
+from optsched.sites.slurm_site import unit_of
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import licences_of
-from optsched.slurm.supply import Supply
+from optsched.slurm.requests import licences_of, shares_with_own
+from optsched.slurm.supply import Flags, Supply
 
 
 class Held(NamedTuple):
@@ -37,17 +39,21 @@ class Held(NamedTuple):
 def held_by(job: QueuedJob, supply: Supply) -> Held:
     """Return what a running job holds, and is free when it ends.
 
-    A suspended job keeps its memory and its GPUs, but has given its cores back.
+    A suspended job keeps its memory and its GPUs, but has given its cores back. A GPU of which it
+    has shares is not counted: see `shared_gpus`.
     """
     site = supply.site
     there = [each for each in job.allocations if each.node in site.index]
     nodes = np.array([site.index[each.node] for each in there], dtype=np.int64)
-    gres = site.resources[2:]
-    rows = [[each.cores, each.memory, *(each.gres.get(name, 0) for name in gres)] for each in there]
+    gres = [(name, unit_of(name, supply.units)) for name in site.resources[2:]]
+    rows = [
+        [each.cores, each.memory, *(each.gres.get(name, 0) // unit for name, unit in gres)]
+        for each in there
+    ]
     amounts = np.array(rows, dtype=np.int64).reshape(len(there), len(site.resources))
     # the queue counts physical cores, the site hardware threads
     amounts[:, 0] *= supply.threads[nodes]
-    if job.state == "SUSPENDED":
+    if job.is_suspended:
         amounts[:, 0] = 0
     try:
         licences = licences_of(job, supply)
@@ -56,28 +62,121 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
     return Held(nodes, amounts, licences)
 
 
+def shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
+    """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
+
+    Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
+    in use for ever.
+    """
+    found: Counter[tuple[int, str, int]] = Counter()
+    for job in jobs:
+        for each in job.allocations:
+            if each.node in supply.site.index:
+                node = supply.site.index[each.node]
+                for kind, _, gpus in each.shares:
+                    found.update((node, kind, gpu) for gpu in gpus or ())
+    return found
+
+
+def amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
+    """Return GPUs as amounts of the resources of the site, shape (nodes, resources)."""
+    site = supply.site
+    amounts = np.zeros_like(site.capacity)
+    if "gpu" not in site.resources:
+        return amounts
+    types = [place for place, name in enumerate(site.resources) if name.startswith("gpu:")]
+    for node, kind, _ in gpus:
+        amounts[node, site.resources.index("gpu")] += 1
+        there = [place for place in types if site.capacity[node, place]]
+        if kind:
+            there = [place for place in there if site.resources[place] == f"gpu:{kind}"]
+        if len(there) == 1:
+            amounts[node, there[0]] += 1
+    return amounts
+
+
 def end_of(job: QueuedJob, time: int) -> float:
-    """Return when a job ends at the latest: at its time limit, or soon if that is over."""
-    return math.inf if job.end is None else max(job.end, time + 1)
+    """Return when a job ends at the latest: at its time limit, or soon if that is over.
+
+    The time of a suspended job does not run, so that it has no end.
+    """
+    return math.inf if job.end is None or job.is_suspended else max(job.end, time + 1)
 
 
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return what is free at a time, when the running jobs end at their time limits.
 
-    Jobs that start meanwhile are not counted, nodes keep their states.
+    What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
+    counted, nodes keep their states.
     """
-    if time <= supply.time:
-        return supply
+    site = supply.site
+    time = max(time, supply.time)
+    stay = [job for job in queue.running if end_of(job, supply.time) > time]
+    ended = [job for job in queue.running if end_of(job, supply.time) <= time]
+    owners, taken = _closed(stay, ended, supply)
+    if not ended:
+        users = _users(stay, supply)
+        return replace(supply, time=time, owners=owners, taken=taken, users=users)
     free, licences = supply.free.copy(), Counter(supply.licences)
-    busy = np.zeros(len(supply.site.nodes), dtype=bool)
-    for job in queue.running:
+    busy = np.zeros(len(site.nodes), dtype=bool)
+    for job in stay:
+        if not job.is_suspended:
+            busy[held_by(job, supply).nodes] = True
+    for job in ended:
         held = held_by(job, supply)
-        if end_of(job, supply.time) > time:
-            busy[held.nodes] = True
-            continue
         free[held.nodes] += held.amounts
-        for name, count in held.licences.items():
-            licences[name] += count
-    free = np.minimum(free, supply.site.capacity)
-    busy |= free[:, 0] < supply.site.capacity[:, 0]
-    return replace(supply, free=free, licences=dict(licences), time=time, busy=busy)
+        licences.update(held.licences)
+    shared = shared_gpus(ended, supply).keys() - shared_gpus(stay, supply).keys()
+    free = np.minimum(free + amounts_of(shared, supply), site.capacity)
+    busy |= free[:, 0] < site.capacity[:, 0]
+    then = replace(
+        supply,
+        free=free,
+        licences=dict(licences),
+        time=time,
+        busy=busy,
+        owners=owners,
+        taken=taken,
+    )
+    return replace(then, users=_users(stay, then))
+
+
+def is_alone(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a running job shares its nodes with no other job."""
+    there = (each for each in supply.site.partitions if each.name in job.partitions)
+    return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
+
+
+def _closed(
+    stay: Sequence[QueuedJob], ended: Sequence[QueuedJob], supply: Supply
+) -> tuple[tuple[str, ...], Flags]:
+    """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
+    owners, index = list(supply.owners), supply.site.index
+    taken = np.zeros(len(owners), dtype=bool)
+    for jobs, is_gone in ((ended, True), (stay, False)):
+        for job in jobs:
+            owns, alone = shares_with_own(job, supply), is_alone(job, supply)
+            for each in job.allocations if owns or alone else ():
+                if (node := index.get(each.node)) is None:
+                    continue
+                taken[node] |= alone and not is_gone
+                if owns and (not is_gone or owners[node] == job.user):
+                    owners[node] = "" if is_gone else job.user
+    return tuple(owners), taken
+
+
+def _users(jobs: Iterable[QueuedJob], supply: Supply) -> tuple[str, ...]:
+    """Return the only user on each node; none where cores are in use by jobs that are not shown."""
+    site = supply.site
+    users: list[set[str]] = [set() for _ in site.nodes]
+    seen = np.zeros(len(site.nodes), dtype=np.int64)
+    for job in jobs:
+        held = held_by(job, supply)
+        seen[held.nodes] += held.amounts[:, 0]
+        for node in held.nodes.tolist():
+            users[node].add(job.user)
+    all_seen = (site.capacity[:, 0] - supply.free[:, 0] <= seen).tolist()
+    return tuple(
+        next(iter(there)) if known and len(there) == 1 else ""
+        for there, known in zip(users, all_seen)
+    )

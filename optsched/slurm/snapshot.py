@@ -13,10 +13,12 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.sites.site import typed
 from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
+from optsched.slurm.running import supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
 
 WEIGHTS = {
@@ -104,6 +106,7 @@ def placement_problem(
     """
     if weigh not in WEIGHTS:
         raise InputError(f"{weigh!r}; expected one of {', '.join(WEIGHTS)}", field="weigh")
+    supply = supply_at(supply, queue, supply.time)
     rows: list[Row] = []
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}
@@ -147,21 +150,31 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     requests = [row.request for row in rows]
     columns = _columns(requests, supply)
     places = [supply.columns.index(name) for name in columns]
-    names, kinds, allowed = kinds_of([request.nodes for request in requests], supply)
+    joined = np.zeros(len(supply.site.nodes), dtype=bool)
+    for request in requests:
+        if request.exclusive and request.joins is not None:
+            joined |= supply.busy & request.joins & request.nodes
+    allowed_nodes = [
+        request.nodes & ~request.not_joined(joined) if request.exclusive else request.nodes
+        for request in requests
+    ]
+    names, kinds, allowed = kinds_of(allowed_nodes, supply)
+    mixed, free, demand = _of_mixed_types(rows, supply)
     licences = sorted({name for request in requests for name in request.licences})
     levels = {limit.level: limit.groups for request in requests for limit in request.limits}
     limits = [{limit.level: limit for limit in request.limits} for request in requests]
     return {
-        "resources": columns,
-        "free": supply.amounts[:, places],
+        "resources": [*columns, *mixed],
+        "free": np.hstack([supply.amounts[:, places], free]),
         "chunks": np.array([request.chunks for request in requests], dtype=np.int64),
-        "demand": table([request.demand for request in requests], columns),
+        "demand": np.hstack([table([r.demand for r in requests], columns), demand]),
         "most_per_node": np.array([r.most_per_node for r in requests], dtype=np.int64),
         "kinds": [names[kind] for kind in kinds.tolist()],
         "allowed": allowed,
         "span": tuple(request.span for request in requests),
         "exclusive": tuple(place for place, r in enumerate(requests) if r.exclusive),
-        "busy": tuple(np.flatnonzero(supply.busy).tolist()),
+        # who may not join the jobs of a joined node is kept from it by its kind
+        "busy": tuple(np.flatnonzero(supply.busy & ~joined).tolist()),
         "licences": np.array([supply.licences[name] for name in licences], dtype=np.int64),
         "licences_of": table([request.licences for request in requests], licences),
         "switches": supply.switches and list(supply.switches),
@@ -173,6 +186,52 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "nodes": list(supply.site.nodes),
         "jobs": [row.label for row in rows],
     }
+
+
+def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Ints, Ints]:
+    """Return resources by which a job that states no type of GPU leaves one for later jobs that do.
+
+    Of nodes with several types, such as MIG slices, Slurm takes any: in the worst case all of one.
+    A job of lower priority takes what is left.
+
+    Returns
+    -------
+    names : list of str
+        Names of the resources.
+    free, demand : array of int, shape (nodes, names) and (rows, names)
+        Free amounts, which bind on nodes with several types only, and what a chunk of each row
+        needs.
+    """
+    resources, capacity = supply.site.resources, supply.site.capacity
+    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    ranks = [
+        (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
+        for row in rows
+    ]
+    names, free, demand = [], [], []
+    for base, types in typed(resources).items():
+        mixed = (capacity[:, types] > 0).sum(axis=1) > 1
+        there = [bool((row.request.nodes & mixed).any()) for row in rows]
+        needs = np.array([[row.request.demand[resources[t]] for t in types] for row in rows])
+        whole = [row.request.demand[base] for row in rows]
+        for place, kind in enumerate(types):
+            last = max(
+                (r for r, n, t in zip(ranks, needs[:, place], there) if n and t), default=None
+            )
+            untyped = [
+                max(0, total - int(own.sum())) * (t and last is not None and rank <= last)
+                for total, own, t, rank in zip(whole, needs, there, ranks)
+            ]
+            if any(untyped):
+                names.append(f"{resources[kind]}, or any {base}")
+                at = np.where(mixed, kind, resources.index(base))
+                free.append(np.take_along_axis(supply.amounts, at[:, None], axis=1)[:, 0])
+                demand.append(needs[:, place] + untyped)
+    return (
+        names,
+        np.array(free, dtype=np.int64).reshape(len(names), len(capacity)).T,
+        np.array(demand, dtype=np.int64).reshape(len(names), len(rows)).T,
+    )
 
 
 def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:

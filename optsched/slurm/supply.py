@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.sites.slurm_folder import RESERVATIONS, read_shown_site
 from optsched.sites.slurm_site import MOST_THREADS
@@ -52,6 +52,16 @@ class Supply:
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
+    units : mapping of str to int
+        What an amount of 1 stands for, for resources that are not counted one by one.
+    owners : tuple of str
+        User whose jobs share a node with those of no other user; empty for none.
+    labels : tuple of str
+        Label of multi-category security (MCS) of the jobs of a node; empty for none.
+    taken : array of bool, shape (nodes,), optional
+        Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
+    users : tuple of str
+        The only user with running jobs on a node; empty where there are none, or others too.
     notes : tuple of str
         What the reader of the files left out or changed, counted.
 
@@ -69,6 +79,11 @@ class Supply:
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
     counts_memory: bool = True
+    units: Mapping[str, int] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    taken: Flags = None  # type: ignore[assignment]
+    users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,13 +95,25 @@ class Supply:
         threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
         threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
-        for name, values in (("threads", threads), ("busy", busy)):
+        taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
+        words = {
+            name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
+        }
+        for name, values in (
+            ("threads", threads),
+            ("busy", busy),
+            ("taken", taken),
+            *words.items(),
+        ):
             if len(values) != nodes:
                 raise InputError("expected one for each node of the site", field=name)
         usable = np.isin(self.site.states, ("up", "reserved"))
         object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
         object.__setattr__(self, "threads", threads)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
+        object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
+        for name, texts in words.items():
+            object.__setattr__(self, name, texts)
 
     @cached_property
     def thread_counts(self) -> tuple[int, ...]:
@@ -106,12 +133,32 @@ class Supply:
         """What is free when no job runs."""
         site = self.site
         nobody = np.zeros(len(site.nodes), dtype=bool)
-        return replace(self, free=site.capacity, licences=site.licences, busy=nobody)
+        return replace(
+            self,
+            free=site.capacity,
+            licences=site.licences,
+            busy=nobody,
+            owners=(),
+            labels=(),
+            taken=nobody,
+            users=(),
+        )
 
     @cached_property
     def amounts(self) -> Ints:
         """Free amounts of the columns, shape (nodes, columns)."""
-        return self.widened(self.free)
+        return self.widened(np.where(self.taken[:, None], 0, self.free))
+
+    @cached_property
+    def usable(self) -> Flags:
+        """Whether jobs of no reservation may start on each node at some time, shape (nodes,).
+
+        The node is up, or reserved by a reservation that is known, which then decides.
+        """
+        known = {name for each in self.reservations for name in each.nodes}
+        kept = np.array([name in known for name in self.site.nodes], dtype=bool)
+        usable: Flags = self.site.is_up | (kept & (np.array(self.site.states) == "reserved"))
+        return usable
 
     @cached_property
     def capacity(self) -> Ints:
@@ -185,18 +232,20 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     time = shown.time if time is None else time
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
-    reservations = captured_file(folder, *RESERVATIONS)
     notes = shown.notes
-    if reservations is None:
+    if captured_file(folder, *RESERVATIONS) is None:
         notes += ("no reservations.json: taken as none",)
     return Supply(
         shown.site,
         shown.free,
         time,
         shown.licences,
-        () if reservations is None else read_reservations(reservations),
+        shown.reservations,
         shown.threads,
         counts_memory=shown.counts_memory,
+        units=shown.units,
+        owners=shown.owners,
+        labels=shown.labels,
         notes=notes,
     )
 
