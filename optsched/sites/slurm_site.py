@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,6 +75,8 @@ class SlurmSite:
         What an amount of 1 stands for, for resources with amounts that are too large otherwise.
     owners, labels : tuple of str
         Owner and label of each node, see `SlurmNode`.
+    by_label : bool
+        Whether jobs with a label share nodes only with jobs of the same one.
     reservations : tuple of Reservation
         All reservations, also those that the site leaves out.
     time : int or None
@@ -91,6 +94,7 @@ class SlurmSite:
     units: Mapping[str, int]
     owners: tuple[str, ...]
     labels: tuple[str, ...]
+    by_label: bool
     reservations: tuple[Reservation, ...]
     time: int | None
     notes: tuple[str, ...]
@@ -172,6 +176,8 @@ def slurm_site(
         units,
         tuple(each.owner for each in nodes),
         tuple(each.label for each in nodes),
+        any(each.label for each in nodes)
+        or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
         tuple(reservations),
         time,
         notes.texts,

@@ -441,7 +441,10 @@ def _within(
     joins = None
     if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
         exclusive, joins = True, _joined(job, supply)
-        notes.append("it shares nodes only with running jobs of its user, not with pending ones")
+        notes.append("of the jobs of its user it joins those that run, not other pending ones")
+    elif not exclusive and job.mcs_label and supply.by_label:
+        exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
+        notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.memory_per_node == 0 and not job.memory_per_gpu and supply.counts_memory:
         exclusive, joins = True, None
         notes.append("it asks all memory of its nodes and so shares none of them")

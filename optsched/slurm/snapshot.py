@@ -212,7 +212,7 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
     for base, types in typed(resources).items():
         mixed = (capacity[:, types] > 0).sum(axis=1) > 1
         there = [bool((row.request.nodes & mixed).any()) for row in rows]
-        needs = np.array([[row.request.demand[resources[t]] for t in types] for row in rows])
+        needs = table([row.request.demand for row in rows], [resources[t] for t in types])
         whole = [row.request.demand[base] for row in rows]
         for place, kind in enumerate(types):
             last = max(

@@ -58,6 +58,8 @@ class Supply:
         User whose jobs share a node with those of no other user; empty for none.
     labels : tuple of str
         Label of multi-category security (MCS) of the jobs of a node; empty for none.
+    by_label : bool
+        Whether jobs with a label share nodes only with jobs of the same one.
     taken : array of bool, shape (nodes,), optional
         Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
     users : tuple of str
@@ -82,6 +84,7 @@ class Supply:
     units: Mapping[str, int] = field(default_factory=dict)
     owners: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    by_label: bool = False
     taken: Flags = None  # type: ignore[assignment]
     users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -246,6 +249,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         units=shown.units,
         owners=shown.owners,
         labels=shown.labels,
+        by_label=shown.by_label,
         notes=notes,
     )
 
