@@ -273,12 +273,12 @@ def _note_unpartitioned(site: Site, notes: Notes) -> None:
 
 
 def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:
-    by = [unit_of(name, units) for name in site.resources]
-    used = [
-        [-(-each.used.get(name, 0) // unit) for name, unit in zip(site.resources, by)]
-        for each in nodes
-    ]
-    free = site.capacity - np.array(used, dtype=np.int64).reshape(site.capacity.shape)
+    free = np.zeros_like(site.capacity)
+    for place, name in enumerate(site.resources):
+        unit = unit_of(name, units)
+        for node, (each, has) in enumerate(zip(nodes, site.capacity[:, place].tolist())):
+            left = each.node.amounts.get(name, has * unit) - each.used.get(name, 0)
+            free[node, place] = left // unit
     for place, name in enumerate(site.resources):
         short = np.flatnonzero(free[:, place] < 0).tolist()
         what = f"more {name} in use than there are; taken as none free"

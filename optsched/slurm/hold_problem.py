@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ ACTIONS = {
 
 IN_SERVICE = "in service"
 """Name of the resource that drained nodes lack."""
+
+OPEN = "not closed by others"
+"""Name, with a number behind it, of the resource that nodes lack while a job closes them."""
 
 MIGRATION = 600
 """Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
@@ -155,7 +159,8 @@ def questions(
     if drained.any():
         then = _in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
-    then, held = _opened(job, then, running, held)
+    closers = _closers(job, running, then)
+    then = _opened(then, closers)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
     waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
@@ -172,7 +177,7 @@ def questions(
             Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
             for node in np.flatnonzero(drained & request.nodes).tolist()
         ]
-        problem = hold_problem(job, rest, request, mine, everywhere=moves)
+        problem = hold_problem(job, rest, request, mine, closers, everywhere=moves)
         found.append(_question(problem, request, mine, supply, idle))
     return tuple(found)
 
@@ -216,26 +221,23 @@ def _held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
     return found
 
 
-def _opened(
-    job: QueuedJob, supply: Supply, running: Sequence[QueuedJob], held: Sequence[Held]
-) -> tuple[Supply, list[Held]]:
-    """Return the supply and what jobs hold, where one that closes a node to a job holds all of it.
-
-    A node stays closed that several jobs of another user close.
-    """
-    closing: dict[int, list[tuple[int, int]]] = {}
-    for number, (each, has) in enumerate(zip(running, held)):
+def _closers(job: QueuedJob, running: Sequence[QueuedJob], supply: Supply) -> dict[int, list[int]]:
+    """Return by node the numbers of the running jobs that each close it to a job."""
+    found: dict[int, list[int]] = {}
+    for each in running:
         owns = each.user != job.user and shares_with_own(each, supply)
-        for row, node in enumerate(has.nodes.tolist() if owns or is_alone(each, supply) else ()):
-            closing.setdefault(node, []).append((number, row))
-    owners, taken, found = list(supply.owners), supply.taken.copy(), list(held)
-    for node, [(number, row), *others] in closing.items():
-        if not others:
-            owners[node], taken[node] = "", True
-            amounts = found[number].amounts.copy()
-            amounts[row] += supply.free[node]
-            found[number] = found[number]._replace(amounts=amounts)
-    return replace(supply, owners=tuple(owners), taken=taken), found
+        for at in each.allocations if owns or is_alone(each, supply) else ():
+            if at.node in supply.site.index:
+                found.setdefault(supply.site.index[at.node], []).append(each.job_id)
+    return found
+
+
+def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
+    """Return the supply with its nodes open that visible jobs close."""
+    owners, taken = list(supply.owners), supply.taken.copy()
+    for node in closers:
+        owners[node], taken[node] = "", False
+    return replace(supply, owners=tuple(owners), taken=taken)
 
 
 def _pending_claim(
@@ -284,7 +286,9 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     requests = [each for each in found if each.span == "anywhere" and not each.limits]
     if not requests:
         return None
-    nodes: Flags = np.any([each.nodes for each in requests], axis=0)
+    if any(each.joins is not None for each in requests):  # with whom they share is not modelled
+        return None
+    nodes: Flags = np.any([each.nodes for each in requests], axis=0) & ~supply.taken
     alike = [supply.threads]
     if any(each.exclusive for each in requests):
         alike.append(site.capacity[:, 0])
@@ -379,12 +383,12 @@ def _in_columns(
 ) -> Ints:
     """Return amounts of the resources of the site in the columns of a problem.
 
-    What is in service counts for the blocked job alone.
+    What else the problem has, such as being in service, counts for the blocked job alone.
     """
     wide = supply.widened(amounts, nodes)
     wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
-    columns = [*supply.columns, IN_SERVICE]
-    return wide[:, [columns.index(name) for name in names]]
+    columns = {name: place for place, name in enumerate(supply.columns)}
+    return wide[:, [columns.get(name, -1) for name in names]]
 
 
 def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int]]:
@@ -404,6 +408,7 @@ def hold_problem(
     supply: Supply,
     request: Request,
     claims: Sequence[Claim] = (),
+    closers: Mapping[int, Sequence[int]] = MappingProxyType({}),
     *,
     everywhere: bool = False,
 ) -> Hold:
@@ -419,29 +424,42 @@ def hold_problem(
         What the job asks.
     claims : sequence of Claim
         The claims.
+    closers : mapping of int to sequence of int
+        By node, the running jobs that close it to the job: none of them may stay.
     everywhere : bool
         Whether to state what claims hold of nodes that the job may not use, too.
     """
     fields = placement_fields([Row(job.label, job, request)], supply)
     names, free = list(fields["resources"]), fields["free"]
     demand = fields["demand"][0].tolist()
-    resumed = [supply.site.index[claim.node] for claim in claims if claim.job is None]
-    if resumed:
-        # an amount of its own, as lifting one of drain and job on a node is not enough
-        service = np.full((len(free), 1), request.chunks)
-        service[resumed] = 0
-        names, free, demand = [*names, IN_SERVICE], np.hstack([free, service]), [*demand, 1]
+    # an amount for each that is in the way, as lifting one of them on a node is not enough
+    barred = {IN_SERVICE: [supply.site.index[each.node] for each in claims if each.job is None]}
+    for node, jobs in closers.items():
+        for place in range(len(jobs)):
+            barred.setdefault(f"{OPEN} {place + 1}", []).append(node)
+    for name, nodes in barred.items():
+        if nodes:
+            bar = np.full((len(free), 1), request.chunks)
+            bar[nodes] = 0
+            names, free, demand = [*names, name], np.hstack([free, bar]), [*demand, 1]
+    closed = np.zeros(len(free), dtype=bool)
+    closed[list(closers)] = True
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
         held = claim.held
         amounts = _in_columns(held.amounts, supply, names, held.nodes)
         busy[held.nodes] += amounts[:, 0]
-        if claim.job is None:
-            amounts[:, -1] = request.chunks
         there = request.nodes[held.nodes] | everywhere
-        if request.joins is not None and claim.job is not None:
-            there &= ~request.joins[held.nodes]
+        if claim.job is None:
+            amounts[:, names.index(IN_SERVICE)] = request.chunks
+        else:
+            for row, node in enumerate(held.nodes.tolist()):
+                if claim.job.job_id in (jobs := closers.get(node, ())) and not claim.is_pending:
+                    place = names.index(f"{OPEN} {jobs.index(claim.job.job_id) + 1}")
+                    amounts[row, place] = request.chunks
+            if request.joins is not None:
+                there &= closed[held.nodes] | ~request.joins[held.nodes]
         rows.append(np.column_stack([held.nodes, amounts])[there].tolist())
     licences = sorted(request.licences)
     first = supply.columns.index(names[0])

@@ -197,41 +197,35 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
     Returns
     -------
     names : list of str
-        Names of the resources.
+        Names of the resources: for each type one for each number of free ones that matters.
     free, demand : array of int, shape (nodes, names) and (rows, names)
         Free amounts, which bind on nodes with several types only, and what a chunk of each row
         needs.
     """
-    resources, capacity = supply.site.resources, supply.site.capacity
+    resources, amounts = supply.site.resources, supply.amounts
     tiers = {each.name: each.priority_tier for each in supply.site.partitions}
     ranks = [
         (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
         for row in rows
     ]
-    names, free, demand = [], [], []
+    names: list[str] = []
+    free, demand = [np.empty((len(amounts), 0), dtype=np.int64)], [table([{}] * len(rows), [])]
     for base, types in typed(resources).items():
-        mixed = (capacity[:, types] > 0).sum(axis=1) > 1
-        there = [bool((row.request.nodes & mixed).any()) for row in rows]
-        needs = table([row.request.demand for row in rows], [resources[t] for t in types])
-        whole = [row.request.demand[base] for row in rows]
-        for place, kind in enumerate(types):
-            last = max(
-                (r for r, n, t in zip(ranks, needs[:, place], there) if n and t), default=None
-            )
-            untyped = [
-                max(0, total - int(own.sum())) * (t and last is not None and rank <= last)
-                for total, own, t, rank in zip(whole, needs, there, ranks)
-            ]
-            if any(untyped):
-                names.append(f"{resources[kind]}, or any {base}")
-                at = np.where(mixed, kind, resources.index(base))
-                free.append(np.take_along_axis(supply.amounts, at[:, None], axis=1)[:, 0])
-                demand.append(needs[:, place] + untyped)
-    return (
-        names,
-        np.array(free, dtype=np.int64).reshape(len(names), len(capacity)).T,
-        np.array(demand, dtype=np.int64).reshape(len(names), len(rows)).T,
-    )
+        mixed = (supply.site.capacity[:, types] > 0).sum(axis=1) > 1
+        there = np.array([(row.request.nodes & mixed).any() for row in rows], dtype=bool)
+        needs = table([row.request.demand for row in rows], [base, *(resources[t] for t in types)])
+        untyped = np.where(there, np.maximum(0, needs[:, 0] - needs[:, 1:].sum(axis=1)), 0)
+        for own, kind in zip(needs[:, 1:].T, types):
+            last = max((r for r, n in zip(ranks, own * there) if n), default=None)
+            before = untyped * [last is not None and rank <= last for rank in ranks]
+            left = np.minimum(amounts[:, kind], before.max(initial=0))
+            for number in np.unique(left[mixed & (left > 0)]).tolist():
+                binds = mixed & (left == number)
+                names.append(f"{resources[kind]}, or any {base}, {number}")
+                column = np.where(binds, amounts[:, kind], amounts[:, resources.index(base)])
+                free.append(column[:, None])
+                demand.append((own + np.minimum(before, number))[:, None])
+    return names, np.hstack(free), np.hstack(demand)
 
 
 def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:
