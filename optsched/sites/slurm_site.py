@@ -146,6 +146,7 @@ def slurm_site(
         notes.add("exclusive partitions, as select/linear gives whole nodes")
         partitions = [replace(each, exclusive=True) for each in partitions]
     total, left = licences
+    nodes = _comparable(nodes, notes)
     units = _units(nodes, notes)
     try:
         threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
@@ -228,6 +229,32 @@ def _states(nodes: Sequence[SlurmNode], reservations: Iterable[Reservation]) -> 
     free = floating - others
     return [
         "up" if each.node.state == "reserved" and each.node.name in free else each.node.state
+        for each in nodes
+    ]
+
+
+def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]:
+    """Return the nodes without resources of which what there is has lost its unit.
+
+    Slurm 22.05 shows ``scratch:900`` for 900G, and what is in use in full.
+    """
+    lost = {
+        key.partition(":")[0]
+        for each in nodes
+        for key, many in each.used.items()
+        if many >= 1024 * each.node.amounts.get(key, many) > 0
+    } - {"cores", "memory"}
+    if not lost:
+        return nodes
+    notes.add(f"{', '.join(sorted(lost))}: left out, as what there is has no unit, unlike the rest")
+
+    def rest(amounts: Mapping[str, int]) -> dict[str, int]:
+        return {key: n for key, n in amounts.items() if key.partition(":")[0] not in lost}
+
+    return [
+        each._replace(
+            node=each.node._replace(amounts=rest(each.node.amounts)), used=rest(each.used)
+        )
         for each in nodes
     ]
 

@@ -18,16 +18,8 @@ from optsched.sites.records import Ints
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives, shares_with_own
-from optsched.slurm.running import (
-    Held,
-    amounts_of,
-    end_of,
-    held_by,
-    is_alone,
-    shared_gpus,
-    supply_at,
-)
+from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
 
@@ -153,7 +145,7 @@ def questions(
     """
     then = supply_at(supply, queue, by)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
-    held = _held_alone(running, supply)
+    held = held_alone(running, supply)
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
@@ -208,25 +200,11 @@ def _running_claim(
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
 
 
-def _held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
-    """Return what each running job holds, and of shared GPUs those that it alone has shares of."""
-    users = shared_gpus(jobs, supply)
-    found = []
-    for job in jobs:
-        held = held_by(job, supply)
-        alone = [gpu for gpu in shared_gpus([job], supply) if users[gpu] == 1]
-        if alone:
-            held = held._replace(amounts=held.amounts + amounts_of(alone, supply)[held.nodes])
-        found.append(held)
-    return found
-
-
 def _closers(job: QueuedJob, running: Sequence[QueuedJob], supply: Supply) -> dict[int, list[int]]:
     """Return by node the numbers of the running jobs that each close it to a job."""
     found: dict[int, list[int]] = {}
     for each in running:
-        owns = each.user != job.user and shares_with_own(each, supply)
-        for at in each.allocations if owns or is_alone(each, supply) else ():
+        for at in each.allocations if closes(each, job, supply) else ():
             if at.node in supply.site.index:
                 found.setdefault(supply.site.index[at.node], []).append(each.job_id)
     return found

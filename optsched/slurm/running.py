@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.numbers import counted
 from optsched.sites.records import Ints
+from optsched.sites.site import some
+from optsched.sites.slurm_amounts import SHARED
 from optsched.sites.slurm_site import unit_of
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
@@ -40,7 +43,7 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
     """Return what a running job holds, and is free when it ends.
 
     A suspended job keeps its memory and its GPUs, but has given its cores back. A GPU of which it
-    has shares is not counted: see `shared_gpus`.
+    has shares is not counted: see `held_alone`.
     """
     site = supply.site
     there = [each for each in job.allocations if each.node in site.index]
@@ -62,7 +65,19 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
     return Held(nodes, amounts, licences)
 
 
-def shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
+def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
+    """Return what each running job holds, and of shared GPUs those that it alone has shares of."""
+    users = _shared_gpus(jobs, supply)
+    found = []
+    for job in jobs:
+        held = held_by(job, supply)
+        if alone := [gpu for gpu in _shared_gpus([job], supply) if users[gpu] == 1]:
+            held = held._replace(amounts=held.amounts + _amounts_of(alone, supply)[held.nodes])
+        found.append(held)
+    return found
+
+
+def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
     """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
 
     Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
@@ -78,7 +93,7 @@ def shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int,
     return found
 
 
-def amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
+def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
     """Return GPUs as amounts of the resources of the site, shape (nodes, resources)."""
     site = supply.site
     amounts = np.zeros_like(site.capacity)
@@ -126,8 +141,8 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         held = held_by(job, supply)
         free[held.nodes] += held.amounts
         licences.update(held.licences)
-    shared = shared_gpus(ended, supply).keys() - shared_gpus(stay, supply).keys()
-    free = np.minimum(free + amounts_of(shared, supply), site.capacity)
+    shared = _shared_gpus(ended, supply).keys() - _shared_gpus(stay, supply).keys()
+    free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
     busy |= free[:, 0] < site.capacity[:, 0]
     then = replace(
         supply,
@@ -141,7 +156,51 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     return replace(then, users=_users(stay, then))
 
 
-def is_alone(job: QueuedJob, supply: Supply) -> bool:
+def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a running job closes its nodes to another job."""
+    owns = running.user != job.user and shares_with_own(running, supply)
+    return owns or _is_alone(running, supply)
+
+
+def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
+    site = supply.site
+    inside = np.zeros(len(site.nodes), dtype=bool)
+    for partition in site.partitions:
+        inside[partition.nodes] |= partition.name in job.partitions
+    owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
+    labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
+    reserved = np.zeros(len(site.nodes), dtype=bool)
+    for one in supply.reservations:
+        if one.ahead is None and math.isinf(one.start) and one.name != job.reservation:
+            reserved |= np.isin(site.nodes, one.nodes)
+    for each in queue.running:
+        if closes(each, job, supply):
+            there = [site.index[at.node] for at in each.allocations if at.node in site.index]
+            owned[there] = False
+    left = np.zeros(len(site.nodes), dtype=np.int64)
+    asked = {*job.per_node, *job.per_task, *job.per_job}
+    if any(name.startswith("gpu") for name in asked):
+        place = site.resources.index("gpu") if "gpu" in site.resources else 0
+        shares = [at for at, name in enumerate(site.resources) if name in SHARED]
+        left = (site.capacity - supply.free)[:, place]
+        for held in held_alone(queue.running, supply):
+            left[held.nodes] -= held.amounts[:, place]
+        left = np.where((site.capacity[:, shares] > supply.free[:, shares]).any(axis=1), left, 0)
+    sentences = (
+        ("who holds {}, which another user owns: no job that the queue shows", owned),
+        ("when no job of another MCS label is on {}", labelled),
+        ("when GPUs of {} are free, of which several jobs have shares", left > 0),
+        ("when {} are reserved, without reservations.json", reserved),
+    )
+    return tuple(
+        text.format(f"{counted(len(names), 'node')} ({some(names)})")
+        for text, which in sentences
+        if (names := [site.nodes[node] for node in np.flatnonzero(which & inside)])
+    )
+
+
+def _is_alone(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a running job shares its nodes with no other job."""
     there = (each for each in supply.site.partitions if each.name in job.partitions)
     return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
@@ -155,7 +214,7 @@ def _closed(
     taken = np.zeros(len(owners), dtype=bool)
     for jobs, is_gone in ((ended, True), (stay, False)):
         for job in jobs:
-            owns, alone = shares_with_own(job, supply), is_alone(job, supply)
+            owns, alone = shares_with_own(job, supply), _is_alone(job, supply)
             for each in job.allocations if owns or alone else ():
                 if (node := index.get(each.node)) is None:
                     continue

@@ -19,7 +19,15 @@ from optsched.registry import readers
 from optsched.sites.slurm_json import read_dump, text
 from optsched.sites.slurm_record import RecordFields
 from optsched.traces.formats import TraceFormat
-from optsched.traces.sacct import PARTS, SEVERAL_TASKS, STEPS, gpus_of, trace_of_records
+from optsched.traces.sacct import (
+    PARTS,
+    SEVERAL_TASKS,
+    SHARES,
+    STEPS,
+    asks_shares,
+    gpus_of,
+    trace_of_records,
+)
 from optsched.traces.trace import UNKNOWN, Trace
 
 LICENCE = "license/"
@@ -66,6 +74,7 @@ def read_sacct_json(path: str | Path) -> Trace:
             STEPS: sum(_steps(record) for record in records),
             SEVERAL_TASKS: sum(job.several_tasks for job in jobs),
             PARTS: sum(job.part for job in jobs),
+            SHARES: sum(asks_shares(_resources(each, "tres.requested")) for each in records),
         },
     )
 

@@ -30,8 +30,10 @@ from optsched.traces.sacct import (
     GPU,
     PARTS,
     SEVERAL_TASKS,
+    SHARES,
     STEPS,
     Column,
+    asks_shares,
     gpus_of,
     trace_of_records,
 )
@@ -236,6 +238,7 @@ def _trace(table: _Table, sha256: str) -> Trace:
             **table.oddities,
             SEVERAL_TASKS: sum(job.several for job in jobs),
             PARTS: sum(job.part for job in jobs),
+            SHARES: sum(map(asks_shares, asked)),
             "jobs whose times name no zone, read as UTC": sum(
                 table.column("Submit", lambda time: _LOCAL.fullmatch(time) is not None, False)
             ),
