@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.numbers import MOST_CAPACITY
 from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
@@ -21,6 +20,9 @@ from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024
 """Most threads of a core."""
+
+MOST_UNITS = 10**6
+"""Most units of a resource on a node, so that solvers reckon with them exactly."""
 
 UNITS = sorted(2**i * 5**j for i in range(64) for j in range(28))
 """Units in which large amounts are counted: of 1,024 bytes, or of 1,000 for instance."""
@@ -270,7 +272,7 @@ def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
             amounts.setdefault(key.partition(":")[0], set()).add(many)
     found = {}
     for base in sorted(amounts.keys() - {"cores", "memory"}):
-        least = -(-max(amounts[base]) // MOST_CAPACITY)
+        least = -(-max(amounts[base]) // MOST_UNITS)
         if least > 1:
             whole = math.gcd(*amounts[base])
             enough = [unit for unit in UNITS if unit >= least]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from optsched.sites.records import Ints
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
@@ -37,6 +37,8 @@ IN_SERVICE = "in service"
 
 OPEN = "not closed by others"
 """Name, with a number behind it, of the resource that nodes lack while a job closes them."""
+
+NO_CLOSERS: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 MIGRATION = 600
 """Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
@@ -151,7 +153,7 @@ def questions(
     if drained.any():
         then = _in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
-    closers = _closers(job, running, then)
+    closers = _closers(running, lambda each: closes(each, job, supply), then)
     then = _opened(then, closers)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
@@ -169,7 +171,11 @@ def questions(
             Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
             for node in np.flatnonzero(drained & request.nodes).tolist()
         ]
-        problem = hold_problem(job, rest, request, mine, closers, everywhere=moves)
+        closing = closers
+        if request.joins is not None:
+            jobs = [*running, *(each for each, _ in waiting)]
+            closing = _strangers(job, jobs, closers, then)
+        problem = hold_problem(job, rest, request, mine, closing, everywhere=moves)
         found.append(_question(problem, request, mine, supply, idle))
     return tuple(found)
 
@@ -200,13 +206,40 @@ def _running_claim(
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
 
 
-def _closers(job: QueuedJob, running: Sequence[QueuedJob], supply: Supply) -> dict[int, list[int]]:
-    """Return by node the numbers of the running jobs that each close it to a job."""
+def _closers(
+    jobs: Iterable[QueuedJob], closing: Callable[[QueuedJob], bool], supply: Supply
+) -> dict[int, list[int]]:
+    """Return by node the numbers of the jobs that close it to another, by a rule."""
     found: dict[int, list[int]] = {}
-    for each in running:
-        for at in each.allocations if closes(each, job, supply) else ():
-            if at.node in supply.site.index:
-                found.setdefault(supply.site.index[at.node], []).append(each.job_id)
+    for job in filter(closing, jobs):
+        for name in job.planned_nodes if job.state == "PENDING" else job.nodes:
+            if name in supply.site.index:
+                found.setdefault(supply.site.index[name], []).append(job.job_id)
+    return found
+
+
+def _strangers(
+    job: QueuedJob, jobs: Sequence[QueuedJob], closers: Mapping[int, list[int]], supply: Supply
+) -> dict[int, list[int]]:
+    """Return the closers of nodes to a job that shares with its user, or its label, alone.
+
+    Job 0 stands for those that use cores of a node and are not shown.
+    """
+    by_user = shares_with_own(job, supply)
+
+    def is_stranger(each: QueuedJob) -> bool:
+        return each.user != job.user if by_user else each.mcs_label != job.mcs_label
+
+    found = _closers(jobs, is_stranger, supply)
+    for node, numbers in closers.items():
+        found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
+    hidden = (supply.site.capacity - supply.free)[:, 0]
+    for each in jobs:
+        if each.state != "PENDING":
+            held = held_by(each, supply)
+            hidden[held.nodes] -= held.amounts[:, 0]
+    for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
+        found.setdefault(node, []).append(0)
     return found
 
 
@@ -386,7 +419,7 @@ def hold_problem(
     supply: Supply,
     request: Request,
     claims: Sequence[Claim] = (),
-    closers: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    closers: Mapping[int, Sequence[int]] = NO_CLOSERS,
     *,
     everywhere: bool = False,
 ) -> Hold:
@@ -403,7 +436,8 @@ def hold_problem(
     claims : sequence of Claim
         The claims.
     closers : mapping of int to sequence of int
-        By node, the running jobs that close it to the job: none of them may stay.
+        By node, the jobs that close it to the job: none of them may stay. By default, a job that
+        may join others joins those of `supply`.
     everywhere : bool
         Whether to state what claims hold of nodes that the job may not use, too.
     """
@@ -420,8 +454,8 @@ def hold_problem(
             bar = np.full((len(free), 1), request.chunks)
             bar[nodes] = 0
             names, free, demand = [*names, name], np.hstack([free, bar]), [*demand, 1]
-    closed = np.zeros(len(free), dtype=bool)
-    closed[list(closers)] = True
+    # with whom a job shares nodes that joins others the closers say
+    exclusive = request.exclusive and (request.joins is None or closers is NO_CLOSERS)
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
@@ -433,11 +467,9 @@ def hold_problem(
             amounts[:, names.index(IN_SERVICE)] = request.chunks
         else:
             for row, node in enumerate(held.nodes.tolist()):
-                if claim.job.job_id in (jobs := closers.get(node, ())) and not claim.is_pending:
+                if claim.job.job_id in (jobs := closers.get(node, ())):
                     place = names.index(f"{OPEN} {jobs.index(claim.job.job_id) + 1}")
                     amounts[row, place] = request.chunks
-            if request.joins is not None:
-                there &= closed[held.nodes] | ~request.joins[held.nodes]
         rows.append(np.column_stack([held.nodes, amounts])[there].tolist())
     licences = sorted(request.licences)
     first = supply.columns.index(names[0])
@@ -456,7 +488,7 @@ def hold_problem(
         switches=fields["switches"],
         blocks=blocks,
         span=span,
-        exclusive=request.exclusive,
+        exclusive=exclusive,
         busy=tuple(np.flatnonzero(request.not_joined(in_use)).tolist()),
         licences=fields["licences"],
         licences_of=[request.licences[name] for name in licences],

@@ -239,6 +239,11 @@ class QueuedJob:
         return self.state != "PENDING" and self.state not in ENDED
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes of a running job."""
+        return tuple(each.node for each in self.allocations)
+
+    @property
     def is_suspended(self) -> bool:
         """Whether the job is suspended: it has memory and GPUs, but no cores and no end."""
         return self.state == "SUSPENDED"
