@@ -27,7 +27,6 @@ from optsched.sites.slurm_json import UNSET, text
 from optsched.sites.slurm_record import NO_VALUE
 from optsched.traces.formats import TraceFormat
 from optsched.traces.sacct import (
-    GPU,
     PARTS,
     SEVERAL_TASKS,
     SHARES,
@@ -79,7 +78,7 @@ _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
 _NAMES = re.compile(r"\w+([^\w\s,.]|\t)\w+(?:\1\w*)*")
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _LOCAL = re.compile(r"[0-9-]+T[0-9:]+")
-_READ = re.compile(rf"(cpu|mem|node|{GPU}(:[^=]*)?)=")
+_READ = re.compile(r"(cpu|mem|node|gres/(gpu|mps|shard)(:[^=]*)?)=")
 
 _Value = TypeVar("_Value")
 
