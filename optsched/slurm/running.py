@@ -126,25 +126,25 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """
     site = supply.site
     time = max(time, supply.time)
-    stay = [job for job in queue.running if end_of(job, supply.time) > time]
-    ended = [job for job in queue.running if end_of(job, supply.time) <= time]
-    owners, taken = _closed(stay, ended, supply)
-    if not ended:
-        users = _users(stay, supply)
-        return replace(supply, time=time, owners=owners, taken=taken, users=users)
-    free, licences = supply.free.copy(), Counter(supply.licences)
-    busy = np.zeros(len(site.nodes), dtype=bool)
-    for job in stay:
-        if not job.is_suspended:
-            busy[held_by(job, supply).nodes] = True
-    for job in ended:
-        held = held_by(job, supply)
+    stay: list[tuple[QueuedJob, Held]] = []
+    ended: list[tuple[QueuedJob, Held]] = []
+    for job in queue.running:
+        there = stay if end_of(job, supply.time) > time else ended
+        there.append((job, held_by(job, supply)))
+    staying, gone = [job for job, _ in stay], [job for job, _ in ended]
+    free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
+    for _, held in ended:
         free[held.nodes] += held.amounts
         licences.update(held.licences)
-    shared = _shared_gpus(ended, supply).keys() - _shared_gpus(stay, supply).keys()
-    free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
-    busy |= free[:, 0] < site.capacity[:, 0]
-    then = replace(
+    if ended:
+        shared = _shared_gpus(gone, supply).keys() - _shared_gpus(staying, supply).keys()
+        free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
+        busy = free[:, 0] < site.capacity[:, 0]
+        for job, held in stay:
+            if not job.is_suspended:
+                busy[held.nodes] = True
+    owners, taken = _closed(staying, gone, supply)
+    return replace(
         supply,
         free=free,
         licences=dict(licences),
@@ -152,8 +152,8 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         busy=busy,
         owners=owners,
         taken=taken,
+        users=_users(stay, site.capacity[:, 0] - free[:, 0]),
     )
-    return replace(then, users=_users(stay, then))
 
 
 def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
@@ -224,18 +224,15 @@ def _closed(
     return tuple(owners), taken
 
 
-def _users(jobs: Iterable[QueuedJob], supply: Supply) -> tuple[str, ...]:
+def _users(jobs: Iterable[tuple[QueuedJob, Held]], in_use: Ints) -> tuple[str, ...]:
     """Return the only user on each node; none where cores are in use by jobs that are not shown."""
-    site = supply.site
-    users: list[set[str]] = [set() for _ in site.nodes]
-    seen = np.zeros(len(site.nodes), dtype=np.int64)
-    for job in jobs:
-        held = held_by(job, supply)
-        seen[held.nodes] += held.amounts[:, 0]
+    users: list[set[str]] = [set() for _ in in_use]
+    hidden = in_use.copy()
+    for job, held in jobs:
+        hidden[held.nodes] -= held.amounts[:, 0]
         for node in held.nodes.tolist():
             users[node].add(job.user)
-    all_seen = (site.capacity[:, 0] - supply.free[:, 0] <= seen).tolist()
     return tuple(
-        next(iter(there)) if known and len(there) == 1 else ""
-        for there, known in zip(users, all_seen)
+        next(iter(there)) if len(there) == 1 and rest <= 0 else ""
+        for there, rest in zip(users, hidden.tolist())
     )
