@@ -20,7 +20,6 @@ from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
-from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
@@ -28,9 +27,10 @@ from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import Claim
 from optsched.slurm.pins import without_pins
-from optsched.slurm.queue import QueuedJob, read_queue
+from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
-from optsched.slurm.supply import CORES, MEMORY, read_supply
+from optsched.slurm.running import read_captured
+from optsched.slurm.supply import CORES, MEMORY
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -123,8 +123,8 @@ def explain(
 def _explanation(
     folder: Path, label: str, by: str | None, within: float | None, actions: tuple[str, ...]
 ) -> Explanation:
-    queue = without_pins(read_queue(captured_folder(folder)))
-    supply = read_supply(folder, queue.time)
+    queue, supply = read_captured(folder)
+    queue = without_pins(queue)
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)

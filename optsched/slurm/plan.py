@@ -10,12 +10,12 @@ from typing import Any
 
 from optsched.models.node_placement.problem import Placements
 from optsched.models.snapshot import Snapshot
-from optsched.sites.captured import captured_folder
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Updates, updates_of, without_pins
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import SlurmSnapshot, amounts_to_weigh, placement_problem
-from optsched.slurm.supply import Supply, read_supply
+from optsched.slurm.supply import Supply
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,6 @@ def read_situation(folder: Path, weigh: str) -> Situation:
     InputError
         If a file cannot be read or is wrong, or if the weight is unknown.
     """
-    queue = read_queue(captured_folder(folder))
-    supply = read_supply(folder, queue.time)
+    queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     return Situation(queue, supply, posed, weigh)

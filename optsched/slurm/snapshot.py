@@ -17,7 +17,7 @@ from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
     "priority": "the priority that Slurm gives the job",
@@ -191,7 +191,8 @@ def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
                 for request in requests
             ):
                 columns.append(name)
-    return columns
+    limited = map(limited_cores, supply.cores_left)
+    return [*columns, *(name for name in limited if any(r.demand[name] for r in requests))]
 
 
 def table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:
