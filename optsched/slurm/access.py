@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from optsched.durations import short
 from optsched.numbers import counted
@@ -142,12 +142,14 @@ def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) 
     if access.reserved_only and not job.reservation:
         return f"partition {name} is for jobs of a reservation alone"
     if _obeys_accounts(supply):
-        accounts = {job.account}
+        accounts, but = {job.account}, ""
         if _version(supply) >= FIRST_WITH_SUBACCOUNTS:
             accounts |= {*supply.limits.accounts_above(job.account)}
+            but = "" if supply.limits.parents else ", as far as is known"
         if access.accounts and accounts.isdisjoint(access.accounts):
             admitted = ",".join(access.accounts)
-            return f"partition {name} admits the accounts {admitted}, and not {job.account or '-'}"
+            refused = f"and not {job.account or '-'}{but}"
+            return f"partition {name} admits the accounts {admitted}, {refused}"
         if not access.accounts and not accounts.isdisjoint(access.denied_accounts):
             return f"partition {name} denies the account {job.account}"
     if access.qos and job.qos not in access.qos:
@@ -157,11 +159,16 @@ def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) 
     return ""
 
 
-def unknown_rules(job: QueuedJob, partition: Partition, supply: Supply) -> Iterator[str]:
-    """Yield in words what is not known of the rules of a partition for a job."""
+def unknown_rules(
+    job: QueuedJob, partition: Partition, supply: Supply, users: Iterable[str]
+) -> Iterator[str]:
+    """Yield in words what is not known of the rules of a partition for a job.
+
+    `users` have running jobs in the partition, so that its groups admit them.
+    """
     access = supply.access.get(partition.name, NO_RULES)
     name = partition.name
-    if access.groups and job.user != "root":
+    if access.groups and job.user != "root" and job.user not in users:
         groups = ",".join(access.groups)
         yield f"whether user {job.user or '-'} is in the groups {groups} of partition {name}"
     listed = access.accounts or access.denied_accounts

@@ -151,7 +151,7 @@ def questions(
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
-        then = _in_service(then, drained, held)
+        then = in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
@@ -255,8 +255,8 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     return nodes if nodes.any() else None
 
 
-def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
-    """Return what is free if the drained nodes were up."""
+def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
+    """Return what is free if drained nodes were up; `held` is what the running jobs have."""
     free = supply.site.capacity.copy()
     for each in held:
         free[each.nodes] -= each.amounts

@@ -83,6 +83,11 @@ class Limits:
     safe: bool = False
     started: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
+    @property
+    def known(self) -> bool:
+        """Whether limits are enforced, and known."""
+        return self.qos is not None
+
     def exceeded(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
         """Return the limit that keeps a job from starting; empty if there is none.
 

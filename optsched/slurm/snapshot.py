@@ -13,8 +13,10 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.limits import Limits
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
@@ -108,7 +110,9 @@ def placement_problem(
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}
     started = Counter(job.array_id for job in queue.running)  # or in the problem, by array
-    for job in queue.pending:
+    limits = supply.limits  # with the jobs of the problem, those of high priority first
+    places = {job.job_id: place for place, job in enumerate(queue.pending)}
+    for job in sorted(queue.pending, key=lambda job: -job.priority if limits.known else 0):
         if rule := blocked_by_rule(job, supply, started[job.array_id]):
             blocked[job.label] = rule
             continue
@@ -118,8 +122,13 @@ def placement_problem(
             left[job.label] = str(error)
             continue
         own = _rows(job, request, supply, started[job.array_id])
-        started[job.array_id] += len(own)
-        rows += own
+        within, limits, rule = _within_limits(own, supply, limits)
+        if len(within) < len(own):
+            label = job.label if not within else own[len(within)].label
+            blocked[label] = f"with the jobs before it in the plan, {rule}"
+        started[job.array_id] += len(within)
+        rows += within
+    rows.sort(key=lambda row: places[row.job.job_id])
     has_tree = supply.tree is not None
     fields = placement_fields(rows, supply) | {
         "then": [name for name in then if name != "switches" or has_tree]
@@ -140,6 +149,28 @@ def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> lis
     # no more of them than fit if no other job is placed, but one for a message
     tasks = tasks[: max(1, request.room(supply) // request.chunks)]
     return [Row(f"{job.array_id}_{task}", job, request) for task in tasks]
+
+
+def _within_limits(
+    rows: list[Row], supply: Supply, limits: Limits
+) -> tuple[list[Row], Limits, str]:
+    """Return the first of the rows of a job, as many as limits allow together.
+
+    Those that have no room now are not counted, as none of them starts.
+    """
+    if not limits.known:
+        return rows, limits, ""
+    has_room = rows[0].request.room(supply) >= rows[0].request.chunks
+    for count, row in enumerate(rows):
+        reasons = [
+            exceeded_limit(row.job, partition, supply, limits)
+            for partition in open_partitions(row.job, supply)
+        ]
+        if any(reasons):
+            return rows[:count], limits, next(filter(None, reasons))
+        if has_room:
+            limits = with_started(limits, row.job, supply, row.job.limit or math.inf)
+    return rows, limits, ""
 
 
 def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:

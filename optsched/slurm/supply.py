@@ -301,6 +301,11 @@ def column(resource: str, threads: int) -> str:
     return f"{resource} of {threads} threads"
 
 
+def resource_of(column: str) -> str:
+    """Return the resource of a column, whatever the threads of the nodes."""
+    return column.partition(" of ")[0] if column.endswith(" threads") else column
+
+
 def limited_cores(partition: str) -> str:
     """Return the name of the column of the cores of a partition that limits them."""
     return f"cores of partition {partition}"
