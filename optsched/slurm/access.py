@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
+
 from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.site import Partition
 from optsched.sites.slurm_access import Access
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import Supply
+from optsched.slurm.supply import Flags, Supply
 
 FIRST_WITH_SUBACCOUNTS = (23, 2)
 """First version of Slurm in which an account of a partition stands for those below it too."""
@@ -42,37 +44,61 @@ def why_closed(job: QueuedJob, partition: Partition, supply: Supply) -> str:
     return next(filter(None, reasons), "")
 
 
-def exceeded_limit(job: QueuedJob, partition: Partition, supply: Supply, limits: Limits) -> str:
-    """Return the limit of a QOS or an association that a job exceeds; empty if there is none."""
+def exceeded_limit(
+    job: QueuedJob,
+    partition: Partition,
+    supply: Supply,
+    limits: Limits,
+    amounts: Mapping[str, int] | None = None,
+) -> str:
+    """Return the limit of a QOS or an association that a job exceeds; empty if there is none.
+
+    `amounts` are what it takes, by default the least.
+    """
     own = supply.access.get(partition.name, NO_RULES).own_qos
-    return limits.exceeded(job, amounts_of(job, partition, supply), own)
+    return limits.exceeded(job, amounts or least_amounts(job, partition, supply), own)
+
+
+def affordable(
+    job: QueuedJob, partition: Partition, supply: Supply, nodes: Flags, count: int
+) -> Flags:
+    """Return the nodes of which a job may have some number as a whole within its limits."""
+    cores = supply.site.capacity[:, 0]
+    found = nodes.copy()
+    for each in np.unique(cores[nodes]).tolist() if supply.limits.known else ():
+        amounts = {**job.tres, "cpu": count * each, "node": count}
+        if exceeded_limit(job, partition, supply, supply.limits, amounts):
+            found &= cores != each
+    return found
 
 
 def with_started(
-    limits: Limits, job: QueuedJob, supply: Supply, seconds: float, *, ends: bool = False
+    limits: Limits,
+    job: QueuedJob,
+    supply: Supply,
+    amounts: Mapping[str, int],
+    seconds: float,
+    *,
+    ends: bool = False,
 ) -> Limits:
-    """Return the limits once a job has started in one of its partitions, or has ended."""
-    for partition in partitions_of(job, supply)[:1]:
-        names = [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
-        amounts = amounts_of(job, partition, supply)
-        return limits.with_job(job, amounts, names, seconds, ends=ends)
-    return limits
+    """Return the limits once a job has started, which then runs for some time, or has ended."""
+    names = [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
+    return limits.with_job(job, amounts, names, seconds, ends=ends)
 
 
-def amounts_of(job: QueuedJob, partition: Partition, supply: Supply) -> Mapping[str, int]:
-    """Return what Slurm counts of a job against limits, at most.
+def least_amounts(job: QueuedJob, partition: Partition, supply: Supply) -> Mapping[str, int]:
+    """Return what Slurm counts of a pending job against limits, at least.
 
     A job that shares no nodes counts for all cores of its nodes, others for whole physical cores.
     """
-    if job.state != "PENDING" or not job.tres or not len(partition.nodes):
+    if not job.tres or not len(partition.nodes):
         return job.tres
     nodes = max(job.least_nodes, job.tres.get("node", 1))
     cores = job.tres.get("cpu", job.tasks * job.cores_per_task)
+    threads = int(supply.threads[partition.nodes].min())
+    cores = threads * math.ceil(cores / threads)
     if partition.exclusive or job.exclusive == "node":
-        cores = max(cores, nodes * int(supply.site.capacity[partition.nodes, 0].max()))
-    else:
-        threads = int(supply.threads[partition.nodes].max())
-        cores = nodes * threads * math.ceil(cores / (nodes * threads))
+        cores = max(cores, nodes * int(supply.site.capacity[partition.nodes, 0].min()))
     return {**job.tres, "cpu": cores, "node": nodes}
 
 

@@ -38,7 +38,6 @@ SHADOWED = {"MaxJobs": ("MaxJobsPU", "MaxJobsPA")}
 _PAIR = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 _AMOUNT = re.compile(r"([^,=]+)=(N|[0-9]{1,20})(?:\(([0-9]{1,20})\))?")
 _COUNT = re.compile(r"(?:(N|[0-9]{1,20})(?:\(([0-9]{1,20})(?:\.[0-9]+)?\))?)?")
-_OWN = re.compile(r"(\S+?)(?:\((-?[0-9]+)\))?=\{([^}]*)\}")
 _NAME = re.compile(r"([^(]*)(?:\(-?[0-9]+\))?")
 
 
@@ -264,11 +263,13 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                 qos[name] = tuple(_limits(f"QOS {name}", values))
                 of_accounts, _, of_users = of_accounts.partition(" User Limits=")
                 for what, text in (("account", of_accounts), ("user", of_users)):
-                    for whose, _, pairs in _OWN.findall(text):
-                        owner = f"QOS {name} for {what} {whose}"
-                        qos[f"{name} {what} {whose}"] = tuple(
-                            _limits(owner, dict(_PAIR.findall(pairs)))
+                    for part in text.split("}"):
+                        whose, _, pairs = part.strip().partition("={")
+                        whose = _name(whose)
+                        found = _limits(
+                            f"QOS {name} for {what} {whose}", dict(_PAIR.findall(pairs))
                         )
+                        qos[f"{name} {what} {whose}"] = tuple(found)
             elif line.startswith("ClusterName="):
                 account, user = values.get("Account", ""), _name(values.get("UserName", ""))
                 owner = f"user {user} in account {account}" if user else f"account {account}"

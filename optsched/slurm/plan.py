@@ -219,7 +219,7 @@ def _why_not(request: Request, supply: Supply) -> str:
         return "no node that is in service meets what it asks"
     nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
     most = request.most_per_node or request.chunks
-    lacks = []
+    lacks: list[str] = []
     for place, name in enumerate(supply.columns):
         if needed := request.demand[name]:
             each = np.minimum(supply.amounts[nodes, place] // needed, most)

@@ -28,6 +28,7 @@ from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.access import (
+    affordable,
     cores_for_memory,
     open_partitions,
     partitions_of,
@@ -383,6 +384,9 @@ def _within(
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
+    if exclusive:
+        count = shape.chunks if shape.most_per_node == 1 else job.least_nodes
+        nodes = affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
     span = "anywhere"

@@ -116,7 +116,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         for name in {*job.partitions} & cores_left.keys():
             cores_left[name][held.nodes] += held.amounts[:, 0]
         rest = max(0, end_of(job, supply.time) - supply.time)
-        limits = with_started(limits, job, supply, rest, ends=True)
+        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
         for name, count in held.licences.items():
             licences[name] += count
     free = np.minimum(free, supply.site.capacity)

@@ -125,7 +125,7 @@ def placement_problem(
         within, limits, rule = _within_limits(own, supply, limits)
         if len(within) < len(own):
             label = job.label if not within else own[len(within)].label
-            blocked[label] = f"with the jobs before it in the plan, {rule}"
+            blocked[label] = f"with the jobs before it in the plan, or on some nodes, {rule}"
         started[job.array_id] += len(within)
         rows += within
     rows.sort(key=lambda row: places[row.job.job_id])
@@ -161,16 +161,27 @@ def _within_limits(
     if not limits.known:
         return rows, limits, ""
     has_room = rows[0].request.room(supply) >= rows[0].request.chunks
+    amounts = _most_amounts(rows[0], supply)
     for count, row in enumerate(rows):
-        reasons = [
-            exceeded_limit(row.job, partition, supply, limits)
-            for partition in open_partitions(row.job, supply)
-        ]
-        if any(reasons):
-            return rows[:count], limits, next(filter(None, reasons))
+        for partition in open_partitions(row.job, supply):
+            if reason := exceeded_limit(row.job, partition, supply, limits, amounts):
+                return rows[:count], limits, reason
         if has_room:
-            limits = with_started(limits, row.job, supply, row.job.limit or math.inf)
+            limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
     return rows, limits, ""
+
+
+def _most_amounts(row: Row, supply: Supply) -> dict[str, int]:
+    """Return what Slurm counts of a job against limits, at most."""
+    job, request = row.job, row.request
+    nodes = max(job.least_nodes, job.tres.get("node", 1))
+    nodes = max(nodes, request.chunks) if request.most_per_node == 1 else nodes
+    names = [CORES, *(column(CORES, count) for count in supply.thread_counts)]
+    cores = request.chunks * max(request.demand[name] for name in names)
+    if request.exclusive:
+        whole = supply.site.capacity[request.nodes, 0].max(initial=0)
+        cores = max(cores, nodes * int(whole))
+    return {**job.tres, "cpu": max(cores, job.tres.get("cpu", 0)), "node": nodes}
 
 
 def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
