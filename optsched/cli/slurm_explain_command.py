@@ -235,8 +235,10 @@ def _ahead(found: Explanation) -> str:
     higher = len(found.ahead) - len(found.ahead_by_priority)
     names = ", ".join(each.label for each in found.ahead[:3])
     more = "" if len(found.ahead) <= 3 else ", ..."
-    tier = f", {higher:,} of them by the tier of a partition" if higher else ""
-    return f"{counted(len(found.ahead), 'job')} by priority{tier}: {names}{more}"
+    by = "by the tier of their partitions" if higher else "by priority"
+    if 0 < higher < len(found.ahead):
+        by = f"by priority, {higher:,} of them by the tier of a partition"
+    return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
 
 
 def _row(

@@ -38,6 +38,7 @@ def why_closed(job: QueuedJob, partition: Partition, supply: Supply) -> str:
     reasons = (
         _limited(job, partition, access),
         _memory(job, partition, access, supply),
+        _late(job, supply),
         _shut(job, partition, access, supply),
         exceeded_limit(job, partition, supply, supply.limits),
     )
@@ -158,6 +159,15 @@ def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> st
         return ""
     asks = f"it asks {asked:,} MB for each core"
     return f"{asks}, and partition {partition.name} gives more cores for more than {most:,}"
+
+
+def _late(job: QueuedJob, supply: Supply) -> str:
+    """Return that a job could not end before its deadline; empty if it could."""
+    time = job.least_time or job.limit or 0
+    if job.deadline is None or time == math.inf or supply.time + time <= job.deadline:
+        return ""
+    left = short(max(0, job.deadline - supply.time))
+    return f"it could not end before its deadline, in {left}, by its time limit, {short(time)}"
 
 
 def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:

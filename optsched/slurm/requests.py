@@ -167,13 +167,6 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     partitions = partitions_of(job, supply)
     if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
-    if job.deadline is not None:
-        time = job.least_time or job.limit or 0
-        if time < math.inf and supply.time + time > job.deadline:
-            left = short(max(0, job.deadline - supply.time))
-            return (
-                f"it could not end before its deadline, in {left}, by its time limit, {short(time)}"
-            )
     if job.reason.startswith(OF_LIMITS) and supply.limits.started:
         return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
@@ -263,7 +256,8 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
 def _no_partition(job: QueuedJob, supply: Supply) -> str:
     """Return why no partition is open to a job."""
     if partitions := partitions_of(job, supply):
-        return "; ".join(why_closed(job, partition, supply) for partition in partitions)
+        reasons = (why_closed(job, partition, supply) for partition in partitions)
+        return "; ".join(dict.fromkeys(reasons))
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
 
 

@@ -125,7 +125,7 @@ def placement_problem(
         within, limits, rule = _within_limits(own, supply, limits)
         if len(within) < len(own):
             label = job.label if not within else own[len(within)].label
-            blocked[label] = f"with the jobs before it in the plan, or on some nodes, {rule}"
+            blocked[label] = rule
         started[job.array_id] += len(within)
         rows += within
     rows.sort(key=lambda row: places[row.job.job_id])
@@ -165,7 +165,9 @@ def _within_limits(
     for count, row in enumerate(rows):
         for partition in open_partitions(row.job, supply):
             if reason := exceeded_limit(row.job, partition, supply, limits, amounts):
-                return rows[:count], limits, reason
+                alone = exceeded_limit(row.job, partition, supply, supply.limits, amounts)
+                where = "on the largest of its nodes" if alone else "beside others of the plan"
+                return rows[:count], limits, f"{where}, {reason}"
         if has_room:
             limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
     return rows, limits, ""
