@@ -71,7 +71,7 @@ Solver: TypeAlias = Annotated[
     Parameter(help="A solver of node-placement; by default the default solver of the model."),
 ]
 
-SPARE = ("partition", "user", "start by Slurm", "nodes by Slurm")
+SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
 TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
@@ -326,8 +326,8 @@ def _print_jobs(plan: Plan) -> None:
     """Print a table of the jobs that start now, beside Slurm's plan."""
     problem = plan.situation.posed.problem
     blocks = problem.switches is None and problem.blocks is not None
-    columns = ["job", "user", "partition", "nodes", "blocks" if blocks else "leaf switches"]
-    columns += ["nodes by Slurm", "start by Slurm"]
+    columns = ["job", "user", "partition", "priority", "nodes"]
+    columns += ["blocks" if blocks else "leaf switches", "nodes by Slurm", "start by Slurm"]
     now = plan.situation.supply.time
     rows = [_row(each, now) for each in plan.jobs]
     if rows:
@@ -341,6 +341,7 @@ def _row(each: PlannedJob, now: int) -> list[str]:
         each.label,
         each.job.user,
         ",".join(each.job.partitions),
+        f"{each.job.priority:,}",
         host_list(each.nodes) or NO_PLACE,
         ", ".join(each.groups) or NO_PLACE,
         by_slurm,

@@ -181,6 +181,7 @@ class Plan:
                     "job": each.label,
                     "user": each.job.user,
                     "partition": ",".join(each.job.partitions),
+                    "priority": each.job.priority,
                     "nodes": list(each.nodes),
                     "groups": list(each.groups),
                     "slurm_nodes": list(each.slurm.nodes) if each.slurm else [],
