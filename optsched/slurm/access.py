@@ -83,8 +83,17 @@ def with_started(
     ends: bool = False,
 ) -> Limits:
     """Return the limits once a job has started, which then runs for some time, or has ended."""
-    names = [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
-    return limits.with_job(job, amounts, names, seconds, ends=ends)
+    return limits.with_job(job, amounts, _own_qos(job, supply), seconds, ends=ends)
+
+
+def limits_changed(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether limits of a job are in use otherwise than when Slurm was asked."""
+    return supply.limits.has_changed(job, _own_qos(job, supply))
+
+
+def _own_qos(job: QueuedJob, supply: Supply) -> list[str]:
+    """Return the QOS of the partitions of a job, with an empty one for a partition without."""
+    return [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
 
 
 def least_amounts(job: QueuedJob, partition: Partition, supply: Supply) -> Mapping[str, int]:

@@ -141,12 +141,15 @@ class Limits:
                 many = amounts.get(limit.resource, 0)
                 counts = {"jobs": 1, "amounts": many, "minutes left": many * minutes}
                 changes[limit.key] = counts.get(KINDS[limit.name], 0)
-        if not changes:
-            return self
         started = dict(self.started)
         for key, count in changes.items():
             started[key] = started.get(key, 0) + (-count if ends else count)
         return replace(self, started=started)
+
+    def has_changed(self, job: QueuedJob, own_qos: Iterable[str]) -> bool:
+        """Return whether less of a limit of a job is in use than when Slurm was asked, or more."""
+        holders = (holder for own in own_qos for holder in self._holders(job, own))
+        return any(self.started.get(limit.key) for holder in holders for limit in holder)
 
     def unknown(self, job: QueuedJob, own_qos: str) -> str:
         """Return which limits on a job are not known; empty if all are."""

@@ -30,6 +30,7 @@ from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.access import (
     affordable,
     cores_for_memory,
+    limits_changed,
     open_partitions,
     partitions_of,
     why_closed,
@@ -167,7 +168,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     partitions = partitions_of(job, supply)
     if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
-    if job.reason.startswith(OF_LIMITS) and supply.limits.started:
+    if job.reason.startswith(OF_LIMITS) and limits_changed(job, supply):
         return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""

@@ -190,6 +190,9 @@ def test_a_limit_ends_with_the_jobs_that_fill_it(limits, asks, supply):
     queue = queue_of(waits, runs)
     assert "16 in use, 8 asked, 4 too many" in explain(queue, there, "1").rule
     assert earliest_start(waits, queue, there) == 1600
+    other = replace(runs, user="bob", account="bio", end=1300)  # whose end changes no limit of it
+    assert earliest_start(waits, queue_of(waits, other, runs), there) == 1600
+    assert earliest_start(waits, queue_of(waits, other), there) is None
 
 
 def test_a_partition_counts_for_its_own_qos(limits, asks, supply):
