@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.sites.slurm_json import read_dump
+from optsched.sites.slurm_amounts import licences
+from optsched.sites.slurm_json import UNSET, read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
 
 YEAR = 365 * 86_400
@@ -23,6 +24,7 @@ FLOATS = "TIME_FLOAT"
 
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
+_LICENCES = re.compile(r" Licenses=(\S+) State=")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Reservation:
         Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     start, end : float
         Times in seconds since 1970; minus infinity and infinity where they are not known.
+    licences : mapping of str to int
+        Licences that only its jobs may use.
     ahead : float, optional
         Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
         never holds, but keeps from its nodes the jobs that run for longer.
@@ -51,6 +55,7 @@ class Reservation:
     nodes: tuple[str, ...]
     start: float = -math.inf
     end: float = math.inf
+    licences: Mapping[str, int] = field(default_factory=dict)
     ahead: float | None = None
 
     def __post_init__(self) -> None:
@@ -134,17 +139,17 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
 
 def _from_record(record: RecordFields) -> Reservation:
     name, nodes = record.text("name"), record.parsed("node_list", hosts)
-    begin = record.instant("start_time") or -math.inf
+    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
     now = record.dump.time
     if name and FLOATS in record.words("flags") and now is not None and now <= begin:
-        return Reservation(name, nodes, ahead=begin - now)
-    fields = name, nodes, begin, record.instant("end_time") or math.inf
+        return Reservation(name, nodes, licences=kept, ahead=begin - now)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
     try:
         return Reservation(*fields)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:])
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
         message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
         raise InputError(message, file=record.dump.path, field="end_time") from None
 
@@ -160,7 +165,13 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
             raise InputError(expected, file=path, line=place)
         listed = "" if nodes[1] == "(null)" else nodes[1]
         try:
-            found.append(Reservation(name[1], hosts(listed)))
+            there = hosts(listed)
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=place, field="Nodes") from None
+        has = _LICENCES.search(line)
+        try:
+            kept = licences("" if has is None or has[1] in UNSET else has[1])
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
+        found.append(Reservation(name[1], there, licences=kept))
     return tuple(found)

@@ -16,6 +16,7 @@ from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
+from optsched.sites.slurm_access import Access
 from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024
@@ -67,12 +68,10 @@ class SlurmSite:
         Free amounts of the resources of the site; all of them for a site from slurm.conf.
     threads : array of int, shape (nodes,)
         Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
-    licences : mapping of str to int
-        Free licences.
+    licences, reserved : mapping of str to int
+        Free licences, and those that reservations keep, which count as free.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
-    priority : mapping of str to str
-        Settings of the priority of jobs, such as ``priorityweightage``, in small letters.
     units : mapping of str to int
         What an amount of 1 stands for, for resources with amounts that are too large otherwise.
     owners, labels : tuple of str
@@ -81,6 +80,10 @@ class SlurmSite:
         Whether jobs with a label share nodes only with jobs of the same one.
     reservations : tuple of Reservation
         All reservations, also those that the site leaves out.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters.
     time : int or None
         When the output was captured, in seconds since 1970; None if no file says it.
     notes : tuple of str
@@ -91,13 +94,15 @@ class SlurmSite:
     free: Ints
     threads: Ints
     licences: Mapping[str, int]
+    reserved: Mapping[str, int]
     counts_memory: bool
-    priority: Mapping[str, str]
     units: Mapping[str, int]
     owners: tuple[str, ...]
     labels: tuple[str, ...]
     by_label: bool
     reservations: tuple[Reservation, ...]
+    access: Mapping[str, Access]
+    settings: Mapping[str, str]
     time: int | None
     notes: tuple[str, ...]
 
@@ -105,9 +110,10 @@ class SlurmSite:
 def slurm_site(
     nodes: Sequence[SlurmNode],
     partitions: Iterable[Partition],
+    access: Mapping[str, Access],
     topologies: Mapping[str, Topology],
     settings: Mapping[str, str],
-    licences: tuple[Mapping[str, int], Mapping[str, int]],
+    licences: Sequence[Mapping[str, int]],
     notes: Notes,
     time: int | None = None,
     *,
@@ -122,12 +128,14 @@ def slurm_site(
         The nodes.
     partitions : iterable of Partition
         The partitions. A topology that is not among `topologies` is left out and noted.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
     topologies : mapping of str to topology
         The topologies, the default one first.
     settings : mapping of str to str
         Settings of slurm.conf, by names in small letters.
-    licences : tuple of two mappings
-        Numbers of all and of the free licences.
+    licences : sequence of three mappings
+        Numbers of all, of the free and of the reserved licences.
     notes : Notes
         What is left out or changed is added.
     time : int, optional
@@ -147,7 +155,7 @@ def slurm_site(
     if settings.get("selecttype", "").endswith("linear"):
         notes.add("exclusive partitions, as select/linear gives whole nodes")
         partitions = [replace(each, exclusive=True) for each in partitions]
-    total, left = licences
+    total, left, reserved = licences
     nodes = _comparable(nodes, notes)
     units = _units(nodes, notes)
     try:
@@ -174,14 +182,16 @@ def slurm_site(
         _free(site, nodes, units, notes),
         threads,
         left,
+        reserved,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
-        {key: value for key, value in settings.items() if key.startswith("priority")},
         units,
         tuple(each.owner for each in nodes),
         tuple(each.label for each in nodes),
         any(each.label for each in nodes)
         or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
         tuple(reservations),
+        access,
+        settings,
         time,
         notes.texts,
     )

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -122,6 +122,10 @@ class QueuedJob:
         Seconds for which the job ran before it was last suspended.
     limit : float or None
         Time limit in seconds, infinity for none; None for that of the partition.
+    least_time : int
+        Seconds that suffice in place of the time limit, 0 for none.
+    deadline : int or None
+        When the job must have ended.
     least_nodes, most_nodes : int
         Limits on the number of nodes; a `most_nodes` of 0 stands for no limit.
     tasks : int
@@ -163,6 +167,9 @@ class QueuedJob:
         Whether one larger block holds all segments.
     other : tuple of str
         In words, what else the job asks, which is not among these fields.
+    tres : dict of str to int
+        What Slurm counts of a running job, or expects of a pending one, against limits: ``cpu``,
+        ``mem`` in MB, ``node``, ``gres/gpu`` and others.
     priority : int
         Priority.
     nice : int
@@ -197,6 +204,8 @@ class QueuedJob:
     suspended: int | None = None
     ran: int = 0
     limit: float | None = None
+    least_time: int = 0
+    deadline: int | None = None
     least_nodes: int = 1
     most_nodes: int = 0
     tasks: int = 1
@@ -224,6 +233,7 @@ class QueuedJob:
     segment: int | None = 0
     segments_together: bool = False
     other: tuple[str, ...] = ()
+    tres: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
     nice: int = 0
     comment: str = ""
@@ -298,12 +308,12 @@ class Queue:
     def notes(self) -> tuple[str, ...]:
         """What the dump does not state, counted."""
         found = []
-        for field, number in self.missing.items():
+        for name, number in self.missing.items():
             jobs = counted(number, "job")
-            if field == "exclusive":
+            if name == "exclusive":
                 text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
             else:
-                text = f"the {UNSTATED[field]} of {jobs}"
+                text = f"the {UNSTATED[name]} of {jobs}"
             found.append(f"the queue does not state {text}")
         return tuple(found)
 
@@ -400,6 +410,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         suspended=record.instant("suspend_time"),
         ran=record.count("pre_sus_time"),
         limit=None if limit is None else 60 * limit,
+        least_time=60 * record.count("time_minimum"),
+        deadline=record.instant("deadline"),
         # of a range of nodes, node_count is the upper limit
         least_nodes=asked.get("node") or least_nodes or 1,
         most_nodes=record.count("max_nodes"),
@@ -429,6 +441,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         segment=_segment(record),
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=_other(record),
+        tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
         nice=record.integer("nice"),
         comment=record.text("comment"),

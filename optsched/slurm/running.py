@@ -6,19 +6,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from optsched.numbers import counted
+from optsched.sites.captured import captured_folder
 from optsched.sites.records import Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_amounts import SHARED
 from optsched.sites.slurm_site import unit_of
+from optsched.slurm.access import with_started
 from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
-from optsched.slurm.supply import Flags, Supply
+from optsched.slurm.supply import Flags, Supply, beside, read_supply
 
 
 class Held(NamedTuple):
@@ -110,6 +113,38 @@ def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
     return amounts
 
 
+def read_captured(folder: Path) -> tuple[Queue, Supply]:
+    """Return the queue and what is free, from a folder with captured output of Slurm.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is wrong.
+    """
+    queue = read_queue(captured_folder(folder))
+    supply = read_supply(folder, queue.time)
+    used = {
+        name: np.zeros(len(supply.site.nodes), dtype=np.int64)
+        for name, access in supply.access.items()
+        if access.cores_per_node
+    }
+    licences = Counter(supply.licences)
+    for job in queue.running:
+        held = held_by(job, supply)
+        for name in {*job.partitions} & used.keys():
+            used[name][held.nodes] += held.amounts[:, 0]
+        for own in supply.reservations:  # of which jobs of the reservation have some
+            for name in (
+                own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
+            ):
+                licences[beside(name, own)] += held.licences[name]
+    cores_left = {
+        name: np.maximum(0, supply.access[name].cores_per_node - cores)
+        for name, cores in used.items()
+    }
+    return queue, replace(supply, cores_left=cores_left, licences=dict(licences))
+
+
 def end_of(job: QueuedJob, time: int) -> float:
     """Return when a job ends at the latest: at its time limit, or soon if that is over.
 
@@ -126,6 +161,8 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """
     site = supply.site
     time = max(time, supply.time)
+    cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
+    limits = supply.limits
     stay: list[tuple[QueuedJob, Held]] = []
     ended: list[tuple[QueuedJob, Held]] = []
     for job in queue.running:
@@ -133,9 +170,13 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         there.append((job, held_by(job, supply)))
     staying, gone = [job for job, _ in stay], [job for job, _ in ended]
     free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
-    for _, held in ended:
+    for job, held in ended:
         free[held.nodes] += held.amounts
         licences.update(held.licences)
+        for name in {*job.partitions} & cores_left.keys():
+            cores_left[name][held.nodes] += held.amounts[:, 0]
+        rest = max(0, end_of(job, supply.time) - supply.time)
+        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
     if ended:
         shared = _shared_gpus(gone, supply).keys() - _shared_gpus(staying, supply).keys()
         free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
@@ -150,6 +191,8 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         licences=dict(licences),
         time=time,
         busy=busy,
+        cores_left=cores_left,
+        limits=limits,
         owners=owners,
         taken=taken,
         users=_users(stay, site.capacity[:, 0] - free[:, 0]),
