@@ -15,7 +15,7 @@ from optsched.cli import run as optsched
 from optsched.cli.pages import PAGES as TABLES
 from optsched.cli.pages import with_tables, write_pages
 from optsched.report import style
-from optsched.solvers.generic import LARGEST_COEFFICIENT
+from optsched.solvers.generic import LARGEST_NUMBER
 from optsched.solvers.solver_call import TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -106,7 +106,7 @@ def test_tables_are_written_from_the_declarations(tmp_path):
 def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
     text = (ROOT / "docs" / "solvers.md").read_text()
     [digits] = re.findall(r"number above 10\^(\d+)", text)
-    assert 10 ** int(digits) == LARGEST_COEFFICIENT
+    assert 10 ** int(digits) == LARGEST_NUMBER
     [tolerance] = re.findall(r"relative tolerance of (\S+)\.", text)
     assert float(tolerance) == TOLERANCE
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optsched import Budget, registry, solve
 from optsched.errors import InputError
 from optsched.models import WindowMKP
-from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
+from optsched.solvers.generic import LARGEST_NUMBER, Search
 from optsched.solvers.result import Limit, Status
 from optsched.testing import brute_force
 
@@ -89,8 +89,8 @@ def test_a_variable_without_bounds_is_no_obstacle_in_floating_point(generic, pro
 
 
 def test_numbers_that_floating_point_cannot_hold_are_refused(generic, program):
-    weights = {0: LARGEST_COEFFICIENT * 100, 1: 7}
-    rows = [(0, weights, LARGEST_COEFFICIENT * 100 + 14)]
+    weights = {0: LARGEST_NUMBER * 100, 1: 7}
+    rows = [(0, weights, LARGEST_NUMBER * 100 + 14)]
     result = solve(program("max", [100, 3], [(0, 1), (0, 10)], rows), generic)
     if generic.floating_point:
         assert result.status is Status.NO_SOLUTION
