@@ -91,7 +91,7 @@ def command(
         draw = find_picture(read.problem.name)
     known = read_known(read, snapshot)
     check_options(read, snapshot)
-    name = solver or read.problem.default_solver
+    name = solver or read.problem.solver
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = budget_of(time_limit, work_limit)

@@ -42,7 +42,7 @@ LARGEST_INT = 2**31 - 1
 LONGEST_TIME = 1e9
 """Largest time limit that solvers accept, in seconds or deterministic seconds."""
 
-LARGEST_NUMBER = 10**6 - 1
+LARGEST_NUMBER = 500_000
 """Largest absolute number in rows and bounds of variables that floating-point solvers may handle.
 
 Beyond it, a relative tolerance of 1e-6 hides whole units: solvers claimed wrong optima of knapsacks
@@ -124,6 +124,7 @@ class Search:
         self.seed = seed % (LARGEST_INT - 1)
         self.incumbents: list[Incumbent] = []
         self.callback_error: BaseException | None = None
+        self._near: NDArray[np.int64] | None = None
         self._tightest: int | None = None
         self._seconds = budget.seconds
         self._began = clock()
@@ -213,7 +214,18 @@ class Search:
     def value_near(self, point: ArrayLike) -> int | None:
         """Return the objective of `program` at a rounded vector, or None if it is not feasible."""
         x = np.rint(point).astype(np.int64)
-        return self.program.value(x) if self.program.admits(x) else None
+        if not self.program.admits(x):
+            return None
+        self._near = self._better_of(x, self._near)
+        return self.program.value(x)
+
+    def _better_of(
+        self, one: NDArray[np.int64] | None, other: NDArray[np.int64] | None
+    ) -> NDArray[np.int64] | None:
+        """Return the vector of the better objective, the first one of two equally good."""
+        if one is None or other is None:
+            return other if one is None else one
+        return other if self.better(self.value(other), self.value(one)) else one
 
     def bounded(self, bound: float | None) -> None:
         """Report a bound, if it is tighter than that of the last incumbent."""
@@ -271,18 +283,16 @@ class Search:
     def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
         """Return the status, the best vector and the bound that follow from `outcome`.
 
-        The starting vector counts as found. The status is `OPTIMAL` if and only if the objective
-        equals the rounded bound, whatever the solver claims.
+        The starting vector counts as found, and so does one that was looked at. The status is
+        `OPTIMAL` if and only if the objective equals the rounded bound, whatever the solver claims.
         """
         if outcome.claim in (Status.ERROR, Status.INFEASIBLE):
             return outcome.claim, None, None
-        x, bound = outcome.x, self.valid_bound(outcome.bound)
-        value = self.program.value
-        if self.start is not None and (x is None or self.better(value(self.start), value(x))):
-            x = self.start
+        bound = self.valid_bound(outcome.bound)
+        x = self._better_of(self._better_of(outcome.x, self.start), self._near)
         if x is None:
             return Status.NO_SOLUTION, None, bound
-        found, objective = value(x), self.value(x)
+        found, objective = self.program.value(x), self.value(x)
         if outcome.bound is not None and bound is not None:
             met = outcome.claim is Status.OPTIMAL or self.better(objective, bound)
             # a difference below 1 between integers is the solver's tolerance

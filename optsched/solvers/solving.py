@@ -192,7 +192,7 @@ def solve(
     problem, options = snapshot.problem, snapshot.options
     budget = as_budget(budget)
     seed = checked_seed(seed)
-    given = problem.default_solver if solver is None else solver
+    given = problem.solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
     budget = budget or profile.budget
     spent = 0.0

@@ -8,8 +8,6 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements

@@ -83,19 +83,24 @@ class BranchAndBound(Solver):
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
         """Solve a window knapsack; `seed` determines the neighborhoods."""
+        assert isinstance(problem, WindowMKP)
+        return self.answer(problem, Progress(budget, on_incumbent), hint, seed)
+
+    def answer(
+        self, problem: WindowMKP, progress: Progress, hint: Any = None, seed: int = 0
+    ) -> Result:
+        """Solve a window knapsack until `progress` ends the search."""
         from optsched.solvers.window_mkp._depth_first import depth_first
         from optsched.solvers.window_mkp._greedy import greedy
 
-        assert isinstance(problem, WindowMKP)
-        progress = Progress(budget, on_incumbent)
         if hint is None:
             placement = greedy(problem.weights, problem.profits, problem.capacities)
             value = int(problem.profits[placement >= 0].sum())
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
         nodes = quick_nodes(problem)
-        if budget.work is not None:
-            nodes = max(1, int(min(nodes, budget.work)))
+        if progress.budget.work is not None:
+            nodes = max(1, int(min(nodes, progress.budget.work)))
         value, bound, work = depth_first(
             problem.weights, problem.profits, problem.capacities, placement, value, nodes
         )
