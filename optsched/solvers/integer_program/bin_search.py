@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,15 @@ from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
 WORK_OF_PRICES = 20_000
 """Nodes that take as long as the linear program for one set of prices."""
+
+WORK_OF_DIVE = 20_000_000
+"""Most nodes of the exact search of a dive."""
+
+DIVES = 20
+"""Dives into the solutions of the linear program."""
+
+FEW = 30
+"""Items that a dive leaves to the exact search."""
 
 UNIT = 10**6
 """Price of a bin as an integer."""
@@ -108,6 +118,9 @@ class _Search:
             (item for item, size in enumerate(self._sizes) if size),
             key=lambda item: -self._sizes[item],
         )
+        self._demand = Counter(self._sizes[item] for item in self._order)
+        self._contents: list[Counter[int]] = []
+        self._master: Any = None
         self.work = 0.0
         total, largest = sum(self._sizes), max(self._sizes)
         self.bound = 0 if not total else self.most + 1  # no bin holds the largest
@@ -155,7 +168,11 @@ class _Search:
     def run(self) -> Limit | None:
         """Search, and return the limit that ends the search."""
         if self.is_open:
-            self._price_contents()
+            self._raise(self._bound_of(self._demand, self.value) or 0)
+        rng = np.random.default_rng(self._seed)
+        for _ in range(DIVES):
+            if self.is_open:
+                self._dive(rng)
         while self.is_open:
             for number in range(self.bound, min(self.value, self.most + 1)):
                 if limit := self._progress.exhausted(self.work):
@@ -184,51 +201,98 @@ class _Search:
             return False
         return True if answer.objective == total else None
 
-    def _price_contents(self) -> None:
-        """Raise the bound by column generation over the contents of a bin."""
+    def _dive(self, rng: np.random.Generator) -> None:
+        """Fill bins with contents that the linear program takes, and try the rest exactly."""
+        left, filled, aim = +self._demand, list[Counter[int]](), self.bound
+        while left.total() > FEW:
+            bound = self._bound_of(left, aim - len(filled) + 1)
+            if bound is None or bound > aim - len(filled):
+                return
+            amounts = np.array(self._master.getSolution().col_value)
+            fitting = [number for number, one in enumerate(self._contents) if one <= left]
+            shares = np.array([max(amounts[number], 1e-9) for number in fitting]) ** 2
+            content = self._contents[fitting[rng.choice(len(fitting), p=shares / shares.sum())]]
+            filled.append(content)
+            left = left - content
+        items = list(left.elements())
+        window = WindowMKP(items, [self._capacity] * (aim - len(filled)))
+        question = _Question(self._share(1.0, WORK_OF_DIVE), sum(items))
+        answer = BranchAndBound().answer(window, question, seed=self._seed)
+        self.work += answer.work
+        rest = [Counter[int]() for _ in range(aim - len(filled))]
+        for size, slot in zip(items, answer.solution):
+            if slot != NOT_PLACED:
+                rest[slot][size] += 1
+        bin_of_copy = {
+            size: [b for b, one in enumerate(filled + rest) for _ in range(one[size])]
+            for size in self._demand
+        }
+        bins = [NOT_PLACED] * len(self._sizes)
+        for item in self._order:
+            if copies := bin_of_copy[self._sizes[item]]:
+                bins[item] = copies.pop()
+        self.offer(bins)
+
+    def _bound_of(self, demand: Counter[int], enough: int) -> int | None:
+        """Return a bound of the bins for a number of items of each size, None at a limit.
+
+        It comes from column generation over the contents of a bin, which ends at `enough`.
+        """
         import highspy
 
-        demand = Counter(self._sizes[item] for item in self._order)
-        row_of = {size: row for row, size in enumerate(demand)}
-        copies = [size for size in demand for _ in range(min(demand[size], self._capacity // size))]
-        amounts = np.array(list(demand.values()), dtype=np.int64)
-        master = highspy.Highs()
-        master.silent()
-        master.setOptionValue("threads", 1)
-        for amount in amounts.tolist():
-            master.addRow(amount, highspy.kHighsInf, 0, [], [])
-        packed: dict[int, Counter[int]] = {}
-        for item in self._order:
-            packed.setdefault(self.bins[item], Counter())[self._sizes[item]] += 1
-        new, known = list(packed.values()), set()
-        while new and self.is_open and self._progress.exhausted(self.work) is None:
-            for content in new:
-                known.add(frozenset(content.items()))
-                rows = np.array([row_of[size] for size in content], dtype=np.int32)
-                counts = np.array(list(content.values()), dtype=float)
-                master.addCol(1.0, 0.0, highspy.kHighsInf, len(rows), rows, counts)
-            run_highs(master)
+        if self._master is None:
+            self._master = highspy.Highs()
+            self._master.silent()
+            self._master.setOptionValue("threads", 1)
+            for _ in self._demand:
+                self._master.addRow(0, highspy.kHighsInf, 0, [], [])
+            contents: dict[int, Counter[int]] = {}
+            for item in self._order:
+                contents.setdefault(self.bins[item], Counter())[self._sizes[item]] += 1
+            for content in contents.values():
+                self._add(content)
+        sizes = list(self._demand)
+        amounts = np.array([demand[size] for size in sizes], dtype=np.int64)
+        rows = np.arange(len(sizes), dtype=np.int32)
+        infinite = np.full(len(sizes), highspy.kHighsInf)
+        self._master.changeRowsBounds(len(rows), rows, amounts.astype(float), infinite)
+        copies = [s for s in demand for _ in range(min(demand[s], self._capacity // s))]
+        row_of = [sizes.index(size) for size in copies]
+        bound = 0
+        while self._progress.exhausted(self.work) is None:
+            run_highs(self._master)
             self.work += WORK_OF_PRICES
-            if master.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                return
-            duals = np.array(master.getSolution().row_dual)
+            if self._master.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                return None
+            duals = np.array(self._master.getSolution().row_dual)
             prices = (np.maximum(duals, 0) * UNIT).astype(np.int64)
-            window = WindowMKP(copies, [self._capacity], prices[[row_of[c] for c in copies]])
+            window = WindowMKP(copies, [self._capacity], prices[row_of])
             answer = BranchAndBound().answer(window, Progress(self._share(1.0), None))
             self.work += answer.work
             if answer.bound:
-                self._raise(-(-int(prices @ amounts) // round(answer.bound)))
+                bound = max(bound, -(-int(prices @ amounts) // round(answer.bound)))
             content = Counter(c for c, slot in zip(copies, answer.solution) if slot == 0)
-            new = [] if frozenset(content.items()) in known else [content]
+            least = math.ceil(self._master.getInfo().objective_function_value - 1e-6)
+            if bound >= min(enough, least) or content in self._contents:
+                return bound
+            self._add(content)
+        return None
 
-    def _share(self, share: float) -> Budget:
-        """Return a share of what is left of the budget."""
+    def _add(self, content: Counter[int]) -> None:
+        self._contents.append(content)
+        rows = [row for row, size in enumerate(self._demand) if content[size]]
+        counts = np.array([content[size] for size in self._demand if content[size]], dtype=float)
+        infinite = float("inf")
+        self._master.addCol(1.0, 0.0, infinite, len(rows), np.array(rows, np.int32), counts)
+
+    def _share(self, share: float, most: float = math.inf) -> Budget:
+        """Return a share of what is left of the budget, of at most some work."""
         seconds, work = self._progress.budget.seconds, self._progress.budget.work
         if seconds is not None:
             seconds = max(1e-6, share * (seconds - self._progress.seconds()))
         if work is not None:
-            work = max(1.0, share * (work - self.work))
-        return Budget(seconds, work)
+            most = min(most, max(1.0, share * (work - self.work)))
+        return Budget(seconds, None if math.isinf(most) else most)
 
 
 class _Question(Progress):
