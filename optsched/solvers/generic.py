@@ -45,8 +45,8 @@ LONGEST_TIME = 1e9
 LARGEST_NUMBER = 500_000
 """Largest absolute number in rows and bounds of variables that floating-point solvers may handle.
 
-Beyond it, a relative tolerance of 1e-6 hides whole units: solvers claimed wrong optima of knapsacks
-that are filled to the last unit, from XXX on.
+From its double on, a tolerance of 1e-6 hides whole units, and solvers claimed wrong optima and
+infeasibility.
 """
 
 ADVICE = "use cp-sat, which computes with integers"
@@ -347,13 +347,14 @@ class GenericSolver(Solver):
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
     largest_objective : int
-        Largest absolute objective that such a solver may handle.
+        Largest absolute objective that such a solver may handle; wrong optima were claimed from
+        some multiple of it on.
     """
 
     relative_gap: float = 0.0
 
     floating_point: ClassVar[bool] = True
-    largest_objective: ClassVar[int] = 10**9
+    largest_objective: ClassVar[int] = 10**11
 
     def __post_init__(self) -> None:
         if not 0 <= self.relative_gap < 1:
@@ -372,10 +373,10 @@ class GenericSolver(Solver):
         numbers = np.abs(np.concatenate((program.values, *parts)))
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
         if largest > LARGEST_NUMBER:
-            said = f"a row or a bound holds the number {largest}; above {LARGEST_NUMBER}"
+            said = f"a row or a bound holds the number {largest:,}; above {LARGEST_NUMBER:,}"
         elif search.magnitude > self.largest_objective:
             said = (
-                f"the objective may reach {search.magnitude:.15g}; above {self.largest_objective}"
+                f"the objective may reach {search.magnitude:,.0f}; above {self.largest_objective:,}"
             )
         else:
             return None

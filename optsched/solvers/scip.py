@@ -27,6 +27,7 @@ LIMITS = {
 class Scip(GenericSolver):
     """Branch, cut and price by SCIP, in one thread."""
 
+    largest_objective = 10**9
     seconds_per_solve = 2.3e-3
     seconds_per_work = 3e-3
     default_work = 300

@@ -65,9 +65,11 @@ class BinSearch(Solver):
         """Import HiGHS, and compile the kernels that the window knapsacks need."""
         import highspy  # noqa: F401
 
+        BranchAndBound().prepare()
         window = None
         if isinstance(problem, IntegerProgram) and problem.packing is not None:
-            search = _Search(problem, Progress(Budget(), None, "min"), 0)
+            search = _Search(problem, Progress(Budget(work=WORK_OF_DIVE), None, "min"), 0)
+            search.price_contents()
             if search.is_open:
                 window = search.window(search.bound)
         BranchAndBound().prepare(window)
@@ -167,8 +169,7 @@ class _Search:
 
     def run(self) -> Limit | None:
         """Search, and return the limit that ends the search."""
-        if self.is_open:
-            self._raise(self._bound_of(self._demand, self.value) or 0)
+        self.price_contents()
         rng = np.random.default_rng(self._seed)
         for _ in range(DIVES):
             if self.is_open:
@@ -180,6 +181,11 @@ class _Search:
                 if self._fits(number) is not None:
                     break
         return None
+
+    def price_contents(self) -> None:
+        """Raise the bound by column generation."""
+        if self.is_open:
+            self._raise(self._bound_of(self._demand, self.value) or 0)
 
     def window(self, number: int) -> WindowMKP:
         """Return the window knapsack that places all items if they fit into a number of bins."""

@@ -151,18 +151,24 @@ def _search_further(
     limit = progress.exhausted(work)
     if limit is not None:
         return value, bound, work, limit
+    # a job of size 0 is placed for nothing; rates of profit leave it out
+    placement[problem.weights == 0] = 0
+    jobs = np.flatnonzero(problem.weights)
+    profits = problem.profits[jobs]
+    extra = int(problem.profits.sum() - profits.sum())
+    value = int(problem.profits[placement >= 0].sum())
     search = CardinalitySearch(
-        problem.weights, problem.profits, problem.capacities, placement, seed
+        problem.weights[jobs], profits, problem.capacities, placement[jobs], seed
     )
     pieces = search.run()
     while True:
         search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
         if next(pieces, DONE) is DONE:
             break
-        bound = min(bound, search.bound)
-        if search.best > value:
-            value = search.best
-            placement[:] = search.placement
+        bound = min(bound, search.bound + extra)
+        if search.best + extra > value:
+            value = search.best + extra
+            placement[jobs] = search.placement
         progress.note(value, bound)
         if value < bound:
             limit = progress.exhausted(work + search.work)
