@@ -97,7 +97,7 @@ class Program:
         lengths = np.diff(self.row_start)
         divisors = np.ones(self.num_rows, dtype=np.int64)
         if len(self.values):
-            of_rows = np.gcd.reduceat(self.values, self.row_start[:-1][lengths > 0])
+            of_rows = np.gcd.reduceat(np.abs(self.values), self.row_start[:-1][lengths > 0])
             divisors[lengths > 0] = np.maximum(of_rows, 1)
         lower, upper = self.row_lower, self.row_upper
         program = replace(
