@@ -154,12 +154,12 @@ def _search_further(
     # a job of size 0 is placed for nothing; rates of profit leave it out
     placement[problem.weights == 0] = 0
     jobs = np.flatnonzero(problem.weights)
-    profits = problem.profits[jobs]
+    weights, profits = problem.weights[jobs], problem.profits[jobs]
+    for array in (weights, profits):
+        array.flags.writeable = False  # as those of problems: kernels are compiled for that
     extra = int(problem.profits.sum() - profits.sum())
     value = int(problem.profits[placement >= 0].sum())
-    search = CardinalitySearch(
-        problem.weights[jobs], profits, problem.capacities, placement[jobs], seed
-    )
+    search = CardinalitySearch(weights, profits, problem.capacities, placement[jobs], seed)
     pieces = search.run()
     while True:
         search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
