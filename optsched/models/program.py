@@ -79,11 +79,15 @@ class Program:
         return not ((activity < self.row_lower) | (activity > self.row_upper)).any()
 
     @property
-    def magnitude(self) -> float:
-        """Upper bound of the absolute objective; a variable without a bound counts as at most 1."""
+    def terms(self) -> NDArray[np.float64]:
+        """Largest absolute terms of the objective; a variable without a bound counts as 1.
+
+        The constant term is the last one. The shape is (variables + 1,).
+        """
         sizes = np.abs((self.lower, self.upper)).astype(float)
         sizes[sizes == UNBOUNDED] = 1
-        return abs(self.offset) + float(np.abs(self.objective) @ sizes.max(axis=0))
+        terms: NDArray[np.float64] = np.append(self.objective * sizes.max(axis=0), self.offset)
+        return np.abs(terms)
 
     def divided(self, *, offset: bool) -> tuple[Program, int]:
         """Return an equivalent program of smaller numbers, and the divisor of its objective.

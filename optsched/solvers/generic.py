@@ -97,6 +97,8 @@ class Search:
         Factor and constant term that turn the objective of `program` into that of the problem.
     magnitude : float
         Upper bound of the absolute objective, if the solver computes in floating point.
+    largest : float
+        Largest sum of absolute terms of the objective at which the solver's proof counts.
     sense : {"max", "min"}
         Direction of the objective.
     start : int64 array, shape (variables,), or None
@@ -117,6 +119,7 @@ class Search:
     divisor = 1
     constant = 0
     magnitude = 0.0
+    largest = math.inf
 
     def __init__(self, budget: Budget, seed: int, on_incumbent: OnIncumbent | None) -> None:
         self.start: NDArray[np.int64] | None = None
@@ -141,7 +144,8 @@ class Search:
             # a gap is relative to the objective with its constant term
             self.program, self.divisor = stated.divided(offset=solver.relative_gap > 0)
             self.constant = stated.offset - self.program.offset * self.divisor
-            self.magnitude = self.program.magnitude
+            self.magnitude = float(self.program.terms.sum())
+            self.largest = solver.largest_objective
         if hint is not None:
             self.start = self.formulation.encode(hint)
             self.found(self.program.value(self.start), None)
@@ -267,8 +271,9 @@ class Search:
     def checked(self, outcome: Outcome) -> Outcome:
         """Return `outcome`, or an error if it claims infeasibility in spite of a hint.
 
-        A vector that is not feasible once it is rounded is a refusal. After Ctrl-C, that was the
-        limit: solvers see it as a time limit that has passed.
+        A vector that is not feasible once it is rounded is a refusal, and a proof does not count if
+        the objective is too large for the solver. After Ctrl-C, that was the limit: solvers see it
+        as a time limit that has passed.
         """
         if outcome.claim is Status.INFEASIBLE and self.start is not None:
             message = "claims that there is no solution, but was given one"
@@ -276,6 +281,12 @@ class Search:
         if outcome.x is not None and not self.program.admits(outcome.x):
             message = f"its answer breaks a row by less than its tolerance: {ADVICE}"
             return Outcome(Status.NO_SOLUTION, work=outcome.work, message=message)
+        if outcome.claim is Status.OPTIMAL and outcome.x is not None:
+            program = self.program
+            size = float(np.abs(program.objective * outcome.x.astype(float)).sum())
+            if size + abs(program.offset) > self.largest:
+                message = f"the objective is beyond {self.largest:,}: {ADVICE}"
+                return replace(outcome, claim=Status.FEASIBLE, bound=None, message=message)
         if outcome.limit is not None and interruption.requested():
             return replace(outcome, limit=Limit.INTERRUPT)
         return outcome
@@ -374,10 +385,8 @@ class GenericSolver(Solver):
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
         if largest > LARGEST_NUMBER:
             said = f"a row or a bound holds the number {largest:,}; above {LARGEST_NUMBER:,}"
-        elif search.magnitude > self.largest_objective:
-            said = (
-                f"the objective may reach {search.magnitude:,.0f}; above {self.largest_objective:,}"
-            )
+        elif (term := program.terms.max()) > self.largest_objective:
+            said = f"a term of the objective reaches {term:,.0f}; above {self.largest_objective:,}"
         else:
             return None
         return Outcome(Status.NO_SOLUTION, message=f"{said} its tolerance hides units: {ADVICE}")

@@ -62,6 +62,6 @@ def test_common_divisors_are_taken_out_and_rows_rounded_inwards():
     assert divided.values.tolist() == [2, -1, -1]
     assert divided.row_lower.tolist() == [-4, -1, -UNBOUNDED]
     assert divided.row_upper.tolist() == [2, 1, 2]
-    assert divided.magnitude == 2 + 3 * 3
+    assert divided.terms.tolist() == [2, 3 * 3, 0]
     kept, divisor = program.divided(offset=True)
-    assert (divisor, kept.offset, kept.magnitude) == (5, 2 * 10**11, 6 + 27 + 2 * 10**11)
+    assert (divisor, kept.terms.tolist()) == (5, [6, 27, 2 * 10**11])

@@ -128,11 +128,27 @@ def test_large_objectives_are_exact_or_refused(generic, program):
     for size in (10**8, 10**10, 10**12):
         values = [size + 1, size, size - 1]
         result = solve(program("max", values, [(0, 1)] * 3, rows), generic)
-        if generic.floating_point and 3 * size > generic.largest_objective:
+        if generic.floating_point and size > generic.largest_objective:
             assert result.status is Status.NO_SOLUTION
             assert "use cp-sat" in result.message
         else:
             assert (result.status, result.objective) == (Status.OPTIMAL, values[0] + values[2])
+
+
+def test_a_proof_beyond_the_largest_objective_does_not_count(generic, program):
+    size = generic.largest_objective - 1
+    values = [size, size - 1, size - 2, 1]
+    result = solve(
+        program("max", values, [(0, 1)] * 4, [(0, dict.fromkeys(range(4), 1), 2)]), generic
+    )
+    assert result.objective == 2 * size - 1
+    if generic.floating_point:
+        assert (result.status, result.bound, result.limit) == (Status.FEASIBLE, None, None)
+        assert "use cp-sat" in result.message
+    else:
+        assert result.status is Status.OPTIMAL
+    few = program("min", values, [(0, 1)] * 4, [(1, dict.fromkeys(range(4), 1), 4)])
+    assert (solve(few, generic).status, solve(few, generic).objective) == (Status.OPTIMAL, 1)
 
 
 @st.composite
