@@ -322,7 +322,9 @@ def _words(text: str) -> Iterator[tuple[str, str, int]]:
             after = content[match.end() : match.end() + 1]
             if kind == "number" and re.match(NAME, after):
                 if GLUED.search(word) or after in "eE":
-                    problem = f"{content[match.start(kind) : match.end() + 8].strip()!r} may be a number"
+                    problem = (
+                        f"{content[match.start(kind) : match.end() + 8].strip()!r} may be a number"
+                    )
                     raise InputError(f"{problem} with an exponent; expected a blank", line=number)
             elif kind == "section" or (kind == "name" and word.lower() in SECTIONS):
                 yield "section", SECTIONS[" ".join(word.lower().split())], number

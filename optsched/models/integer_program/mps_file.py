@@ -79,8 +79,8 @@ class _Reader:
             "BOUNDS": self._bound,
         }
         section, seen = "", set()
-        for self._line, line in enumerate(io.StringIO(self._text, newline=None), 1):
-            line = line.rstrip()
+        for number, text in enumerate(io.StringIO(self._text, newline=None), 1):
+            self._line, line = number, text.rstrip()
             if not line or line.startswith("*"):
                 continue
             if line[0] in " \t":
@@ -118,11 +118,10 @@ class _Reader:
         self._fail(f"{' '.join(fields)[:60]!r}; expected {expected} ({blanks})")
 
     def _number(self, text: str) -> float:
-        if NUMBER.fullmatch(text):
-            value = float(text)
-            if math.isfinite(value):
-                return value
-        self._fail(f"{text[:40]!r}; expected a number")
+        value = float(text) if NUMBER.fullmatch(text) else math.inf
+        if not math.isfinite(value):
+            self._fail(f"{text[:40]!r}; expected a number")
+        return value
 
     def _objective_sense(self, fields: list[str]) -> None:
         if len(fields) != 1 or fields[0].lower() not in SENSES or "sense" in self._sets:
@@ -184,7 +183,7 @@ class _Reader:
             self._fail(f"a second set of {section}, {name!r}; expected one")
 
     def _pairs(self, section: str, fields: list[str]) -> Iterator[tuple[str, float]]:
-        """Yield the rows and numbers of a line of RHS or RANGES, whose first field may be absent."""
+        """Yield the rows and numbers of a line of RHS or RANGES; its first field may be absent."""
         if len(fields) not in (2, 3, 4, 5):
             self._wrong(fields, "a set, and one or two rows with a number each")
         named = len(fields) % 2
@@ -254,17 +253,16 @@ class _Reader:
     def _bounded(self, fields: list[str], valued: bool) -> tuple[str, str | None, str]:
         """Return the column, the number and the set of a bound; the set may be absent."""
         if valued and len(fields) in (2, 3):
-            return fields[-2], fields[-1], fields[0] if len(fields) == 3 else ""
-        if not valued and len(fields) == 1:
-            return fields[0], None, ""
-        if not valued and len(fields) == 2:
-            if fields[1] in self._numbers and fields[0] not in self._numbers:
-                return fields[1], None, fields[0]
-            if fields[0] in self._numbers and NUMBER.fullmatch(fields[1]):
-                return fields[0], fields[1], ""
-        if not valued and len(fields) == 3:
-            return fields[1], fields[2], fields[0]
-        self._wrong(fields, "a set, a column and its bound after the type")
+            column = len(fields) - 2
+        elif not valued and len(fields) in (1, 2, 3):
+            # of two fields, the second is the column, or the number of a set that is absent
+            column = int(len(fields) == 3 or (len(fields) == 2 and fields[0] not in self._numbers))
+            if not column and len(fields) == 2 and fields[1] in self._numbers:
+                self._wrong(fields, "a set whose name is not that of a column")
+        else:
+            self._wrong(fields, "a set, a column and its bound after the type")
+        value = fields[column + 1] if len(fields) > column + 1 else None
+        return fields[column], value, fields[0] if column else ""
 
     def _settle(self) -> None:
         """Apply ranges, and the bounds 0 and 1 of integers without any."""
