@@ -12,6 +12,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
+from optsched.sites.records import repeated
 from optsched.sites.site import Partition
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
 from optsched.sites.slurm_json import is_json, number, read_dump
@@ -59,7 +60,14 @@ def shown_partitions(
         If the file cannot be read, or a value has another form.
     """
     lines = _of_dump(path, notes) if is_json(path) else _of_text(path)
-    return [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    names = [each.name for each in partitions]
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{twice}: is there twice", file=path, field="PartitionName")
+    if (default := [each.name for each in partitions if each.default])[1:]:
+        message = f"{' and '.join(default)} are default; expected one at most"
+        raise InputError(message, file=path, field="Default")
+    return partitions
 
 
 def partition_of(

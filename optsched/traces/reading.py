@@ -12,6 +12,7 @@ from optsched.binary_files import in_memory, read_head, write_bytes, written_byt
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
+from optsched.sites.near_misses import near_miss
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
@@ -164,15 +165,17 @@ def format_of(path: Path) -> type[TraceFormat]:
     """
     formats = _formats()
     first_bytes = read_head(path)
+    said = near_miss(first_bytes)
+    if said and first_bytes.strip():
+        raise InputError(said, file=path)
     by_content = [kind for kind in formats if kind.recognizes(first_bytes, path)]
     by_suffix = [kind for kind in formats if _has_suffix(path, kind)]
     both = [kind for kind in by_suffix if kind in by_content]
     for candidates in (both, by_content, by_suffix):
         if candidates:
             return candidates[0]
-    raise InputError(
-        f"not a known trace format; known: {', '.join(kind.name for kind in formats)}", file=path
-    )
+    known = ", ".join(kind.name for kind in formats)
+    raise InputError(said or f"not a known trace format; known: {known}", file=path)
 
 
 def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str) -> InputError:
