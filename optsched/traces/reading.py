@@ -17,6 +17,7 @@ from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
 from optsched.traces.samples import samples
+from optsched.traces.swf import StandardWorkloadFormat, read_swf
 from optsched.traces.trace import Trace
 
 
@@ -26,6 +27,7 @@ def read_trace(
     clean: bool = True,
     folder: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
+    unknown_negative: bool = False,
 ) -> Trace:
     """Read a trace.
 
@@ -43,6 +45,9 @@ def read_trace(
     columns : mapping of str to str, optional
         For a table (CSV, Parquet), the name in the file of each column that has another name there:
         ``{"submit": "submit_time"}``.
+    unknown_negative : bool
+        Whether negative times of SWF count as unknown, as raw logs have them after a clock was set
+        back; they are counted in `Trace.oddities`.
 
     Returns
     -------
@@ -54,20 +59,25 @@ def read_trace(
     InputError
         If there is no such file or name, the file is in no known format or has a mistake, no job
         is left after cleaning, a trace of the catalogue differs from what was published, or columns
-        are named for a file that is no table.
+        are named for a file that is no table, or negative times are allowed in another format.
     """
     expected = "expected a file or a name; optsched.trace_from_frame takes a DataFrame"
     path, published = find_trace(path_of(path_or_name, "trace", expected), folder)
     with in_memory(path):
-        trace = replace(_read(path, columns), published=published)
+        trace = replace(_read(path, columns, unknown_negative), published=published)
         trace = with_demands(trace, path)
         logging.getLogger("optsched").debug("read %s: %s jobs", path, f"{len(trace):,}")
         return cleaning.clean(trace) if clean else trace
 
 
-def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
+def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool) -> Trace:
     kind = format_of(path)
     logging.getLogger("optsched").debug("reading %s as %s", path, kind.name)
+    if unknown_negative:
+        if not issubclass(kind, StandardWorkloadFormat):
+            problem = f"{kind.name} has no negative times; expected swf"
+            raise InputError(problem, file=path, field="unknown negative")
+        return read_swf(path, unknown_negative=True)
     if not columns:
         return kind.read(path)
     if issubclass(kind, TableFormat):

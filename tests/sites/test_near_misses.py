@@ -114,7 +114,7 @@ def test_a_partition_and_a_reservation_twice_are_mistakes_of_their_files(tmp_pat
     folder = folder_with(tmp_path / "one", partitions=twice)
     assert refusal(load_site, folder).startswith(f"{folder}/partitions.txt, PartitionName: a: is")
     folder = folder_with(
-        tmp_path / "two", reservations="ReservationName=r Nodes=c1 NodeCnt=1\n" * 2
+        tmp_path / "two", reservations="ReservationName=r StartTime=a Nodes=c1 NodeCnt=1\n" * 2
     )
     assert refusal(load_site, folder).startswith(f"{folder}/reservations.txt: r: is there twice")
 
