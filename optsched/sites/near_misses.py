@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from optsched.binary_files import HEAD
+
 STATES = r"COMPLETED|CANCELLED|FAILED|TIMEOUT|RUNNING|PENDING|NODE_FAIL|OUT_OF_MEM\w*"
 
 _COMPRESSED = {
@@ -21,20 +23,12 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (r"\s*<(!doctype|html|\?xml)", "a page of HTML or XML; expected what the command itself wrote"),
     (r"\s*\[\s*[\]{]", A_LIST),
     (
-        r"\s*\{\s*\".*\}[ \t]*\n\s*\{\s*\"",
-        "several objects in JSON, one on a line; expected a single one",
-    ),
-    (
         r" *(\S+ +)*JobID(Raw)?( +\S+)* *\n *-{3,}( +-{3,})+",
         "the columns of sacct without -P; expected what sacct -P writes, or --json",
     ),
     (
         r" *([A-Z]\w+ +)*JobID(Raw)?( +[A-Z]\w+)+ *(\n|$)",
         "fields of sacct with blanks between them; expected what sacct -P writes, or --json",
-    ),
-    (
-        r"(?=([^\n]*,)?JobID(Raw)?\b)(?=([^\n]*,)?Submit\b)\w+(,\w+)+,?(\n|$)",
-        "fields of sacct with commas between them, which values hold, too; expected sacct -P",
     ),
     (
         rf"(?=[^\n]*\|({STATES}|\d{{4}}-\d\d-\d\dT[^|\n]*)\b)([^|\n]*\|)?{_JOB}\|[^\n]*\|",
@@ -59,6 +53,10 @@ _FORMS: tuple[tuple[str, str], ...] = (
 """Pattern of the beginning of each form, and what to say of it."""
 
 _ERROR = re.compile(r"\s*((sacct|squeue|sinfo|scontrol|slurm_\w+|slurm\w*)( error)?: [^\n]+)")
+
+_OBJECTS = re.compile(rb"\s*\{\s*\".*\}[ \t\r]*\n\s*\{\s*\"")
+
+_COMMAS = re.compile(rb"(?=(.*,)?JobID(Raw)?\b)(?=(.*,)?Submit\b)(?=(.*,)?State\b)\w+(,\w+)+,?\s")
 
 _RECORD = re.compile(r"(NodeName|PartitionName|JobId|ReservationName|LicenseName)=", re.IGNORECASE)
 
@@ -87,13 +85,23 @@ def near_miss(data: bytes) -> str | None:
             return f"compressed with {name}; expected a plain file, or gzip"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or re.match(rb"(.\0){4}|(\0.){4}", data):
         return "text in UTF-16, as PowerShell writes it; expected UTF-8"
-    text = data[:100_000].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    if _OBJECTS.match(data):
+        return "several objects in JSON, one on a line; expected a single one"
+    # some patterns take long for many blanks
+    text = data[:HEAD].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
     if error := _ERROR.match(text):
         return f"an error of Slurm: {error[1].strip()[:200]}"
     for form, said in _FORMS:
         if re.match(form, text, re.IGNORECASE if form.startswith(r"\s*<") else 0):
             return said
     return None
+
+
+def with_commas(data: bytes) -> str | None:
+    """Return what to say of fields of sacct with commas, which a table may have too; or None."""
+    if _COMMAS.match(data[:HEAD]) is None:
+        return None
+    return "fields of sacct with commas between them, which values hold too; expected sacct -P"
 
 
 def on_several_lines(before: str, line: str) -> str | None:

@@ -12,7 +12,7 @@ from optsched.binary_files import in_memory, read_head, write_bytes, written_byt
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
-from optsched.sites.near_misses import near_miss
+from optsched.sites.near_misses import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
@@ -71,6 +71,8 @@ def read_trace(
 
 
 def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool) -> Trace:
+    if not columns and (said := with_commas(read_head(path))):
+        raise InputError(said, file=path)
     kind = format_of(path)
     logging.getLogger("optsched").debug("reading %s as %s", path, kind.name)
     if unknown_negative:

@@ -32,7 +32,6 @@ PARTITION = "PartitionName={} Default=YES Nodes=c1 State=UP\n"
         (b"JobID    JobName\n-------- -------\n4        a\n", "sacct without -P"),
         (b" JobName  JobID\n -------- -------\n", "sacct without -P"),
         (b"JobID Submit Start End\n4 1 2 3\n", "with blanks between them"),
-        (b"JobID,Submit,Start,End,AllocCPUS\n4,1,2,3,4\n", "with commas between them"),
         (b"774|u1|2022-11-01T12:50:00|None|COMPLETED|2\n", "without -n"),
         (b"u1|774_3|2022-11-01T12:50:00|None|4\n", "without -n"),
         (b"774        wrap   batch    acc     1 COMPLETED    0:0\n", "without -n"),
@@ -55,6 +54,7 @@ def test_what_a_file_is(content, said):
     [
         b"JobID|Submit|Start\n4|1|2\n",
         b"JOBID,SUBMIT,RUNTIME\n4,1,2\n",
+        b"JobID,Submit,Start,End\n4,1,2,3\n",
         b"; Computer: a\n1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n",
         b'{"jobs": [], "meta": {}}',
         b"{ id: 1 delay: 0 }\n{ id: 2 delay: 0 }\n",

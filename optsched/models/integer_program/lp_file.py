@@ -24,7 +24,7 @@ from optsched.models.integer_program.stated_program import (
 NAME = r"[A-Za-z!\"#$%&(),;?@_'`{}|~][A-Za-z0-9!\"#$%&(),.;?@_'`{}|~]*"
 
 WORD = re.compile(
-    rf"[ \t\r\f\v\ufeff]*(?:(?P<section>subject\s+to\b|such\s+that\b|semi-continuous\b)"
+    rf"\s*(?:(?P<section>subject\s+to\b|such\s+that\b|semi-continuous\b)"
     rf"|(?P<label>{NAME})[ \t]*:(?!:)"
     rf"|(?P<name>{NAME})"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
@@ -118,7 +118,7 @@ class _Reader:
             self._fail("has no line 'end', with which LP ends")
 
     def _fail(self, problem: str, line: int | None = None) -> NoReturn:
-        raise InputError(problem, line=self.line if line is None else line)
+        raise InputError(problem, line=(line or self.line) or None)
 
     def _wrong(self, expected: str) -> NoReturn:
         if self.text in ("[", "^", "*"):
@@ -315,7 +315,7 @@ def _turned(sense: str) -> str:
 def _words(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield the kind, the text and the line of each word outside comments."""
     for number, line in enumerate(io.StringIO(text, newline=None), 1):
-        content = line.partition("\\")[0]
+        content = line.partition("\\")[0].rstrip()  # or the pattern takes long for blanks
         for match in WORD.finditer(content):
             kind = match.lastgroup or ""
             word = match[kind]
