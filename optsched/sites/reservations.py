@@ -12,6 +12,7 @@ from pathlib import Path
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
@@ -130,11 +131,15 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """
     path = Path(path)
     data, _ = read_bytes(path)
-    if not data.lstrip().startswith(b"{"):
-        return _from_text(data.decode("utf-8", errors="replace"), path)
-    dump = read_dump(path, "reservations")
-    records = (RecordFields(dump, place) for place in range(len(dump.records)))
-    return tuple(map(_from_record, records))
+    if data.lstrip().startswith(b"{"):
+        dump = read_dump(path, "reservations")
+        records = (RecordFields(dump, place) for place in range(len(dump.records)))
+        found = tuple(map(_from_record, records))
+    else:
+        found = _from_text(data.decode("utf-8", errors="replace"), path)
+    if (twice := repeated(each.name for each in found)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", file=path)
+    return found
 
 
 def _from_record(record: RecordFields) -> Reservation:

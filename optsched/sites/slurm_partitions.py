@@ -12,6 +12,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
+from optsched.sites.records import repeated
 from optsched.sites.site import Partition
 from optsched.sites.slurm_access import Access, accesses_of
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
@@ -66,6 +67,12 @@ def shown_partitions(
     """
     lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    names = [each.name for each in partitions]
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{twice}: is there twice", file=path, field="PartitionName")
+    if (default := [each.name for each in partitions if each.default])[1:]:
+        message = f"{' and '.join(default)} are default; expected one at most"
+        raise InputError(message, file=path, field="Default")
     return partitions, accesses_of(lines)
 
 

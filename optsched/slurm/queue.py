@@ -14,6 +14,7 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
+from optsched.sites.near_misses import on_several_lines
 from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
 from optsched.sites.slurm_json import read_dump
 from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
@@ -345,7 +346,7 @@ def read_queue(path: str | Path) -> Queue:
     file = captured_file(folder, "squeue.json") if folder else path
     if file is None:
         raise InputError("no squeue.json; expected what squeue --json writes", file=path)
-    dump = read_dump(file, "jobs")
+    dump = read_dump(file, "jobs", written_by="squeue")
     texts_file = captured_file(folder, "jobs.txt") if folder else None
     complete = dump.version <= LAST_WITH_SHARED and all(
         "required_switches" in record for record in dump.records
@@ -630,7 +631,11 @@ def _texts(path: Path) -> dict[int, _Text]:
     found: dict[int, _Text] = {}
     twice = set()
     text = read_bytes(path)[0].decode("utf-8", errors="replace")
+    before = ""
     for place, line in enumerate(text.split("\n"), 1):
+        if said := on_several_lines(before, line):
+            raise InputError(said, file=path, line=place)
+        before = line
         if not line.strip() or (found and not _JOB.match(line)):
             continue
         try:

@@ -39,6 +39,7 @@ TIMES = ("submit", "eligible", "start", "end", "elapsed", "suspended")
 AMOUNTS = ("processors", "requested_processors", "total_memory")
 """What a record says of the whole job: processors that it got and asked for, memory in MB."""
 
+NUMBERLESS = "records without the number of a job, left out"
 STEPS = "steps of jobs, left out"
 SEVERAL_TASKS = "records of several waiting tasks of an array, each one job here"
 PARTS = "parts of heterogeneous jobs, each one job here"
