@@ -108,12 +108,19 @@ benchmark: .venv/ready .venv-mtm/ready
 	.venv-mtm/bin/python -m pip install --quiet mknapsack==1.1.12 'numpy<2'
 	touch $@
 
-.venv/ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
+# What users need. Python compiles a module when it is first imported, which takes less than all of them at once.
+.venv/usable: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing optsched and its packages (0.6 GB) in .venv ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable .
+	@touch $@
+
+# What developers need, too.
+.venv/ready: .venv/usable
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs,scip]" --group dev
-	touch .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cbc,docs,scip,studies,workloads]" --group dev
+	touch $@
 
 clean:
 	rm -rf .venv demo

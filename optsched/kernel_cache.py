@@ -49,6 +49,8 @@ STALE = 3600.0
 _USER = getattr(os, "geteuid", int)()
 
 
+log = logging.getLogger("optsched")
+
 _only_loads: list[None] = []
 """One entry for each `only_loading` that has begun."""
 
@@ -77,6 +79,8 @@ class _Compilations(event.Listener):  # type: ignore[misc]
     """Listener that notes when the compilation of a kernel begins and ends, or fails."""
 
     def on_start(self, started: event.Event) -> None:
+        if not compilation.is_shown() and log.isEnabledFor(logging.INFO):
+            _announce()
         compilation.begin(started.data["dispatcher"].py_func)
 
     def on_end(self, ended: event.Event) -> None:
@@ -283,9 +287,24 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 @functools.cache
+def _announce() -> None:
+    """Say that kernels are compiled, once for each version of their sources and each cache."""
+    folder = _folder(PACKAGE)
+    if folder is not None:
+        mark = folder / f"announced-{(_digest(PACKAGE, True) or b'').hex()[:16]}"
+        if mark.exists():
+            return
+        with suppress(OSError):
+            mark.touch()
+            for older in set(folder.glob("announced-*")) - {mark}:
+                older.unlink()
+    log.info("compiling kernels, once on this machine; first commands take up to a minute longer")
+
+
+@functools.cache
 def _say(message: str) -> None:
     """Log a message once."""
-    logging.getLogger("optsched").info(message)
+    log.info(message)
 
 
 def _short(text: str) -> str:
