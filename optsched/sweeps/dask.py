@@ -49,7 +49,9 @@ class DaskCluster:
         self._address = address
         self.slots = 0
         try:
-            self._client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._client = distributed.Client(
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None

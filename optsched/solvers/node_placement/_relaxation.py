@@ -353,8 +353,8 @@ class Relaxation:
         table[rows - classes.licences.shape[1] :, : len(jobs)] = classes.licences.T
         upper = np.concatenate((self.supply, *rooms, instance.problem.licences))
         gain = np.concatenate((classes.weights, np.zeros(len(pairs))))
-        most = np.concatenate((classes.jobs, np.full(len(pairs), math.inf)))
-        duals = _row_prices(gain, most, table, upper.astype(float))
+        most = np.concatenate((classes.jobs.astype(float), np.full(len(pairs), math.inf)))
+        duals = _row_prices(gain.astype(float), most, table, upper.astype(float))
         if duals is None:
             return self.prices
         return Prices(duals[:number], duals[rows - classes.licences.shape[1] :])
@@ -381,4 +381,5 @@ def _row_prices(gain: Floats, most: Floats, table: Floats, upper: Floats) -> Flo
     run_highs(highs)
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    return np.maximum(0.0, np.array(highs.getSolution().row_dual))
+    duals: Floats = np.maximum(0.0, np.array(highs.getSolution().row_dual))
+    return duals
