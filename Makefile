@@ -16,16 +16,16 @@ SEED ?= 1
 # Compiles only the kernels that the commands call. Modules are kept compiled, too, also where the environment asks for none.
 demo: export PYTHONDONTWRITEBYTECODE =
 demo: .venv/usable
-	@echo "1. One day's queue under four policies: 3,000 jobs on 256 nodes."
+	@echo "1. Which policy? 3,000 jobs on 256 nodes, under four of them."
 	$(OPTSCHED) simulate sample-256 --policy fcfs,easy,conservative,window -o demo/policies
-	@echo "Backfilling, in easy and conservative, cuts the mean wait from 2 hours to 23 minutes. The window policy solves a"
-	@echo "knapsack at each step, and jobs still wait longer: it puts each job on adjacent nodes, which the others do not."
+	@echo "Backfilling (easy, conservative) cuts the mean wait from 2.02 h to 23 min. The window policy packs the queue exactly,"
+	@echo "and still its jobs wait 1.1 h: they need contiguous nodes, and what fills more nodes now can delay a large job."
 	@echo
-	@echo "2. Why does job 290 of a Slurm cluster not start? Asked of what Slurm's commands wrote there."
+	@echo "2. Why does it not start? Job 290 of a Slurm cluster, from what Slurm's commands say."
 	$(OPTSCHED) slurm explain 290 --from sample-slurm
-	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines to undo it."
+	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines that take it back."
 	@echo
-	@echo "3. Eight jobs wait for 35 idle GPUs: by best fit, one job at a time, and exactly, all at once."
+	@echo "3. What is an exact placement worth? Eight jobs wait for 35 free GPUs: by best fit, and exactly."
 	$(OPTSCHED) compare gpu-queue --solvers tree-best-fit,highs -o demo/placement
 	$(OPTSCHED) solve gpu-queue --solver highs --picture demo/gpu-queue.svg
 	@echo "Best fit leaves 17 GPUs idle, and the job of 16 GPUs waits. The exact answer starts all jobs and leaves 1 idle."
