@@ -64,11 +64,12 @@ docs: .venv/ready
 	@echo build/site/index.html
 
 # The tables of fields on the pages of models, and their JSON Schemas, and the tables of options, keys and
-# solvers in docs/, from the declarations.
+# solvers in docs/, from the declarations; and the pictures of the front page.
 pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
 	$(BIN)/python -m optsched.cli.pages
 	$(BIN)/python -m optsched.studies.pages
+	$(BIN)/python docs/pictures.py docs
 
 # All studies in full, in $(STUDIES), in an hour and a half on two cores; and their results in docs/results.
 # A study that was stopped continues.

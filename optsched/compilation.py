@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-log = logging.getLogger("optsched")
+log = logging.getLogger("optsched.compilation")
 
 _needed: set[Any] = set()
 _ready: set[Any] = set()
@@ -31,9 +31,9 @@ def show(progress: Callable[[int, int], None] | None) -> None:
     _show = progress
 
 
-def is_shown() -> bool:
-    """Return whether a function shows the progress."""
-    return _show is not None
+def announces() -> bool:
+    """Return whether a line in the log, in place of a function, tells that kernels are compiled."""
+    return _show is None and log.isEnabledFor(logging.INFO)
 
 
 def begin(function: Callable[..., Any]) -> None:

@@ -49,8 +49,6 @@ STALE = 3600.0
 _USER = getattr(os, "geteuid", int)()
 
 
-log = logging.getLogger("optsched")
-
 _only_loads: list[None] = []
 """One entry for each `only_loading` that has begun."""
 
@@ -79,7 +77,7 @@ class _Compilations(event.Listener):  # type: ignore[misc]
     """Listener that notes when the compilation of a kernel begins and ends, or fails."""
 
     def on_start(self, started: event.Event) -> None:
-        if not compilation.is_shown() and log.isEnabledFor(logging.INFO):
+        if compilation.announces():
             _announce()
         compilation.begin(started.data["dispatcher"].py_func)
 
@@ -298,13 +296,15 @@ def _announce() -> None:
             mark.touch()
             for older in set(folder.glob("announced-*")) - {mark}:
                 older.unlink()
-    log.info("compiling kernels, once on this machine; first commands take up to a minute longer")
+    compilation.log.info(
+        "compiling kernels, once on this machine; first commands take up to a minute longer"
+    )
 
 
 @functools.cache
 def _say(message: str) -> None:
     """Log a message once."""
-    log.info(message)
+    logging.getLogger("optsched").info(message)
 
 
 def _short(text: str) -> str:
