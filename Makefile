@@ -26,12 +26,13 @@ demo: .venv/usable
 	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines that take it back."
 	@echo
 	@echo "3. What is an exact placement worth? Eight jobs wait for 35 free GPUs: by best fit, and exactly."
-	$(OPTSCHED) compare gpu-queue --solvers tree-best-fit,highs -o demo/placement
+	$(OPTSCHED) solve gpu-queue --solver tree-best-fit
+	@echo
 	$(OPTSCHED) solve gpu-queue --solver highs --picture demo/gpu-queue.svg
-	@echo "Best fit leaves 17 GPUs idle, and the job of 16 GPUs waits. The exact answer starts all jobs and leaves 1 idle."
+	@echo "Best fit fills 18 of them, and job 8, which needs 16, waits. An exact placement fills 34; no placement fills more."
 	@echo
 	@echo "You saw policies side by side, a pending job explained, and a placement that is proven to be optimal."
-	@echo "Open demo/policies/report.html in a browser: waits, load and schedules of the four policies on one page."
+	@echo "Open demo/policies/report.html in a browser for waits, load and schedules on one page; demo/gpu-queue.svg is the placement."
 	@echo "Type . .venv/bin/activate for the command optsched in this shell. Then try, with files of yours:"
 	@echo "  optsched simulate TRACE --policy fcfs,easy -o runs      # SWF, CSV, Parquet, Batsim or the JSON of sacct"
 	@echo "  optsched slurm explain JOB                              # on a login node of Slurm"
