@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from optsched import compilation
 
 KERNELS = """
@@ -104,8 +102,9 @@ def commands(tmp_path, *commands: str) -> list[str]:
 
 def test_compilation_is_announced_by_the_first_command_that_compiles(tmp_path):
     said = commands(
-        tmp_path, "list traces", "list solvers", "-q trace info sample-256", "trace info sample-256",
-        "solve yang-2014-example --solver greedy", "solve yang-2014-example",
+        tmp_path, "list traces", "list solvers", "-q trace info sample-256",
+        "trace info sample-256", "solve yang-2014-example --solver greedy",
+        "solve yang-2014-example",
     )  # fmt: skip
     line = "optsched: compiling kernels, once on this machine; first commands take up to a minute"
     assert [line in text for text in said] == [False] * 4 + [True, False]

@@ -16,8 +16,7 @@ from optsched.cli import COMMANDS
 from optsched.content import bundled
 
 COMPILING = (
-    "optsched: compiling kernels, once on this machine; "
-    "first commands take up to a minute longer\n"
+    "optsched: compiling kernels, once on this machine; first commands take up to a minute longer\n"
 )
 SCRIPT = Path(__file__).parent / "in_a_fork.py"
 
