@@ -1,4 +1,4 @@
-"""Draw the pictures of the front page: a decision, and what each of the three commands there says.
+"""Draw the pictures of the front page: a decision, and what two of the commands there say.
 
     python docs/pictures.py docs
 
@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import optsched
 from optsched.cli import run
 from optsched.durations import short
 
-WIDTH, NODE, CELL = 720, 42, 29
+WIDTH, NODE, CELL = 720, 42, 21
 GPUS = 8  # of each node
 INK, RUNNING, LARGE = "#757d86", "#8b949e", "#d9534a"  # readable on white and on black
 JOBS = ("#2f81c7", "#2c974b", "#8957e5", "#1b8a8f", "#b35900", "#bf3989", "#6a7fdb", LARGE)
@@ -28,7 +27,7 @@ JOBS = ("#2f81c7", "#2c974b", "#8957e5", "#1b8a8f", "#b35900", "#bf3989", "#6a7f
 
 def main(folder: str) -> None:
     """Draw all pictures into a folder."""
-    for name, draw in {"hero": hero, "policies": policies, "solvers": solvers, "job": job}.items():
+    for name, draw in {"hero": hero, "policies": policies, "job": job}.items():
         Path(folder, f"front-{name}.svg").write_text(draw())
 
 
@@ -42,12 +41,12 @@ def hero() -> str:
     fills = f"best fit fills {int(rule.objective)}, an exact placement {int(exact.objective)}"
     return drawn(
         f"Of {free} free GPUs, {fills}",
-        476,
+        412,
         text(0, 24, f"{len(JOBS)} jobs wait for GPUs, and {free} GPUs are free", 26, "bold"),
         *queue(problem),
         *panel(0, "One job at a time", "the rule of best fit", problem, rule),
         *panel(WIDTH - 8 * NODE + 6, "All jobs at once", "exact, proven", problem, exact),
-        text(0, 468, "A column is a node of 8 GPUs. Gray: busy before. Outlined: idle.", 19),
+        text(0, 404, "A column is a node of 8 GPUs. Gray: busy before. Outlined: idle.", 19),
     )
 
 
@@ -57,17 +56,6 @@ def policies() -> str:
     runs = [optsched.simulate("sample-256", policy=name) for name in names]
     waits = [run.summary["mean_wait"] for run in runs]
     return bars("Mean wait of a job", names, waits, [short(wait) for wait in waits])
-
-
-def solvers() -> str:
-    """Draw the mean gap of rules and of an exact solver on the snapshots of a model."""
-    names = ("first-fit", "best-fit", "highs")
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["compare", "node-placement", "--solvers", ",".join(names), "-o", f"{folder}/out"]
-        rows = printed([*words, "--json"])["table"]
-    gaps = [row["mean_gap"] for row in rows]
-    values = [f"{gap:.0%}" if gap else "0%, proven" for gap in gaps]
-    return bars("Mean gap to the optimum, six snapshots", names, gaps, values)
 
 
 def job() -> str:
@@ -104,10 +92,10 @@ def bars(title: str, labels: Sequence[str], sizes: Sequence[float], values: Sequ
 
 
 def drawn(about: str, height: int, *parts: str) -> str:
-    """Return an SVG file of these parts, three quarters as large, which narrow screens shrink."""
+    """Return an SVG file of these parts, two thirds as large, which narrow screens shrink."""
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 3 // 4}" '
-        f'height="{height * 3 // 4}" viewBox="-2 0 {WIDTH + 4} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 2 // 3}" '
+        f'height="{height * 2 // 3}" viewBox="-2 0 {WIDTH + 4} {height}" role="img" '
         f'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" '
         f'aria-label="{about}">'
     )
@@ -142,7 +130,7 @@ def panel(x: float, title: str, how: str, problem: Any, result: Any) -> Iterator
             yield cell(x + node * NODE, 168 + (GPUS - height) * CELL, NODE - 6, CELL - 4, color)
     units = "GPU" if idle == 1 else "GPUs"
     outcome = f"{waiting} job waits" if waiting else "all start"
-    yield text(x, 432, f"{idle} {units} idle, {outcome}", 24, "bold", LARGE if waiting else JOBS[1])
+    yield text(x, 368, f"{idle} {units} idle, {outcome}", 24, "bold", LARGE if waiting else JOBS[1])
 
 
 def cell(x: float, y: float, width: float, height: float, color: str | None) -> str:
