@@ -13,17 +13,29 @@ SEED ?= 1
 
 .PHONY: demo test bounds check fuzz docs pages results benchmark clean
 
-demo: .venv/ready
-	$(OPTSCHED) doctor --compile
-	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
-	    --capture demo/snapshots --capture-every 25 -o demo/window
-	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy easy -o demo/easy
-	$(OPTSCHED) compare models/window-mkp demo/snapshots --time-limit 2 -o demo/comparison
+# Compiles only the kernels that the commands call. Modules are kept compiled, too, also where the environment asks for none.
+demo: export PYTHONDONTWRITEBYTECODE =
+demo: .venv/usable
+	@echo "1. Which policy? 3,000 jobs on 256 nodes, under four of them."
+	$(OPTSCHED) simulate sample-256 --policy fcfs,easy,conservative,window -o demo/policies
+	@echo "Backfilling (easy, conservative) cuts the mean wait from 2.02 h to 23 min. The window policy packs the queue exactly,"
+	@echo "and still its jobs wait 1.1 h: they need contiguous nodes, and what fills more nodes now can delay a large job."
 	@echo
-	@echo "Pictures, and the pages that they are in:"
-	@ls demo/*/*.png demo/*/report.html
+	@echo "2. Why does it not start? Job 290 of a Slurm cluster, from what Slurm's commands say."
+	$(OPTSCHED) slurm explain 290 --from sample-slurm
+	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines that take it back."
 	@echo
-	@echo "For the command optsched in this shell: . .venv/bin/activate"
+	@echo "3. What is an exact placement worth? Eight jobs wait for 35 free GPUs: by best fit, and exactly."
+	$(OPTSCHED) solve gpu-queue --solver tree-best-fit
+	@echo
+	$(OPTSCHED) solve gpu-queue --solver highs --picture demo/gpu-queue.svg
+	@echo "Best fit fills 18 of them, and job 8, which needs 16, waits. An exact placement fills 34; no placement fills more."
+	@echo
+	@echo "You saw policies side by side, a pending job explained, and a placement that is proven to be optimal."
+	@echo "Open demo/policies/report.html in a browser for waits, load and schedules on one page; demo/gpu-queue.svg is the placement."
+	@echo "Type . .venv/bin/activate for the command optsched in this shell. Then try, with files of yours:"
+	@echo "  optsched simulate TRACE --policy fcfs,easy -o runs      # SWF, CSV, Parquet, Batsim or the JSON of sacct"
+	@echo "  optsched slurm explain JOB                              # on a login node of Slurm"
 
 # Tests and the processes that they start find the kernels compiled, and the modules as well, also where the
 # environment asks for none.
@@ -53,11 +65,12 @@ docs: .venv/ready
 	@echo build/site/index.html
 
 # The tables of fields on the pages of models, and their JSON Schemas, and the tables of options, keys and
-# solvers in docs/, from the declarations.
+# solvers in docs/, from the declarations; and the pictures of the front page.
 pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
 	$(BIN)/python -m optsched.cli.pages
 	$(BIN)/python -m optsched.studies.pages
+	$(BIN)/python docs/pictures.py docs
 
 # All studies in full, in $(STUDIES), in an hour and a half on two cores; and their results in docs/results.
 # A study that was stopped continues.
@@ -108,12 +121,19 @@ benchmark: .venv/ready .venv-mtm/ready
 	.venv-mtm/bin/python -m pip install --quiet mknapsack==1.1.12 'numpy<2'
 	touch $@
 
-.venv/ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
+# What users need. Python compiles a module when it is first imported, which takes less than all of them at once.
+.venv/usable: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing optsched and its packages (0.6 GB) in .venv ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable .
+	@touch $@
+
+# What developers need, too.
+.venv/ready: .venv/usable
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs,scip]" --group dev
-	touch .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cbc,docs,scip,studies,workloads]" --group dev
+	touch $@
 
 clean:
 	rm -rf .venv demo

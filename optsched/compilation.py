@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-log = logging.getLogger("optsched")
+log = logging.getLogger("optsched.compilation")
 
 _needed: set[Any] = set()
 _ready: set[Any] = set()
 _begun: list[float] = []  # one time for each kernel that is being compiled, the outermost first
 _spent = 0.0
 _show: Callable[[int, int], None] | None = None
-_announced = False
 
 
 def clock() -> float:
@@ -26,22 +25,23 @@ def show(progress: Callable[[int, int], None] | None) -> None:
     """Call a function with the numbers of compiled and of needed kernels whenever they change.
 
     The needed kernels are those that the first kernel calls, directly or through others; more
-    become known with the next kernel. Without a function, the first compilation is logged.
+    become known with the next kernel.
     """
     global _show
     _show = progress
 
 
+def announces() -> bool:
+    """Return whether a line in the log, in place of a function, tells that kernels are compiled."""
+    return _show is None and log.isEnabledFor(logging.INFO)
+
+
 def begin(function: Callable[..., Any]) -> None:
     """Note that the compilation of a kernel begins."""
-    global _announced
     _needed.update(_called(function))
     _ready.discard(function)  # it may be for other types
     _begun.append(time.perf_counter())
     log.debug("compiling %s, kernel %d", function.__name__, len(_ready) + len(_begun))
-    if _show is None and not _announced:
-        _announced = True
-        log.info("compiling kernels, once on this machine; it may take a minute")
     _report()
 
 

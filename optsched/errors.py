@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 
 def one_line(text: str) -> str:
@@ -134,4 +136,22 @@ def no_such_file(path: Path, names: Iterable[str], what: str = "no such file") -
 
 
 class MissingDependencyError(InputError):
-    """Missing optional package, which a chosen solver or format needs."""
+    """Missing optional package, which a chosen solver or study for instance needs."""
+
+
+def optional_module(name: str, what: str, extra: str) -> Any:
+    """Return a module of an optional package, imported for `what`.
+
+    Raises
+    ------
+    MissingDependencyError
+        If its package is not installed; names the extra of optsched that installs it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise MissingDependencyError(
+            f"{what} needs the package {package!r}, which is not installed; "
+            f"pip install 'optsched[{extra}]'"
+        ) from None

@@ -77,6 +77,8 @@ class _Compilations(event.Listener):  # type: ignore[misc]
     """Listener that notes when the compilation of a kernel begins and ends, or fails."""
 
     def on_start(self, started: event.Event) -> None:
+        if compilation.announces():
+            _announce()
         compilation.begin(started.data["dispatcher"].py_func)
 
     def on_end(self, ended: event.Event) -> None:
@@ -280,6 +282,23 @@ def _remove_leftovers(folder: Path) -> None:
         for path in folder.glob("*.kernel.*"):
             if time.time() - path.stat().st_mtime > STALE:
                 path.unlink()
+
+
+@functools.cache
+def _announce() -> None:
+    """Say that kernels are compiled, once for each version of their sources and each cache."""
+    folder = _folder(PACKAGE)
+    if folder is not None:
+        mark = folder / f"announced-{(_digest(PACKAGE, True) or b'').hex()[:16]}"
+        if mark.exists():
+            return
+        with suppress(OSError):
+            mark.touch()
+            for older in set(folder.glob("announced-*")) - {mark}:
+                older.unlink()
+    compilation.log.info(
+        "compiling kernels, once on this machine; first commands take up to a minute longer"
+    )
 
 
 @functools.cache

@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from optsched import compilation
 
 KERNELS = """
@@ -69,17 +67,11 @@ def test_the_clock_stands_still_while_kernels_are_compiled(tmp_path):
     assert run(tmp_path, "assert counted < passed; print('less')") == "less\n"
 
 
-@pytest.fixture
-def forgotten(monkeypatch):
+def test_the_clock_stands_still_within_a_compilation(monkeypatch):
     for name in ("_needed", "_ready"):
         monkeypatch.setattr(compilation, name, set())
     monkeypatch.setattr(compilation, "_begun", [])
     monkeypatch.setattr(compilation, "_show", None)
-    monkeypatch.setattr(compilation, "_announced", False)
-
-
-def test_the_first_compilation_is_announced(forgotten, caplog):
-    caplog.set_level("INFO", "optsched")
 
     def function() -> None:
         pass
@@ -92,4 +84,31 @@ def test_the_first_compilation_is_announced(forgotten, caplog):
         assert compilation.clock() == held >= before
         compilation.end(function)
         assert compilation.clock() >= held
-    assert caplog.messages == ["compiling kernels, once on this machine; it may take a minute"]
+
+
+def commands(tmp_path, *commands: str) -> list[str]:
+    """Run commands one after the other, with one cache; return what each says on stderr."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said = []
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "optsched", *command.split()],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr)
+    return said
+
+
+def test_compilation_is_announced_by_the_first_command_that_compiles(tmp_path):
+    said = commands(
+        tmp_path, "list traces", "list solvers", "-q trace info sample-256",
+        "trace info sample-256", "solve yang-2014-example --solver greedy",
+        "solve yang-2014-example",
+    )  # fmt: skip
+    line = "optsched: compiling kernels, once on this machine; first commands take up to a minute"
+    assert [line in text for text in said] == [False] * 4 + [True, False]
+    (mark,) = (tmp_path / "cache").rglob("announced-*")
+    mark.rename(mark.with_name("announced-by-an-older-version"))
+    assert line in commands(tmp_path, "solve node-placement/two-leaves --solver best-fit")[0]
+    assert [one.name for one in (tmp_path / "cache").rglob("announced-*")] == [mark.name]

@@ -34,6 +34,7 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/_data/models/window-mkp/yang-2014-example.json",
         "optsched/_data/sites/campus.toml",
         "optsched/_data/sites/sample-site.toml",
+        "optsched/_data/sites/sample-slurm/squeue.json.gz",
         "optsched/_data/studies/guim-2009/page.md.j2",
         "optsched/_data/studies/guim-2009/published.toml",
         "optsched/_data/traces/catalogue.toml",
@@ -95,12 +96,12 @@ def test_the_installed_wheel_works_without_the_source(python, tmp_path):
 def test_commands_of_the_readme_work_with_the_wheel_alone(python, tmp_path):
     # tests/test_docs.py runs all of them in an empty folder; those left out here compile for long
     commands = (
-        "optsched solve yang-2014-example --solver cp-sat --json",
-        "optsched simulate sample-256 --policy easy -o easy",
+        "optsched slurm explain 290 --from sample-slurm",
+        "optsched simulate sample-256 --policy fcfs,easy,conservative -o policies",
     )
     readme = (ROOT / "README.md").read_text().splitlines()
     assert set(commands) <= set(readme)
     words = [shlex.split(command)[1:] for command in (*commands, "optsched list snapshots")]
     code = f"from optsched.cli import run; assert not any([run(one) for one in {words!r}])"
     assert "window-mkp/yang-2014-example" in run(python, code, tmp_path)
-    assert (tmp_path / "easy" / "report.html").is_file()
+    assert (tmp_path / "policies" / "report.html").is_file()

@@ -65,7 +65,8 @@ def build() -> App:
 
     app = App(
         name="optsched",
-        help="Every decision of a batch scheduler as an optimization model, any solver behind it.",
+        help="Model each decision of a batch scheduler, solve it with any solver, and simulate the "
+        "effect.",
         version=__version__,
         suppress_keyboard_interrupt=False,
         # a name may begin with a bracket; no option is written as JSON

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched import registry
-from optsched.cli.terminal import progress_bar
+from optsched.cli.terminal import progress_bar, say_note, shows_progress
 from optsched.content import bundled
 from optsched.cores import cores
 from optsched.errors import InputError
@@ -40,6 +40,8 @@ PROCESSES = 2
 def compile_all() -> None:
     """Compile the kernels of all solvers and policies of optsched, and keep them on disk."""
     parts = list_parts()
+    if not shows_progress():
+        say_note(f"compiling all kernels, {len(parts)} parts; this takes some minutes")
     context = multiprocessing.get_context("spawn")
     with (
         progress_bar("compiling", len(parts), "parts") as advance,

@@ -48,6 +48,14 @@ def machine_names(context: CompletionContext) -> list[str]:
     return [*sites, *files(context.incomplete, ".toml")]
 
 
+def captured_names(context: CompletionContext) -> list[str]:
+    """Return the bundled folders with captured output of Slurm, and folders."""
+    from optsched.sites.bundled_sites import bundled_sites
+
+    known = [name for name, path in bundled_sites().items() if path.is_dir()]
+    return [*known, *files(context.incomplete)]
+
+
 def snapshot_names(context: CompletionContext) -> list[str]:
     """Return the names of the reference snapshots, with and without their models, and files."""
     from optsched.models.reference_snapshots import reference_snapshots

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from optsched.cli.completion import solver_names, trace_names
+from optsched.cli.completion import captured_names, solver_names, trace_names
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, parse_integer, parse_number
 from optsched.solvers.result import Budget
@@ -38,6 +38,27 @@ Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
 
 Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
+
+
+def _captured(_type: Any, tokens: Sequence[Token]) -> Path:
+    """Return the folder of a path, or of the name of a bundled one."""
+    from optsched.sites.bundled_sites import bundled_sites
+
+    path = Path(tokens[0].value)
+    known = bundled_sites().get(str(path), path)
+    return known if known.is_dir() and not path.exists() else path
+
+
+Captured: TypeAlias = Annotated[
+    Path | None,
+    Parameter(
+        name="--from",
+        converter=_captured,
+        completer=captured_names,
+        help="A folder with captured output of Slurm, or `sample-slurm`, which comes with "
+        "optsched; by default the Slurm of this machine.",
+    ),
+]
 
 TraceName: TypeAlias = Annotated[
     str,

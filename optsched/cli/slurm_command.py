@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import Integer, Json, Number, Output, as_options, budget_of
+from optsched.cli.options import Captured, Integer, Json, Number, Output, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -58,14 +58,6 @@ command.command(
     help="Say why a pending job does not start, when it can, and the least to do so that it does.",
 )
 
-From: TypeAlias = Annotated[
-    Path | None,
-    Parameter(
-        name="--from",
-        help="A folder with captured output of Slurm; by default the Slurm of this machine.",
-    ),
-]
-
 Solver: TypeAlias = Annotated[
     str | None,
     Parameter(help="A solver of node-placement; by default the default solver of the model."),
@@ -95,7 +87,7 @@ class Solved(NamedTuple):
 
 @command.command
 def snapshot(
-    *, source: From = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
+    *, source: Captured = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
 ) -> None:
     """Write the pending jobs and what is free as a snapshot, for `optsched solve`.
 
@@ -134,7 +126,7 @@ def snapshot(
 @command.command
 def plan(
     *,
-    source: From = None,
+    source: Captured = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
@@ -162,7 +154,7 @@ def plan(
 @command.command
 def apply(
     *,
-    source: From = None,
+    source: Captured = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
@@ -183,7 +175,7 @@ def apply(
 
 
 @command.command
-def reset(*, source: From = None, yes: Yes = False) -> int:
+def reset(*, source: Captured = None, yes: Yes = False) -> int:
     """Take all pins back: nodes and comments of jobs become what they were."""
     _check_yes(source, yes)
     updates = current_pins() if source is None else clearing(read_queue(captured_folder(source)))

@@ -6,12 +6,10 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-from cyclopts import Parameter
+from typing import Any, NamedTuple
 
 from optsched.cli import DONE, NO_SOLUTION
-from optsched.cli.options import Json, Number, as_options, budget_of
+from optsched.cli.options import Captured, Json, Number, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -66,7 +64,7 @@ def explain(
     job: str,
     /,
     *,
-    source: Annotated[Path | None, Parameter(name="--from")] = None,
+    source: Captured = None,
     by: str | None = None,
     within: Number | None = None,
     actions: str = ",".join(DEFAULT),
@@ -83,8 +81,6 @@ def explain(
     ----------
     job
         The number of the job: 17, or 17_3 for a task of an array.
-    source
-        A folder with captured output of Slurm; by default the Slurm of this machine.
     by
         When the job is to start: a time such as 2026-11-25T18:00, of the time zone of this machine
         or with another as in 2026-11-25T18:00+01:00, or seconds since 1970; by default now.

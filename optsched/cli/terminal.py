@@ -235,7 +235,7 @@ def _show_compiled(done: int, total: int) -> None:
     if not _compiling:
         stack = ExitStack()
         bars = stack.enter_context(_bars())
-        what = "compiling, once on this machine"
+        what = "compiling"
         task = bars.add_task(what, total=total, unit="kernels", of=total)
         stack.callback(bars.remove_task, task)
         _compiling.append((stack, bars, task))

@@ -13,12 +13,13 @@ from optsched.files import check_name
 
 @cache
 def bundled_sites() -> dict[str, Path]:
-    """Return the files of the bundled sites by name."""
-    return {file.stem: file for file in sorted(bundled("sites").glob("*.toml"))}
+    """Return the bundled sites by name: files, and folders with captured output of Slurm."""
+    paths = sorted(bundled("sites").iterdir())
+    return {path.stem: path for path in paths if path.suffix == ".toml" or path.is_dir()}
 
 
 def find_site(path_or_name: str | Path) -> Path:
-    """Return the file or folder of a path, or the file of the name of a bundled site.
+    """Return the file or folder of a path, or that of the name of a bundled site.
 
     A file or folder of that name takes precedence.
 

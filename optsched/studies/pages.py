@@ -22,7 +22,7 @@ HEADING = (
     "study",
     "claims",
     "hold",
-    "hold in part, or by reading",
+    "hold partly or under one reading",
     "do not hold",
     "not decided",
     "not judgeable",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched import registry
 from optsched.binary_files import sha256_of
-from optsched.errors import InputError
+from optsched.errors import InputError, optional_module
 from optsched.files import (
     FolderKind,
     check_replaceable,
@@ -107,11 +107,12 @@ def plan_study(
     Raises
     ------
     InputError
-        If the study is not known or takes no trace, a log is missing, or the folder holds something
-        else.
+        If the study is not known or takes no trace, a log is missing, SciPy is not installed, or
+        the folder holds something else.
     """
     check_replaceable(folder, FOLDER)
     study: Study = registry.studies[name]()
+    optional_module("scipy", "a study", "studies")  # for intervals, when all runs are done
     own: dict[str, Any] = {}
     if trace is not None:
         if not study.takes_trace:

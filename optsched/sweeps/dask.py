@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from optsched.errors import InputError, MissingDependencyError
+from optsched.errors import InputError, optional_module
 from optsched.sweeps.executing import Outcome, Task, execute
 from optsched.sweeps.run_check import is_finished
 
@@ -45,17 +45,13 @@ class DaskCluster:
     """
 
     def __init__(self, address: str) -> None:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingDependencyError(
-                "engine 'dask' needs the package 'distributed', which is not installed; "
-                "pip install 'optsched[dask]'"
-            ) from None
+        distributed = optional_module("distributed", "engine 'dask'", "dask")
         self._address = address
         self.slots = 0
         try:
-            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._client = distributed.Client(
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None

@@ -5,6 +5,7 @@ A worker process imports this module first, so the module imports nothing heavy.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -20,6 +21,7 @@ from multiprocessing.synchronize import Event
 from queue import SimpleQueue
 from types import FrameType
 
+from optsched.compilation import announces, log
 from optsched.errors import InputError
 from optsched.sweeps.executing import Outcome, Task, execute
 
@@ -58,7 +60,9 @@ def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, lis
     context = multiprocessing.get_context("spawn")
     watched, held = context.Pipe(duplex=False)
     begun = context.Event()
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(watched, begun))
+    pool = ProcessPoolExecutor(
+        workers, context, initializer=_begin, initargs=(watched, begun, announces())
+    )
     under_way: dict[Future[Outcome], Task] = {}
     ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
     task = None
@@ -125,9 +129,17 @@ def _without_interrupts() -> Iterator[None]:
             signal.raise_signal(interrupt)
 
 
-def _begin(watched: Connection, begun: Event) -> None:
-    """Initialize a worker, and make it end with its parent."""
+def _begin(watched: Connection, begun: Event, announces: bool) -> None:
+    """Initialize a worker, and make it end with its parent.
+
+    Where the parent announces the compilation of kernels, so does a worker that is first to do it.
+    """
     begun.set()
+    if announces:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("optsched: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()

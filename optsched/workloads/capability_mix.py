@@ -19,7 +19,7 @@ from optsched.numbers import LONGEST
 from optsched.registry import workloads
 from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Draw, Stream
+from optsched.workloads.streams import Draw, Stream, special_functions
 from optsched.workloads.workload_model import Jobs, WorkloadModel
 
 MODEL_KEYS = (
@@ -80,8 +80,7 @@ class CapabilityClass:
     @property
     def mean_runtime(self) -> float:
         """Expected run time, in seconds."""
-        from scipy.special import ndtr
-
+        ndtr = special_functions().ndtr
         limit = math.log(self.longest / self.median) / self.sigma
         uncut = self.median * math.exp(self.sigma**2 / 2) * ndtr(limit - self.sigma)
         return float(uncut + self.longest * ndtr(-limit))
@@ -97,9 +96,7 @@ class CapabilityClass:
 
     def run_times(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a run time for each random number in [0, 1)."""
-        from scipy.special import ndtri
-
-        uncut = self.median * np.exp(self.sigma * ndtri(quantile))
+        uncut = self.median * np.exp(self.sigma * special_functions().ndtri(quantile))
         times: NDArray[np.float64] = np.minimum(uncut, self.longest)
         return times
 

@@ -22,7 +22,7 @@ from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream
+from optsched.workloads.streams import Stream, special_functions
 from optsched.workloads.workload_model import Jobs, WorkloadModel
 
 LONGEST_LOG = 12.0
@@ -169,10 +169,8 @@ class LublinFeitelson(WorkloadModel):
 
     def daily_cycle(self) -> NDArray[np.float64]:
         """Return the arrival rate in each half hour from midnight; the mean is 1."""
-        from scipy.special import gammainc
-
         edges = (np.arange(BUCKETS + 1) + CYCLE_START + 0.5) / self.bnum
-        rates = np.roll(np.diff(gammainc(self.anum, edges)), CYCLE_START)
+        rates = np.roll(np.diff(special_functions().gammainc(self.anum, edges)), CYCLE_START)
         with np.errstate(invalid="ignore"):
             cycle: NDArray[np.float64] = rates / rates.mean()
         return cycle
@@ -231,18 +229,14 @@ class LublinFeitelson(WorkloadModel):
 
 def _share_below(limit: float, shape: float, scale: float) -> float:
     """Return the share of a gamma distribution that is below a limit."""
-    from scipy.special import gammainc
-
-    return float(gammainc(shape, limit / scale))
+    return float(special_functions().gammainc(shape, limit / scale))
 
 
 def _gamma_below(
     limit: float, shape: float, scale: float, quantile: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return quantiles of a gamma distribution truncated at a limit."""
-    from scipy.special import gammaincinv
-
-    values: NDArray[np.float64] = scale * gammaincinv(
+    values: NDArray[np.float64] = scale * special_functions().gammaincinv(
         shape, quantile * _share_below(limit, shape, scale)
     )
     return values

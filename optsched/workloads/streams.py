@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optsched.errors import optional_module
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 """Function that draws a given count of numbers, or of rows of numbers, from a generator."""
 
 BLOCK = 4096
 """Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""
+
+
+def special_functions() -> Any:
+    """Return the special functions of SciPy, which turn uniform numbers into others.
+
+    Raises
+    ------
+    MissingDependencyError
+        If SciPy is not installed.
+    """
+    return optional_module("scipy.special", "this workload model", "workloads")
 
 
 class Stream:

@@ -15,7 +15,9 @@ import pytest
 from optsched.cli import COMMANDS
 from optsched.content import bundled
 
-COMPILING = "optsched: compiling kernels, once on this machine; it may take a minute\n"
+COMPILING = (
+    "optsched: compiling kernels, once on this machine; first commands take up to a minute longer\n"
+)
 SCRIPT = Path(__file__).parent / "in_a_fork.py"
 
 FORKS = multiprocessing.get_context("forkserver")

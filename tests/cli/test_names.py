@@ -83,7 +83,7 @@ def test_a_sweep_takes_a_site_by_name_and_by_path(folder):
 def test_every_site_is_listed_and_has_a_name(capsys):
     assert command(["list", "sites", "--json"]) == 0
     listed = [row["site"] for row in json.loads(capsys.readouterr().out)["sites"]]
-    assert listed == ["campus", "sample-site"]
+    assert listed == ["campus", "sample-site", "sample-slurm"]
     assert [load_site(name).name for name in listed] == listed
 
 

@@ -76,7 +76,7 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
     monkeypatch.setattr(first_calls, "call_other_kernels", call_other_kernels)
     monkeypatch.setattr(branch_and_bound, "called_beside", called_beside)
     branch_and_bound._prepare_lagrangian_search.cache_clear()
-    caplog.set_level("INFO", "optsched")
+    caplog.set_level("DEBUG", "optsched")
     random = np.random.default_rng(1)
     window = WindowMKP(random.integers(100, 1000, 45), random.integers(100, 1000, 15))
     solver = branch_and_bound.BranchAndBound()

@@ -196,7 +196,7 @@ def test_a_metric_improves_if_it_surely_does_in_most_cells(least, cells, expecte
     for variant in VARIANTS:
         found = improves(frame, variant, "II")
         assert found.verdict == expected
-        assert found.why.endswith(f"in {cells} of 25 cells surely above 0")
+        assert found.why.endswith(f"in {cells} of 25 cells significantly above 0")
 
 
 def test_parts_contribute_to_the_improvement_of_a_cell():

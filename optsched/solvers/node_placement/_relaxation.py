@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._depth_first import contents_found, entries_of
 from optsched.solvers.node_placement._device_filling import filling_for
 from optsched.solvers.node_placement._effort import Effort
@@ -325,8 +326,6 @@ class Relaxation:
 
         This is a small linear program; without a solution, the prices are 0.
         """
-        from scipy.optimize import linprog
-
         instance = self.instance
         types, kinds, classes = instance.types, instance.kinds, instance.classes
         on_devices = types.devices * types.share
@@ -354,9 +353,33 @@ class Relaxation:
         table[rows - classes.licences.shape[1] :, : len(jobs)] = classes.licences.T
         upper = np.concatenate((self.supply, *rooms, instance.problem.licences))
         gain = np.concatenate((classes.weights, np.zeros(len(pairs))))
-        most = [*classes.jobs.tolist(), *[None] * len(pairs)]
-        found = linprog(-gain, A_ub=table, b_ub=upper, bounds=[(0, one) for one in most])
-        if found.status != 0:
+        most = np.concatenate((classes.jobs.astype(float), np.full(len(pairs), math.inf)))
+        duals = _row_prices(gain.astype(float), most, table, upper.astype(float))
+        if duals is None:
             return self.prices
-        duals = np.maximum(0.0, -found.ineqlin.marginals)
         return Prices(duals[:number], duals[rows - classes.licences.shape[1] :])
+
+
+def _row_prices(gain: Floats, most: Floats, table: Floats, upper: Floats) -> Floats | None:
+    """Return the dual price of each row where a gain is maximized; None without a solution."""
+    import highspy
+
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = table.shape
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_, program.col_lower_, program.col_upper_ = gain, np.zeros(len(gain)), most
+    program.row_lower_, program.row_upper_ = np.full(len(upper), -math.inf), upper
+    row, column = np.nonzero(table)
+    matrix = program.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kRowwise
+    matrix.start_ = np.searchsorted(row, np.arange(len(table) + 1)).astype(np.int32)
+    matrix.index_, matrix.value_ = column.astype(np.int32), table[row, column]
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("threads", 1)
+    highs.passModel(program)
+    run_highs(highs)
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    duals: Floats = np.maximum(0.0, np.array(highs.getSolution().row_dual))
+    return duals

@@ -117,7 +117,7 @@ class BranchAndBound(Solver):
         """Compile the kernels that `problem` needs, or load them from the cache.
 
         The kernels of the Lagrangian search take ten seconds or more to compile, and are skipped
-        unless the plain search fails to solve `problem`. Its result is logged before.
+        unless the plain search fails to solve `problem`.
         """
         _prepare_plain_search()
         prepared = _prepare_lagrangian_search.cache_info().currsize > 0
@@ -199,7 +199,7 @@ def _prepare_lagrangian_search(objective: int, bound: int) -> None:
             call_other_kernels()
             call_column_search()
     except NotOnDiskError:
-        logging.getLogger("optsched").info(
+        logging.getLogger("optsched").debug(
             "plain search: objective %s, bound %s; compiling the Lagrangian search",
             f"{objective:,}",
             f"{bound:,}",

@@ -85,7 +85,7 @@ def improves(frame: pd.DataFrame, variant: str, table: str) -> Judgement:
     means = [100 * cell.mean for cell in of_cells]
     sure = sum(cell.low >= GAIN for cell in of_cells)
     why = f"{found}; {min(means):.1f} to {max(means):.1f}% by cell, "
-    why += f"in {sure} of {len(means)} cells surely above 0"
+    why += f"in {sure} of {len(means)} cells significantly above 0"
     if sure >= SOME * len(means):
         return Judgement(verdict(sure / len(means)), why)
     return Judgement(Verdict.NOT_HELD if found.high <= 0 else Verdict.NOT_DECIDED, why)

@@ -1,0 +1,172 @@
+"""The front page and `make demo`: their commands run, and print the figures beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from optsched.cli import run
+from optsched.content import bundled
+
+ROOT = Path(__file__).resolve().parents[1]
+DOORS = re.compile(r"\n\n([^\n`!|][^`]*(?:`[^`\n]+`[^`]*)*)\n\n```sh\n(optsched [^\n]+)\n```")
+"""A paragraph, and the command below it."""
+
+FIGURE = re.compile(r"(\d[\d,]*\.?\d*)( h| min| s|%)(?![\w%])")
+
+
+def figures(text: str) -> list[tuple[str, str]]:
+    return [(number.replace(",", ""), unit) for number, unit in FIGURE.findall(text)]
+
+
+def missing(said: str, printed: str) -> list[tuple[str, str]]:
+    """Return the figures of a text that nothing printed rounds to."""
+
+    def rounds_to(value: str, number: str) -> bool:
+        decimals = len(number.partition(".")[2])
+        return f"{float(value):.{decimals}f}" == number
+
+    known = figures(printed)
+    return [
+        (number, unit)
+        for number, unit in figures(said)
+        if not any(unit == of and rounds_to(value, number) for value, of in known)
+    ]
+
+
+def test_a_figure_that_is_not_printed_is_missing():
+    assert missing("from 2.02 h to 23 min, 30%", "2.02 h 23.1 min 30.35%") == []
+    assert missing("from 2.03 h to 23.4 min", "2.02 h 23.1 min") == [
+        ("2.03", " h"),
+        ("23.4", " min"),
+    ]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_commands_of_the_front_page_print_its_figures(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    doors = DOORS.findall((ROOT / page).read_text())
+    assert len(doors) == 3
+    for said, command in doors:
+        assert run(shlex.split(command)[1:]) == 0
+        assert figures(said)
+        assert missing(said, capsys.readouterr().out) == []
+
+
+def test_the_pictures_of_the_front_page_are_what_their_commands_say(tmp_path):
+    """Otherwise: make pages."""
+    runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"](str(tmp_path))
+    drawn = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert drawn == {file.name: file.read_text() for file in (ROOT / "docs").glob("front-*.svg")}
+
+
+def recipe() -> list[str]:
+    """Return the lines of the demo, those that are continued as one."""
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    return text.split("\ndemo: .venv/usable\n")[1].split("\n\n")[0].splitlines()
+
+
+def test_the_demo_prints_the_figures_that_it_explains(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    printed, commands = "", 0
+    for line in recipe():
+        if line.startswith("\t$(OPTSCHED) "):
+            commands += 1
+            assert run(shlex.split(line)[1:]) == 0
+            printed += capsys.readouterr().out
+        else:
+            assert line.startswith("\t@echo")
+            assert missing(line, printed) == []
+    assert commands == 4
+    placed = re.findall(r"^objective +(\d+)$", printed, re.MULTILINE)
+    explained = next(line for line in recipe() if "Best fit fills" in line)
+    assert placed == re.findall(r"fills (\d+)", explained)
+    assert re.findall(r"^not placed +(\S+)$", printed, re.MULTILINE) == ["8", "-"]
+    for file in re.findall(r"demo/[\w./-]+\w", "".join(recipe()[-5:])):
+        assert (tmp_path / file).is_file()
+
+
+def test_the_demo_ends_with_five_lines():
+    assert [line == "\t@echo" for line in recipe()[-6:]] == [True, *[False] * 5]
+
+
+def test_a_bundled_capture_is_found_by_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["slurm", "explain", "290", "--from", "sample-slurm"]) == 0
+    assert "partition gpu" in capsys.readouterr().out
+    for name, what in (("campus", "is not there"), ("nowhere", "is not there")):
+        assert run(["slurm", "plan", "--from", name]) == 1
+        assert f"optsched: {name}: {what}; expected a folder" in capsys.readouterr().err
+    (tmp_path / "sample-slurm").mkdir()
+    assert run(["slurm", "explain", "290", "--from", "sample-slurm"]) == 1
+    assert "sample-slurm" in capsys.readouterr().err
+    folder = bundled("sites") / "sample-slurm"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 40_000
+
+
+BLOCKED = """
+import sys
+for name in ("distributed", "pulp", "pyscipopt", "scipy"):
+    sys.modules[name] = None
+from optsched.cli import run
+print([run(words) for words in eval(sys.argv[1])])
+"""
+
+
+def without_extras(folder: Path, *commands: str) -> tuple[str, str]:
+    """Run commands where no optional package can be imported; return exit codes and stderr."""
+    words = repr([one.split() for one in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, words],
+        cwd=folder, env=os.environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout.splitlines()[-1], done.stderr
+
+
+def test_main_uses_need_no_optional_package(tmp_path):
+    codes, said = without_extras(
+        tmp_path,
+        "simulate sample-256 --policy easy,window --jobs 1:300 -o policies",
+        "simulate sample-256 --machine site:sample-site --policy placement --jobs 1:300 -o placed",
+        "slurm plan --from sample-slurm --time-limit 1 --json",
+        "slurm explain 290 --from sample-slurm --json",
+        "solve gpu-queue --json",
+        "list workloads",
+    )
+    assert codes == "[0, 0, 0, 0, 0, 0]", said
+    assert "lublin-feitelson.toml: this workload model needs" in said
+
+
+def test_what_needs_an_optional_package_names_its_extra(tmp_path):
+    codes, said = without_extras(
+        tmp_path,
+        "trace generate lublin-feitelson --jobs 10 -o generated.swf",
+        "study yang-2014 -o study",
+    )
+    assert codes == "[1, 1]"
+    generated, study = said.splitlines()
+    assert generated.endswith("'scipy', which is not installed; pip install 'optsched[workloads]'")
+    assert study.endswith("'scipy', which is not installed; pip install 'optsched[studies]'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_of_speeds_has_the_figures_of_the_benchmarks():
+    text = (ROOT / "README.md").read_text().split("## How fast it is")[1].split("\n\n")[1]
+    results = ROOT / "benchmarks" / "results"
+    known = "".join((results / name).read_text() for name in ("peers.txt", "windows.txt"))
+    rows = [row.strip("| ").split("|") for row in text.splitlines()[2:]]
+    assert len(rows) == 4
+    for _, ours, other, *ratio in rows:
+        measured = [re.findall(r"\d[\d.]*(?= s| ms|%)", side) for side in (ours, other)]
+        assert all(number in known for numbers in measured for number in numbers)
+        [[one], [two]] = measured
+        for stated in map(str.strip, ratio):
+            decimals = len(stated.partition(".")[2])
+            assert f"{float(two) / float(one):.{decimals}f}" == stated
