@@ -26,7 +26,7 @@ import os, pathlib, subprocess, sys, time
 shared, victim = pathlib.Path("shared"), pathlib.Path("victim.txt")
 shared.mkdir()
 victim.write_text("mine")
-command = "solve reference:window-mkp/weighted-60x12 --solver highs --time-limit 4 -o shared/a.json"
+command = "solve window-mkp/weighted-60x12 --solver highs --time-limit 4 -o shared/a.json"
 solving = subprocess.Popen([sys.executable, "-m", "optsched", *command.split()])
 laid = False
 began = pathlib.Path(f"/proc/{solving.pid}/stat").read_text().rpartition(")")[2].split()[19]

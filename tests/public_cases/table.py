@@ -87,14 +87,14 @@ PROOFS = (
         best, sense in (("window-mkp-wrong-optimal", 4999999999849, 1), ("window-mkp-wrong-bound",
         4999999999849, 1), ("window-mkp-error", 2000000000000, 1), ("node-placement-wrong-optimal",
         5010737418237, 1), ("node-placement-wrong-bound", 5010737418237, 1),
-        ("reconfiguration-error", 0, 1), ("integer-program-error", 8000015, -1)) for options,
+        ("reconfiguration-error", 0, -1), ("integer-program-error", 8000015, -1)) for options,
         look in (((), answers(best)), *((("--solver", solver), never_wrong(best, sense))
         for solver in ("scip", "highs", "cbc", "cp-sat")))),
     *(solve("R6", "attack/found-window-mkp-error-highs-1.json", "2000000000000", look, *options)
         for options, look in (((), answers(2000000000000)), (("--solver", "highs"),
         never_wrong(2000000000000)))),
     *(Case(f"R1 {script}", "no wrong optimum, no wrong bound", ("python", f"attack/{script}"),
-        every(says("cp-sat"), never("WRONG")), long=True) for script in ("objsize.py",
+        every(says("highs"), never("WRONG")), long=True) for script in ("objsize.py",
         "objsize2.py", "objmix.py")),
     Case("R6 rowsize.py", "no error below the stated limits", ("python", "attack/rowsize.py"),
         every(says("scip"), never("WRONG", "'error")), long=True),
@@ -102,10 +102,8 @@ PROOFS = (
         for file, best in (("a.lp", 3), ("b.lp", 6), ("c.lp", 4))),
     Case("R2 mps_semantics.py", "29 of 29 as the formats say, or refused", ("python",
         "attack/mps_semantics.py"), every(says("objective coefficient"), never("<<<"))),
-    Case("R7 liars.py", "no lie is verified", ("python", "attack/liars.py"),
-        every(says("true optimum"),
-        never(r"^(?!float|huge|verified=True|bound below).*optimal verified True",
-        r"(own bound|own solution): (optimal|Status.OPTIMAL) True"))),
+    Case("R7 liars.py", "no lie is verified", ("python", "attack/liars.py"), every(
+        says("true optimum"), never(r"(own bound|own solution): [\w.]*optimal True"))),
 )
 
 PLANS = (
