@@ -93,10 +93,8 @@ class Check:
         """Return why a job does not start on nodes beside what has been started."""
         reasons = [*_of_job(self.cluster, job, at), *_of_nodes(self.cluster, job, at)]
         most, array = number(job.get("array_max_tasks")) or 0, number(job.get("array_job_id"))
-        running = sum(
-            number(each.get("array_job_id")) == array and "PENDING" not in listed(each["job_state"])
-            for each in self.cluster.queue
-        )
+        live = [number(each.get("array_job_id")) for each in self.cluster.running]
+        running = live.count(array)
         if label not in self.started and most and running + self.tasks[str(array)] >= most:
             reasons.append(f"more than {most} tasks of the array")
         asked = {} if label in self.started else _licences(job)

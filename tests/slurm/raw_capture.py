@@ -34,6 +34,9 @@ MARKS = {
     "-": "PLANNED",
 }
 UNITS = {"": 1, **{unit: 1024**power for power, unit in enumerate("KMGTP", 1)}}
+LIVE = {"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STOPPED"}
+"""States of jobs that hold nodes; those that ended are listed for some minutes."""
+
 NOT_GRES = {"", "(null)", "cpu", "mem", "node", "billing", "license"}
 
 
@@ -172,9 +175,9 @@ class Captured:
         self.queue: list[Record] = self._json("squeue.json")["jobs"]
         self.partitions = {row["PartitionName"]: row for row in self._rows("partitions.txt")}
         self.nodes = {node.name: node for node in self._nodes()}
-        for job in self.queue:
-            if not {"PENDING"} & set(listed(job["job_state"])) and job["nodes"]:
-                self._runs(job)
+        self.running = [job for job in self.queue if LIVE & set(listed(job["job_state"]))]
+        for job in self.running:
+            self._runs(job)
 
     def text(self, name: str) -> str:
         packed = self.folder / f"{name}.gz"
