@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ REVIEWS = Path(__file__).resolve().parents[3] / "shared" / "reviews"
 
 INPUT = r"(^|:)(?=(cases|slurm-cases|attack)/)"
 
+SECONDS = 900
 MEMORY = 6_000_000_000
-"""Bytes of address space that a command may take, as some inputs are hostile."""
+"""What a command may take, and bytes of address space, as some inputs are hostile."""
 
 
 TELLING = ("optsched: ", "earliest", "least", "left", "status", "objective", "jobs")
@@ -73,34 +75,40 @@ class Case:
     look: Callable[[Outcome], str]
     long: bool = False
 
-    def run(self, seconds: float = 600) -> Outcome:
-        """Run the command in a folder of its own, within limits of memory and time."""
-        words = self.command.split() if isinstance(self.command, str) else list(self.command)
-        with tempfile.TemporaryDirectory() as folder:
-            if words[0] == "python":
-                named = REVIEWS / words[1]
-                script = named.read_text() if named.suffix == ".py" else words[1]
-                script = script.replace("SCRATCH", f"{folder}/scratch")
-                words = [sys.executable, "-c", script, *words[2:]]
-            else:
-                words = [re.sub(INPUT, rf"\1{REVIEWS}/", word) for word in words]
-                words = [sys.executable, "-m", "optsched", *words]
-            try:
-                done = subprocess.run(
-                    words,
-                    cwd=folder,
-                    env=os.environ | {"REVIEWS": str(REVIEWS), "COLUMNS": "200"},
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=seconds,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
-                )
-            except subprocess.TimeoutExpired:
-                return Outcome(-1, "", f"no end within {seconds:g} s")
-            files = {
-                str(path.relative_to(folder)): path.read_text()
-                for path in sorted(Path(folder).rglob("*"))
-                if path.name in ("jobs.csv", "summary.json") and "scratch" not in path.parts
-            }
-        return Outcome(done.returncode, done.stdout, done.stderr, files)
+    def run(self) -> Outcome:
+        """Run the command, once for all cases with the same."""
+        return _run(self.command)
+
+
+@cache
+def _run(command: str | tuple[str, ...]) -> Outcome:
+    """Run a command in a folder of its own, within limits of memory and time."""
+    words = command.split() if isinstance(command, str) else list(command)
+    with tempfile.TemporaryDirectory() as folder:
+        if words[0] == "python":
+            named = REVIEWS / words[1]
+            script = named.read_text() if named.suffix == ".py" else words[1]
+            script = script.replace("SCRATCH", f"{folder}/scratch")
+            words = [sys.executable, "-c", script, *words[2:]]
+        else:
+            words = [re.sub(INPUT, rf"\1{REVIEWS}/", word) for word in words]
+            words = [sys.executable, "-m", "optsched", *words]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=folder,
+                env=os.environ | {"REVIEWS": str(REVIEWS), "COLUMNS": "200"},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+            )
+        except subprocess.TimeoutExpired:
+            return Outcome(-1, "", f"no end within {SECONDS} s")
+        files = {
+            str(path.relative_to(folder)): path.read_text()
+            for path in sorted(Path(folder).rglob("*"))
+            if path.name == "jobs.csv" and "scratch" not in path.parts
+        }
+    return Outcome(done.returncode, done.stdout, done.stderr, files)

@@ -7,7 +7,9 @@ import io
 import re
 from collections.abc import Callable
 
-from public_cases.cases import Outcome
+from slurm.plan_checker import illegal_starts, needless_weights
+
+from public_cases.cases import REVIEWS, Outcome
 
 Look = Callable[[Outcome], str]
 
@@ -46,6 +48,18 @@ def places(must: str, may: str = "") -> Look:
             elif nodes != "*" and at not in nodes.split("|"):
                 return f"job {job} is on {at}; expected {nodes}"
         return f"placed, but must not start: {', '.join(got)}" if got else ""
+
+    return look
+
+
+def legal(folder: str) -> Look:
+    """Look for a plan that the independent checker has nothing against."""
+
+    def look(seen: Outcome) -> str:
+        if seen.code:
+            return f"exit code {seen.code}"
+        wrong = illegal_starts(REVIEWS / folder, seen.json)
+        return "; ".join(wrong or needless_weights(REVIEWS / folder, seen.json))
 
     return look
 

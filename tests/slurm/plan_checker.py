@@ -42,14 +42,20 @@ def illegal_starts(folder: Path, plan: Record) -> list[str]:
 
 
 def needless_weights(folder: Path, plan: Record) -> list[str]:
-    """Return each start on one node that a free node of less weight could hold as well."""
+    """Return starts of which a node of less weight, on a switch of the job, could hold its part."""
     check = Check(folder, plan)
-    found = []
+    leaves, found = check.cluster.leaves, []
     for label, at in check.started.items():
-        for node in check.cluster.nodes.values() if len(at) == 1 else ():
+        own = {leaves.get(node.name) for node in at} if len(at) > 1 else None
+        for node in check.cluster.nodes.values():
+            heavy = max(at, key=lambda each: each.weight)
+            near = own is None or leaves.get(node.name) in own
+            if node in at or node.weight >= heavy.weight or not near:
+                continue
+            others = [node if each is heavy else each for each in at]
             job = check.record(label)
-            if node.weight < at[0].weight and job and not check.broken(label, job, [node]):
-                found.append(f"job {label} on {at[0].name} of weight {at[0].weight}: {node.name}")
+            if job and not check.broken(label, job, others):
+                found.append(f"job {label} on {heavy.name} of weight {heavy.weight}: {node.name}")
                 break
     return found
 
