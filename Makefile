@@ -11,7 +11,7 @@ STUDIES ?= studies-in-full
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: demo test bounds check fuzz docs pages results benchmark clean
+.PHONY: demo test bounds check fuzz cases docs pages results benchmark clean
 
 # Compiles only the kernels that the commands call. Modules are kept compiled, too, also where the environment asks for none.
 demo: export PYTHONDONTWRITEBYTECODE =
@@ -58,6 +58,10 @@ check: .venv/ready
 # make fuzz SECONDS=600 SEED=2: damaged input of every kind. CASE=swf/17 runs one case again, alone.
 fuzz: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
+
+# Cases of other projects, of a real Slurm and of attacks, of ../shared/reviews, each with its right value.
+cases: .venv/ready
+	PYTHONPATH=tests $(BIN)/python -m public_cases $(WORDS)
 
 # The site, in build/site. A broken link ends the build.
 docs: .venv/ready

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -81,8 +82,8 @@ AWAKE = "sched_interval=1,bf_interval=1"
 class RealSlurm:
     """Daemons of Slurm, started in a folder and ended by their handles.
 
-    `settings` are lines of slurm.conf, `nodes` has what nodes have, by their names, and `topology`
-    is the text of topology.conf.
+    `settings` are lines of slurm.conf, `nodes` has what nodes have, by their names, `topology` and
+    `gres` are the texts of topology.conf and gres.conf; GPUs are the files ``{folder}/gpu[0-3]``.
     """
 
     def __init__(
@@ -92,12 +93,14 @@ class RealSlurm:
         settings: str = SETTINGS,
         nodes: Mapping[str, str] = ALIKE,
         topology: str = TREE,
+        gres: str = "",
     ) -> None:
         self.folder = folder
         self.scheduler = scheduler
         self.settings = settings
         self.nodes = nodes
         self.topology = topology
+        self.gres = gres
         self.variables = {"SLURM_CONF": str(folder / "slurm.conf")}
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -109,6 +112,9 @@ class RealSlurm:
             (self.folder / name).mkdir(parents=True)
         self.folder.chmod(0o755)
         (self.folder / "topology.conf").write_text(self.topology)
+        (self.folder / "gres.conf").write_text(self.gres.format(folder=self.folder))
+        for number in range(4):
+            (self.folder / f"gpu{number}").touch()  # Slurm asks for files, not for devices
         self._configure(self.scheduler)
         self.configured = time.monotonic()
         # version 22.05 cannot disable the plug-in, and does not need to
@@ -132,7 +138,7 @@ class RealSlurm:
             (self.folder / "spool" / f"n{number:02}").mkdir()
             self._run(slurmd, "-D", "-N", f"n{number:02}")
         self._wait(
-            lambda: self.call("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").count("n") == NODES,
+            lambda: len({*self.call("sinfo", "-hN", "-t", "idle", "-o", "%N").split()}) == NODES,
             "slurmd",
         )
 
@@ -227,6 +233,20 @@ class RealSlurm:
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
             time.sleep(0.2)
+
+
+def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run ``optsched slurm`` beside a running Slurm."""
+    done = subprocess.run(
+        [sys.executable, "-m", "optsched", "slurm", *words],
+        env=os.environ | slurm.variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def _free_ports() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +15,7 @@ from optsched.slurm.following import carry_out, current_situation
 from optsched.slurm.pins import updates_of
 from optsched.solvers.solving import solve
 
-from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, why_not
+from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
 
@@ -53,20 +52,6 @@ def slurm(running) -> Iterator[RealSlurm]:
     running.schedule(ASLEEP)
     yield running
     running.cancel()
-
-
-def optsched(slurm: RealSlurm, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run ``optsched slurm`` beside the running Slurm."""
-    done = subprocess.run(
-        [sys.executable, "-m", "optsched", "slurm", *words],
-        env=os.environ | slurm.variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def leaf(node: str) -> int:

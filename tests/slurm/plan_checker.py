@@ -1,0 +1,470 @@
+"""A checker of plans that shares no code with optsched, written from what Slurm's pages say.
+
+`illegal_starts` reads a captured folder and the JSON of ``optsched slurm plan``, and names each
+planned start that Slurm would not make: a rule of the partition, of the node or of the job that is
+broken, or resources that are not there once the jobs that start before it have taken theirs,
+divided as Slurm does. `needless_weights` names the starts that a node of less weight could hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm.raw_capture import (
+    Captured,
+    Kind,
+    Node,
+    Record,
+    amount,
+    clock,
+    gres,
+    hosts,
+    listed,
+    names,
+    number,
+    pairs,
+)
+
+CLOSED = {
+    *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE", "UNKNOWN", "ERROR"),
+    *("POWER_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "REBOOT", "BLOCKED", "INVAL", "INVALID_REG"),
+}
+PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
+
+
+def illegal_starts(folder: Path, plan: Record) -> list[str]:
+    """Return each planned start that Slurm would not make, with the reason."""
+    return Check(folder, plan).wrong
+
+
+def needless_weights(folder: Path, plan: Record) -> list[str]:
+    """Return starts of which a node of less weight, on a switch of the job, could hold its part."""
+    check = Check(folder, plan)
+    leaves, found = check.cluster.leaves, []
+    for label, at in check.started.items():
+        own = {leaves.get(node.name) for node in at} if len(at) > 1 else None
+        for node in check.cluster.nodes.values():
+            heavy = max(at, key=lambda each: each.weight)
+            near = own is None or leaves.get(node.name) in own
+            if node in at or node.weight >= heavy.weight or not near:
+                continue
+            others = [node if each is heavy else each for each in at]
+            job = check.record(label)
+            if job and not check.broken(label, job, others):
+                found.append(f"job {label} on {heavy.name} of weight {heavy.weight}: {node.name}")
+                break
+    return found
+
+
+class Check:
+    """The jobs of a plan, started one after the other as Slurm would."""
+
+    def __init__(self, folder: Path, plan: Record) -> None:
+        self.cluster = Captured(folder)
+        self.limits = Limits(self.cluster)
+        self.licences = Counter(self.cluster.licences)
+        self.tasks: Counter[str] = Counter()
+        self.started: dict[str, list[Node]] = {}
+        self.wrong: list[str] = []
+        # what is not pinned starts where Slurm likes, and must find room beside what is pinned
+        pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
+        planned = [each for each in plan["jobs"] if each["nodes"]]
+        for each in sorted(planned, key=lambda e: (e["job"] not in pinned, *self._rank(e["job"]))):
+            label, job = each["job"], self.record(each["job"])
+            nodes = self.cluster.nodes
+            if job is None or not set(each["nodes"]) <= set(nodes):
+                self.wrong.append(f"job {label}: no such pending job, or nodes {each['nodes']}")
+                continue
+            at = [nodes[name] for name in sorted(set(each["nodes"]))]
+            reasons = self.broken(label, job, at)
+            if not reasons:
+                self._start(label, job, at)
+            self.wrong += [f"job {label} of {job['user_name']}: {each}" for each in reasons]
+
+    def record(self, label: str) -> Record | None:
+        pending = self.cluster.pending
+        return pending.get(label) or pending.get(label.split("_")[0])
+
+    def _rank(self, label: str) -> tuple[int, int, str]:
+        job = self.record(label) or {}
+        rows = [self.cluster.partitions.get(name, {}) for name in names(job.get("partition"))]
+        tier = max((int(row.get("PriorityTier", 1)) for row in rows), default=1)
+        return -tier, -(number(job.get("priority")) or 0), label
+
+    def broken(self, label: str, job: Record, at: list[Node]) -> list[str]:
+        """Return why a job does not start on nodes beside what has been started."""
+        reasons = [*_of_job(self.cluster, job, at), *_of_nodes(self.cluster, job, at)]
+        most, array = number(job.get("array_max_tasks")) or 0, number(job.get("array_job_id"))
+        live = [number(each.get("array_job_id")) for each in self.cluster.running]
+        running = live.count(array)
+        if label not in self.started and most and running + self.tasks[str(array)] >= most:
+            reasons.append(f"more than {most} tasks of the array")
+        asked = {} if label in self.started else _licences(job)
+        reasons += [f"licence {name}" for name in asked if self.licences[name] < asked[name]]
+        tried = [list(self._in_partition(name, job, at)) for name in _partitions(job)]
+        reasons += sorted(tried, key=len)[0]
+        if not reasons and label not in self.started:
+            _, shares = self._shares(job, at)
+            reasons += self.limits.exceeded(job, shares, at)
+        return reasons
+
+    def _in_partition(self, name: str, job: Record, at: list[Node]) -> Iterator[str]:
+        cluster, user = self.cluster, job["user_name"]
+        broken = list(_of_partition(cluster, name, job, at))
+        yield from broken
+        for node in at:
+            if node.taken or (cluster.exclusive(job, name) and not node.idle):
+                yield f"{node.name} is not shared"
+            if cluster.only_user(job, name) and node.users - {user}:
+                yield f"{node.name} has jobs of {min(node.users - {user})}"
+            if node.users_only - {user}:
+                yield f"{node.name} is shared with jobs of {min(node.users_only - {user})} alone"
+        shares = {} if broken else Division(cluster, job, name).divide(at)
+        if isinstance(shares, str):
+            yield shares
+            return
+        most = cluster.partitions.get(name, {}).get("MaxCPUsPerNode", "UNLIMITED")
+        for node in at if shares and most.isdigit() else ():
+            cpus = node.by_partition[name] + shares[node.name].cores * node.threads
+            if cpus > int(most):
+                yield f"{cpus} CPUs on {node.name}; MaxCPUsPerNode={most}"
+
+    def _shares(self, job: Record, at: list[Node]) -> tuple[str, dict[str, Share]]:
+        for name in _partitions(job):
+            if not list(self._in_partition(name, job, at)):
+                shares = Division(self.cluster, job, name).divide(at)
+                assert not isinstance(shares, str)
+                return name, shares
+        raise AssertionError(job["partition"])
+
+    def _start(self, label: str, job: Record, at: list[Node]) -> None:
+        name, shares = self._shares(job, at)
+        self.limits.take(job, shares, at)
+        self.licences.subtract(_licences(job))
+        self.tasks[str(number(job.get("array_job_id")))] += 1
+        self.started[label] = at
+        for node in at:
+            share = shares[node.name]
+            node.cores -= share.cores
+            node.memory -= share.memory
+            for kind, count in share.gres.items():
+                node.take(kind, count)
+            node.idle = False
+            node.taken |= self.cluster.exclusive(job, name)
+            node.users.add(job["user_name"])
+            node.by_partition[name] += share.cores * node.threads
+            if self.cluster.only_user(job, name):
+                node.users_only.add(job["user_name"])
+
+
+def _partitions(job: Record) -> list[str]:
+    return list(job["partition"].split(","))
+
+
+def _licences(job: Record) -> Counter[str]:
+    words = [word for word in re.split(r"[,;]", job.get("licenses") or "") if word]
+    parts = [word.partition(":") for word in words if "|" not in word]
+    return Counter({name: int(count or 1) for name, _, count in parts})
+
+
+def _of_job(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
+    """Yield the rules of a job that a start breaks."""
+    limit = (number(job["time_limit"]) or 0) * 60
+    shortest = (number(job.get("time_minimum")) or 0) * 60 or limit
+    begin, deadline = number(job.get("eligible_time")), number(job.get("deadline"))
+    if number(job["priority"]) == 0:
+        yield "it is held"
+    if begin and begin > cluster.now:
+        yield "it may not begin yet"
+    if job.get("dependency"):
+        yield f"it depends on {job['dependency']}"
+    if number(job.get("het_job_id")):
+        yield "it is a part of a heterogeneous job"
+    if "COMPLETING" in listed(job["job_state"]):
+        yield "its last run is not completed"
+    if deadline and cluster.now + shortest > deadline:
+        yield "it cannot end before its deadline"
+    most = number(job["max_nodes"]) or 0
+    if most and len(at) > most:
+        yield f"it asks at most {most} nodes, and has {len(at)}"
+    own = {node.name for node in at}
+    pinned = "optsched" in (job.get("comment") or "")
+    if not pinned and not set(hosts(job["required_nodes"])) <= own:
+        yield f"it requires {job['required_nodes']}"
+    if set(hosts(job["excluded_nodes"])) & own:
+        yield f"it excludes {job['excluded_nodes']}"
+    if not has_features(job.get("features"), at):
+        yield f"features {job['features']}"
+    switches = number(job.get("required_switches")) or 0
+    leaves = {cluster.leaves.get(node.name) for node in at}
+    wait = re.search(r"max_switch_wait=(\d+)", cluster.config.get("SchedulerParameters", ""))
+    waits = cluster.now - (begin or 0) < (int(wait[1]) if wait else 300)
+    if switches and len(leaves) > switches and waits:
+        yield f"{len(leaves)} switches, and it still waits for {switches}"
+
+
+def _of_nodes(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
+    """Yield what closes nodes to a job: their states, their owners, reservations."""
+    for node in at:
+        booting = node.states & {"POWERING_UP", "POWER_UP"}
+        if node.states & CLOSED or ("NOT_RESPONDING" in node.states and not booting):
+            yield f"{node.name} is {'+'.join(sorted(node.states))}"
+        if node.owner not in ("", job["user_name"]):
+            yield f"{node.name} belongs to {node.owner}"
+        if node.label != (job.get("mcs_label") or "") and node.label:
+            yield f"{node.name} has the label {node.label}"
+        if node.scratch < (number(job.get("minimum_tmp_disk_per_node")) or 0):
+            yield f"{node.name} has too little scratch space"
+    own, known = job.get("resv_name") or "", {each["name"] for each in cluster.reservations}
+    if own and own not in known:
+        yield f"reservation {own} is not known"
+    end = cluster.now + (number(job["time_limit"]) or 0) * 60
+    for each in cluster.reservations:
+        inside = {node.name for node in at} & each["nodes"]
+        if each["name"] == own:
+            if len(inside) < len(at) or not each["begin"] <= cluster.now < each["end"]:
+                yield f"it is outside its reservation {own}"
+        elif inside and each["begin"] < end and each["end"] > cluster.now:
+            yield f"{min(inside)} is reserved by {each['name']}"
+
+
+def _of_partition(cluster: Captured, name: str, job: Record, at: list[Node]) -> Iterator[str]:
+    """Yield the rules of a partition that a start breaks."""
+    row = cluster.partitions.get(name)
+    if row is None:
+        yield f"no partition {name}"
+        return
+    if not {node.name for node in at} <= set(hosts(row.get("Nodes"))):
+        yield f"nodes outside partition {name}"
+    if row.get("State", "UP") != "UP":
+        yield f"partition {name} is {row['State']}"
+    if (number(job["time_limit"]) or 0) * 60 > clock(row.get("MaxTime", "UNLIMITED")):
+        yield f"longer than MaxTime={row['MaxTime']} of {name}"
+    fewest, most = row.get("MinNodes", "0"), row.get("MaxNodes", "UNLIMITED")
+    if len(at) < int(fewest) or (most.isdigit() and len(at) > int(most)):
+        yield f"{len(at)} nodes; {name} takes {fewest} to {most}"
+    for key, mine in (("Accounts", job["account"]), ("Qos", job["qos"])):
+        allowed, denied = row.get(f"Allow{key}", "ALL"), row.get(f"Deny{key}", "")
+        if mine in names(denied) or (allowed != "ALL" and mine not in names(allowed)):
+            yield f"{name} is not open to {mine}"
+    if row.get("ReqResv") == "YES" and not job.get("resv_name"):
+        yield f"{name} asks for a reservation"
+
+
+def has_features(text: str | None, nodes: list[Node]) -> bool:
+    """Return whether nodes have the features of ``a&(b|c)``, or of ``[a|b]`` or ``[a*2&b*1]``."""
+    text = (text or "").strip()
+    if text.startswith("[") and text.endswith("]"):
+        parts = text[1:-1]
+        if "*" in parts:
+            counted = [part.split("*") for part in parts.split("&")]
+            return all(sum(n in node.features for node in nodes) >= int(k) for n, k in counted)
+        return any(all(one in node.features for node in nodes) for one in parts.split("|"))
+    code = {"&": " and ", ",": " and ", "|": " or ", "!": " not ", "(": "(", ")": ")"}
+    words = re.findall(r"[^&|()!,\s]+|[&|()!,]", text)
+    said = ["".join(code.get(w) or str(w in node.features) for w in words) for node in nodes]
+    return all(eval(each or "True", {"__builtins__": {}}) for each in said)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a job takes of one node."""
+
+    cores: int
+    memory: int
+    gres: Counter[Kind]
+
+    def __str__(self) -> str:
+        kinds = [f"{count} {_name(kind)}" for kind, count in self.gres.items()]
+        return ", ".join((f"{self.cores} cores", f"{self.memory} MB", *kinds))
+
+
+def _name(kind: Kind) -> str:
+    return ":".join(filter(None, kind))
+
+
+class Division:
+    """The way Slurm divides a job: the least to each node, then all that the first ones hold."""
+
+    def __init__(self, cluster: Captured, job: Record, partition: str) -> None:
+        row = cluster.partitions[partition]
+        self.job = job
+        self.tasks = number(job["tasks"]) or 1
+        self.cpus = number(job.get("cpus_per_task")) or 1
+        self.per_node = number(job.get("tasks_per_node")) or 0
+        self.of_node = gres(job.get("tres_per_node"))
+        self.of_task = gres(job.get("tres_per_task"))
+        self.of_job = gres(job.get("tres_per_job"))
+        self.exclusive = cluster.exclusive(job, partition)
+        self.cores_alone = number(job.get("threads_per_core")) == 1
+        self.core_each = number(job.get("tasks_per_core")) == 1
+        self.cpus_per_gpu = gres(job.get("cpus_per_tres")).total() or _default(row, "DefCpuPerGPU")
+        self.counted = "MEMORY" in cluster.config.get("SelectTypeParameters", "MEMORY").upper()
+        self._memory(row)
+
+    def _memory(self, row: dict[str, str]) -> None:
+        """Set the memory per CPU, per GPU or per node, of which the first stated one holds."""
+        job = self.job
+        self.per_cpu, self.fixed = number(job["memory_per_cpu"]), number(job["memory_per_node"])
+        gpus = {name for part in (self.of_node, self.of_task, self.of_job) for name, _ in part}
+        asked = gres(job.get("memory_per_tres")).total()
+        self.per_gpu = asked or ("gpu" in gpus and _default(row, "DefMemPerGPU")) or 0
+        stated = {"JOB_MEM_SET", "EXACT_MEMORY_REQUESTED"} & set(listed(job.get("flags")))
+        whole = re.search(r"mem=([\d.]+[A-Z]?)", job.get("tres_req_str") or "")
+        if self.per_gpu and stated:  # --mem beside a default per GPU, which JSON shows instead
+            self.per_gpu = 0
+            if self.fixed and whole:
+                self.fixed = amount(whole[1]) // amount("1M") // (number(job["node_count"]) or 1)
+        elif self.per_gpu:
+            self.per_cpu = self.fixed = None
+        self.all_memory = not (self.per_cpu or self.fixed or self.per_gpu)
+
+    def share(self, node: Node, tasks: int, own: Counter[Kind]) -> Share:
+        """Return what a number of tasks, and of GPUs of the job, take of a node."""
+        taken = Counter(self.of_node) + own
+        taken += Counter({kind: count * tasks for kind, count in self.of_task.items()})
+        gpus = sum(count for (name, _), count in taken.items() if name == "gpu")
+        cpus = max(tasks * self.cpus, gpus * self.cpus_per_gpu)
+        cores = cpus if self.cores_alone else -(-cpus // node.threads)
+        cores = max(cores, tasks if self.core_each else 0, node.cores if self.exclusive else 0)
+        memory = (
+            self.fixed
+            or gpus * self.per_gpu
+            or (self.per_cpu or 0) * (max(cpus, -(-cpus // node.threads) * node.threads))
+        )
+        memory = node.whole_memory if self.all_memory else memory
+        return Share(cores, memory if self.counted else 0, taken)
+
+    def divide(self, at: list[Node]) -> dict[str, Share] | str:
+        """Return what each node gives, or what is lacking."""
+        least = min(self.per_node or 1, max(1, self.tasks // len(at)))
+        tasks = {node.name: least for node in at}
+        own = {node.name: Counter(dict.fromkeys(self.of_job, 1)) for node in at}
+
+        def holds(node: Node) -> bool:
+            share = self.share(node, tasks[node.name], own[node.name])
+            room = share.cores <= node.cores and share.memory <= node.memory
+            return room and all(n <= node.free(kind) for kind, n in share.gres.items())
+
+        for node in at:
+            if not holds(node):
+                share = self.share(node, tasks[node.name], own[node.name])
+                left = Share(node.cores, node.memory, node.gres)
+                return f"{node.name} has {left}; {share} needed"
+        for kind, count in self.of_job.items():
+            lacking = _fill(at, count - len(at), lambda node: own[node.name], kind, holds)
+            if lacking > 0:
+                return f"its nodes lack {lacking} {_name(kind)}"
+        wide = [node for node in at if not self.per_node or tasks[node.name] < self.per_node]
+        lacking = _fill(
+            *(wide, self.tasks - least * len(at), lambda _: tasks, "", holds),
+            most=self.per_node,
+        )
+        if lacking > 0:
+            return f"its nodes lack room for {lacking} tasks"
+        return {node.name: self.share(node, tasks[node.name], own[node.name]) for node in at}
+
+
+def _fill(
+    at: list[Node],
+    rest: int,
+    given: Callable[[Node], dict],  # type: ignore[type-arg]
+    kind: Kind | str,
+    holds: Callable[[Node], bool],
+    most: int = 0,
+) -> int:
+    """Give nodes all they hold, one after the other, and return what is left over."""
+    for node in at:
+        amounts, key = given(node), kind or node.name
+        while rest > 0 and (not most or amounts[key] < most):
+            amounts[key] += 1
+            if not holds(node):
+                amounts[key] -= 1
+                break
+            rest -= 1
+    return rest
+
+
+def _default(row: dict[str, str], name: str) -> int:
+    found = re.search(rf"{name}=(\d+)", row.get("JobDefaults", ""))
+    return int(found[1]) if found else 0
+
+
+Held = dict[str, tuple[float, float]]
+"""Limits and what is used of them, by name and resource, as ``GrpTRES.node``."""
+
+
+class Limits:
+    """Limits of QOS and associations, as far as ``scontrol show assoc_mgr`` was captured."""
+
+    def __init__(self, cluster: Captured) -> None:
+        self.held: dict[tuple[str, ...], Held] = {}
+        self.parents: dict[str, str] = {}
+        self.started: Counter[tuple[str, ...]] = Counter()
+        users: dict[str, str] = {}
+        scope: tuple[str, ...] = ()
+        for line in cluster.text("assoc_mgr.txt").splitlines():
+            row, text = pairs(line), line.strip()
+            user = re.match(r"UserName=(.*)\((\d+)\) ", text)
+            if user:
+                users[user[2]] = user[1]
+            elif text.startswith("ClusterName="):
+                scope = ("association", row["Account"], row["UserName"].split("(")[0])
+            elif text.startswith("QOS="):
+                scope = ("qos", text[4:].split("(")[0])
+            elif text in ("User Limits", "Account Limits"):
+                scope = (text, scope[1])
+            elif scope and scope[0].endswith("Limits") and "=" not in text and text:
+                name = text.split("(")[0]
+                scope = (scope[0], scope[1], users.get(name, name))
+            if row.get("ParentAccount"):
+                self.parents[scope[1]] = row["ParentAccount"].split("(")[0]
+            for name, values in re.findall(
+                r"(\w+)=((?:[\w/:]+=)?[^\s=,]*(?:,[\w/:]+=[^\s=,]*)*)", text
+            ):
+                for kind, most, used in re.findall(r"(?:([\w/:]+)=)?(\d+)\((\d+)\)", values):
+                    entry = self.held.setdefault(scope, {})
+                    entry[f"{name}.{kind}" if kind else name] = (float(most), float(used))
+
+    def _scopes(self, job: Record) -> Iterator[tuple[str, ...]]:
+        user, account = job["user_name"], job["account"]
+        yield from (("qos", job["qos"]), ("User Limits", job["qos"], user))
+        yield ("association", account, user)
+        while account:
+            yield ("association", account, "")
+            account = self.parents.get(account, "")
+
+    def exceeded(self, job: Record, shares: dict[str, Share], at: list[Node]) -> list[str]:
+        """Return the limits that a job would exceed beside those that were started."""
+        over, amounts = [], _amounts(shares, at)
+        for scope in self._scopes(job):
+            for key, (most, used) in self.held.get(scope, {}).items():
+                name, _, kind = key.partition(".")
+                kind = "jobs" if name in ("GrpJobs", "MaxJobsPU") else kind
+                counts = kind == "jobs" or name in ("GrpTRES", "MaxTRESPU")
+                asked = amounts[kind] if counts else 0
+                if asked and used + self.started[(*scope, kind)] + asked > most:
+                    over.append(f"{key} of {' '.join(scope[1:])} is {most:g}, {used:g} in use")
+        return over
+
+    def take(self, job: Record, shares: dict[str, Share], at: list[Node]) -> None:
+        for scope in self._scopes(job):
+            for kind, count in _amounts(shares, at).items():
+                self.started[(*scope, kind)] += count
+
+
+def _amounts(shares: dict[str, Share], at: list[Node]) -> Counter[str]:
+    found = Counter({"jobs": 1, "node": len(at)})
+    for node in at:
+        share = shares[node.name]
+        found["cpu"] += share.cores * node.threads
+        found["mem"] += share.memory
+        for (name, sort), count in share.gres.items():
+            found[f"gres/{name}"] += count
+            if sort:
+                found[f"gres/{name}:{sort}"] += count
+    return found

@@ -1,0 +1,211 @@
+"""Plans for every captured cluster pass the independent checker, and it finds what is planted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.plan_checker import illegal_starts, needless_weights
+from slurm.raw_capture import gres, hosts
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+CAPTURES = sorted((SHARED / "slurm" / "fixtures").glob("*"))
+"""Those of the reviews are in the table of public cases, and are checked there."""
+
+
+@pytest.mark.parametrize("folder", CAPTURES, ids=[folder.name for folder in CAPTURES])
+def test_slurm_would_make_every_planned_start(folder: Path) -> None:
+    words = ("slurm", "plan", "--json", "--from", str(folder))
+    done = subprocess.run(
+        (sys.executable, "-m", "optsched", *words), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert illegal_starts(folder, json.loads(done.stdout)) == []
+
+
+Build = Callable[..., Path]
+
+
+def _node(name: str, **fields: Any) -> dict[str, Any]:
+    usual = {"state": ["IDLE"], "effective_cpus": 8, "cpus": 8, "alloc_cpus": 0, "threads": 1}
+    usual |= {"real_memory": 8000, "alloc_memory": 0, "gres": "gpu:a100:4", "gres_used": ""}
+    return {"name": name, "active_features": ["ib"], "owner": "", "weight": 1} | usual | fields
+
+
+def _job(number: int, **fields: Any) -> dict[str, Any]:
+    usual = {"job_state": ["PENDING"], "priority": 1000 - number, "time_limit": 60, "tasks": 1}
+    usual |= {"partition": "batch", "account": "lab", "qos": "normal", "max_nodes": 1}
+    usual |= {"node_count": 1, "memory_per_cpu": 1000, "memory_per_node": None, "shared": []}
+    usual |= {"required_nodes": "", "excluded_nodes": "", "nodes": "", "user_name": "ann"}
+    return {"job_id": number, "eligible_time": 0} | usual | fields
+
+
+def _running(at: str, **fields: Any) -> dict[str, Any]:
+    return _job(99, job_state=["RUNNING"], nodes=at) | fields
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Return a function that writes a captured cluster of n1 and n2, which is changed by name."""
+
+    def write(
+        *jobs: dict[str, Any],
+        nodes: dict[str, dict[str, Any]] | None = None,
+        partition: str = "",
+        **files: str,
+    ) -> Path:
+        made = [_node(name, **(nodes or {}).get(name, {})) for name in ("n1", "n2")]
+        (tmp_path / "nodes.json").write_text(json.dumps({"nodes": made}))
+        (tmp_path / "squeue.json").write_text(json.dumps({"jobs": jobs}))
+        (tmp_path / "now").write_text("1000000000")
+        row = f"PartitionName=batch Nodes=n[1-2] MaxTime=1-00:00:00 {partition}"
+        (tmp_path / "partitions.txt").write_text(row)
+        for name, text in files.items():
+            (tmp_path / f"{name}.txt").write_text(text)
+        return tmp_path
+
+    return write
+
+
+def _plan(**starts: str) -> dict[str, Any]:
+    jobs = [{"job": job[1:], "nodes": hosts(at)} for job, at in starts.items()]
+    return {"jobs": jobs, "lines": [f"JobId={each['job']} ReqNodeList=n" for each in jobs]}
+
+
+PER_JOB = {"node_count": 2, "max_nodes": 2, "tasks": 2}
+RESERVED = "ReservationName=m StartTime={} EndTime=2001-09-10T00:00:00 Nodes=n1"
+QOS = "QOS=normal(1)\n  GrpTRES=cpu=N(0),node=1(0)\n  User Limits\n    ann\n    MaxJobsPU=3(2)"
+ONE: dict[str, Any] = {}
+
+FAULTS = {
+    "held": (ONE | {"priority": 0}, {}, "held"),
+    "begin": (ONE | {"eligible_time": 1_000_000_060}, {}, "may not begin"),
+    "deadline": (ONE | {"deadline": 1_000_003_000}, {}, "deadline"),
+    "dependency": (ONE | {"dependency": "afterok:3"}, {}, "depends"),
+    "heterogeneous": (ONE | {"het_job_id": 4}, {}, "heterogeneous"),
+    "excluded": (ONE | {"excluded_nodes": "n[1-2]"}, {}, "excludes"),
+    "required": (ONE | {"required_nodes": "n2"}, {}, "requires"),
+    "features": (ONE | {"features": "ib&(big|old)"}, {}, "features"),
+    "counted": (ONE | {"features": "[ib*1&big*1]"}, {}, "features"),
+    "cores": (ONE | {"tasks": 9}, {}, "room for 1 tasks"),
+    "memory": (ONE | {"memory_per_cpu": 9000}, {}, "n1 has 8 cores, 8000 MB"),
+    "all memory": (
+        ONE | {"memory_per_cpu": 0},
+        {"nodes": {"n1": {"alloc_memory": 10}}},
+        "7990 MB",
+    ),
+    "mem per node": (ONE | {"memory_per_node": 9000}, {}, "9000 MB needed"),
+    "type": (ONE | {"tres_per_node": "gres/gpu:h100:1"}, {}, "1 gpu:h100 needed"),
+    "per task": (ONE | {"tasks": 5, "tres_per_task": "gres/gpu=1"}, {}, "1 tasks"),
+    "drained": (ONE, {"nodes": {"n1": {"state": ["IDLE", "DRAIN"]}}}, "DRAIN"),
+    "silent": (ONE, {"nodes": {"n1": {"state": ["IDLE", "NOT_RESPONDING"]}}}, "NOT_RESPONDING"),
+    "allocated": (ONE, {"nodes": {"n1": {"state": ["ALLOCATED"]}}}, "0 cores"),
+    "specialized": (ONE | {"tasks": 8}, {"nodes": {"n1": {"effective_cpus": 6}}}, "2 tasks"),
+    "owner": (ONE, {"nodes": {"n1": {"owner": "bob"}}}, "belongs to bob"),
+    "label": (ONE, {"nodes": {"n1": {"mcs_label": "secret"}}}, "secret"),
+    "account": (ONE, {"partition": "AllowAccounts=other"}, "not open to lab"),
+    "denied": (ONE, {"partition": "DenyQos=normal"}, "not open to normal"),
+    "longest": (ONE | {"time_limit": 2000}, {}, "MaxTime"),
+    "nodes": (PER_JOB, {"partition": "MaxNodes=1"}, "takes 0 to 1"),
+    "closed": (ONE, {"partition": "State=DOWN"}, "is DOWN"),
+    "cpus of node": (ONE | {"tasks": 4}, {"partition": "MaxCPUsPerNode=3"}, "MaxCPUsPerNode"),
+    "reserved": (ONE, {"reservations": RESERVED.format("2001-09-09T02:00:00")}, "reserved by m"),
+    "licence": (
+        ONE | {"licenses": "lab:2"},
+        {"licenses": "LicenseName=lab Total=3 Used=1 Free=2 Reserved=1"},
+        "licence lab",
+    ),
+    "not shared": (
+        ONE,
+        {"running": {"shared": ["none"]}, "nodes": {"n1": {"alloc_cpus": 1}}},
+        "not shared",
+    ),
+    "exclusive": (
+        ONE | {"shared": ["none"]},
+        {"nodes": {"n1": {"alloc_cpus": 1}}},
+        "not shared",
+    ),
+    "own user alone": (ONE, {"running": {"shared": ["user"], "user_name": "bob"}}, "bob alone"),
+    "exclusive user": (
+        ONE,
+        {"running": {"user_name": "bob"}, "partition": "ExclusiveUser=YES"},
+        "has jobs of bob",
+    ),
+    "GPU with a shard": (
+        ONE | {"tres_per_node": "gres/gpu:1"},
+        {"nodes": {"n1": {"gres": "gpu:1,shard:4", "gres_used": "gpu:0,shard:1(1/4)"}}},
+        "1 gpu needed",
+    ),
+    "shards of two GPUs": (
+        ONE | {"tres_per_node": "gres/shard:5"},
+        {"nodes": {"n1": {"gres": "gpu:2,shard:8", "gres_used": ""}}},
+        "5 shard needed",
+    ),
+    "QOS": (PER_JOB, {"assoc_mgr": QOS}, "GrpTRES.node"),
+}
+
+
+@pytest.mark.parametrize(("job", "cluster", "reason"), FAULTS.values(), ids=FAULTS)
+def test_a_planted_fault_is_found(
+    build: Build, job: dict[str, Any], cluster: dict[str, Any], reason: str
+) -> None:
+    cluster = dict(cluster)
+    others = [_running("n1", **cluster.pop("running"))] if "running" in cluster else []
+    at = "n[1-2]" if job.get("node_count") == 2 else "n1"
+    wrong = illegal_starts(build(_job(1, **job), *others, **cluster), _plan(j1=at))
+    assert any(reason in each for each in wrong)
+
+
+def test_a_legal_start_is_legal(build: Build) -> None:
+    booting = {"n1": {"state": ["IDLE", "NOT_RESPONDING", "POWERING_UP"], "owner": "ann"}}
+    floating = RESERVED.format("2001-09-09T02:46:41")  # one second after the end of the job
+    job = _job(1, tasks=8, features="ib", tres_per_node="gres/gpu:a100:4")
+    folder = build(job, _running("n2"), nodes=booting, reservations=floating)
+    assert illegal_starts(folder, _plan(j1="n1")) == []
+
+
+def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:
+    # on two nodes of 8 cores, 9 tasks take 8 + 1
+    first = _job(1, **PER_JOB | {"tasks": 9})
+    assert illegal_starts(build(first, _job(2, tasks=7)), _plan(j1="n[1-2]", j2="n2")) == []
+    wrong = illegal_starts(build(first, _job(2, tasks=1)), _plan(j1="n[1-2]", j2="n1"))
+    assert len(wrong) == 1
+    assert "job 2" in wrong[0]
+    # 6 GPUs on two nodes of 4 are 4 + 2
+    first = _job(1, **PER_JOB, tres_per_job="gres/gpu:6")
+    other = _job(2, tres_per_node="gres/gpu:1")
+    assert illegal_starts(build(first, other), _plan(j1="n[1-2]", j2="n2")) == []
+    assert "1 gpu needed" in illegal_starts(build(first, other), _plan(j1="n[1-2]", j2="n1"))[0]
+    # the third job of a user who may have three, of which two run
+    jobs = (_job(1), _job(2))
+    wrong = illegal_starts(
+        build(*jobs, assoc_mgr=QOS.replace("node=1", "node=9")), _plan(j1="n1", j2="n1")
+    )
+    assert len(wrong) == 1
+    assert "MaxJobsPU" in wrong[0]
+
+
+def test_a_node_of_less_weight_is_named(build: Build) -> None:
+    folder = build(_job(1), nodes={"n1": {"weight": 20}})
+    assert needless_weights(folder, _plan(j1="n1")) == ["job 1 on n1 of weight 20: n2"]
+    assert needless_weights(folder, _plan(j1="n2")) == []
+
+
+def test_lists_are_read() -> None:
+    assert hosts("c[01-02,7],a[0-1]_b[1-2],m") == [
+        "c01",
+        "c02",
+        "c7",
+        "a0_b1",
+        "a0_b2",
+        "a1_b1",
+        "a1_b2",
+        "m",
+    ]
+    assert gres("gpu:a100:4(S:0-1),tmp:2K") == {("gpu", "a100"): 4, ("tmp", ""): 2048}
