@@ -264,13 +264,23 @@ def _closed(job: QueuedJob, partition: Partition) -> str:
         limit = f"{job.limit:,.0f} s" if job.limit < math.inf else "none"
         of = f"{partition.max_time:,.0f} s of partition {partition.name}"
         return f"its time limit, {limit}, exceeds the {of}"
-    if job.least_nodes > partition.max_nodes:
+    least = _least_nodes(job)
+    if job.most_nodes and least > job.most_nodes:
+        return f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
+    if least > partition.max_nodes:
         of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
-        return f"its {job.least_nodes:,} nodes are more than the {of}"
-    if job.least_nodes > len(partition.nodes):
-        asked = counted(job.least_nodes, "node")
+        return f"its {least:,} nodes are more than the {of}"
+    if least > len(partition.nodes):
+        asked = counted(least, "node")
         return f"it asks {asked}, and partition {partition.name} has {len(partition.nodes):,}"
     return ""
+
+
+def _least_nodes(job: QueuedJob) -> int:
+    """Return the least number of nodes of a job, by its own word and by its tasks on a node."""
+    if not job.tasks_per_node:
+        return job.least_nodes
+    return max(job.least_nodes, -(-job.tasks // job.tasks_per_node))
 
 
 def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
@@ -393,10 +403,8 @@ def _within(
 
 def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
     """Divide a job into equal chunks."""
-    least, tasks = job.least_nodes, job.tasks
-    if job.tasks_per_node:
-        least = max(least, -(-tasks // job.tasks_per_node))
-    limit = min(job.most_nodes or math.inf, max(partition.max_nodes, least))
+    least, tasks = _least_nodes(job), job.tasks
+    limit = min(job.most_nodes or math.inf, partition.max_nodes)
     of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
     of_node |= job.memory_per_node is not None and not job.memory_per_gpu
     gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
