@@ -406,7 +406,8 @@ def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -
     least, tasks = _least_nodes(job), job.tasks
     limit = min(job.most_nodes or math.inf, partition.max_nodes)
     of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
-    of_node |= job.memory_per_node is not None and not job.memory_per_gpu
+    if not job.memory_per_gpu:
+        of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
     gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
     if not of_node and least <= gpus <= limit:
         each = dict.fromkeys(job.per_job, 1)
@@ -474,7 +475,7 @@ def _demand(
 
 def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
     """Return the memory in MB of a chunk of some cores and GPUs."""
-    if job.memory_per_gpu:
+    if job.memory_per_gpu and gpus:
         return job.memory_per_gpu * gpus
     if job.memory_per_node is not None:
         return job.memory_per_node
