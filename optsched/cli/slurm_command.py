@@ -77,7 +77,7 @@ TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of t
 
 Weigh: TypeAlias = Annotated[
     str,
-    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
+    Parameter(help="The weight of a job: priority, rank, strict, nodes, cores or gpus."),
 ]
 
 Yes: TypeAlias = Annotated[
@@ -414,5 +414,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 
 def _say_notes(situation: Situation) -> None:
-    for note in (*situation.supply.notes, *situation.queue.notes):
+    for note in situation.notes:
         say_note(f"optsched: {note}")

@@ -39,6 +39,14 @@ class Situation:
     posed: SlurmSnapshot
     weigh: str
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the files do not state, what was left out or changed, and how jobs are weighed."""
+        found = (*self.supply.notes, *self.queue.notes)
+        if self.weigh == "priority" and self.posed.tells_order:
+            found += ("priorities tell the order alone: jobs are weighed by rank",)
+        return found
+
     def snapshot(self) -> Snapshot:
         """Return the problem with its origin, which counts the jobs that are not in it."""
         origin = {

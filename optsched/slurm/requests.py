@@ -72,6 +72,9 @@ class Request:
         Licences that the job needs.
     notes : tuple of str
         In words, where the request is narrower than what Slurm would accept.
+    largest : mapping of str to int or None
+        What Slurm may take of each column on one node at most, as it fills the first nodes rather
+        than dividing a job evenly; None where a chunk can only be what it is.
     """
 
     chunks: int
@@ -83,6 +86,12 @@ class Request:
     exclusive: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    largest: Mapping[str, int] | None = None
+
+    @property
+    def as_divided(self) -> Request:
+        """The request with the largest chunks that Slurm may make."""
+        return self if self.largest is None else replace(self, demand=self.largest)
 
     def most(self, supply: Supply) -> Ints:
         """Return the most chunks on each node if no other job is placed, shape (nodes,)."""
@@ -97,6 +106,11 @@ class Request:
         limits = self.limits if groups is None else (GroupLimit(self.span, groups, 1),)
         most = self.most(supply)
         return most_chunks([limit.numbered for limit in limits], np.flatnonzero(most), most)
+
+    def fits(self, supply: Supply) -> bool:
+        """Return whether the job fits if no other job is placed."""
+        enough = all(supply.licences[name] >= count for name, count in self.licences.items())
+        return enough and self.room(supply) >= self.chunks
 
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
         """Return what holds all chunks, and the blocks if it is one of them.
@@ -383,6 +397,7 @@ def _within(
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
+    largest = None if exclusive else _largest(job, supply, nodes, shape, demand)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
@@ -398,7 +413,30 @@ def _within(
         exclusive=exclusive,
         licences=licences,
         notes=tuple(notes),
+        largest=largest,
     )
+
+
+def _largest(
+    job: QueuedJob, supply: Supply, nodes: Flags, shape: _Shape, demand: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Return what Slurm may take on one node at most, None if a chunk can only be `demand`.
+
+    Each node has one task at least, and no node more than there is.
+    """
+    if not shape.on_nodes or shape.chunks == 1:
+        return None
+    tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - shape.chunks + 1))
+    if job.tasks == shape.chunks * job.tasks_per_node:
+        tasks = shape.tasks
+    most = _demand(job, supply, int(tasks), job.per_job, on_nodes=True)
+    found = {}
+    for name, place in zip(supply.columns, range(len(supply.columns))):
+        threads = [count for count in supply.thread_counts if name.endswith(f"of {count} threads")]
+        there = nodes & (supply.threads == threads[0]) if threads else nodes
+        has = int(supply.capacity[there, place].max(initial=0))
+        found[name] = max(demand[name], min(most[name], has)) if demand[name] else 0
+    return None if found == demand else found
 
 
 def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
