@@ -70,17 +70,18 @@ class _Keys(NamedTuple):
     threads: str
     partitions: str
     reason: str
+    weight: str
 
 
 _JSON = _Keys(
     *("name", "effective_cpus", "cpus", "real_memory", "specialized_memory"),
     *("alloc_cpus", "alloc_memory", "gres", "gres_used", "gres_drained", "tres_used"),
-    *("active_features", "features", "threads", "partitions", "reason"),
+    *("active_features", "features", "threads", "partitions", "reason", "weight"),
 )
 _TEXT = _Keys(
     *("nodename", "cpuefctv", "cputot", "realmemory", "memspeclimit"),
     *("cpualloc", "allocmem", "gres", "gresused", "gresdrain", "alloctres"),
-    *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason"),
+    *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason", "weight"),
 )
 
 
@@ -192,6 +193,7 @@ def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
         source.count(keys.threads) or 1,
         used | (_used_gres(source, keys, name, used["cores"], notes) if have else {}),
         _words(source, keys.partitions),
+        source.count(keys.weight),
     )
 
 

@@ -34,12 +34,15 @@ class SlurmNode(NamedTuple):
         Amounts that jobs have, and GPUs and the like that are drained.
     partitions : tuple of str
         Names of its partitions, where the node names them.
+    weight : int
+        Its weight: Slurm takes nodes of low weight first.
     """
 
     node: Node
     threads: int
     used: Mapping[str, int]
     partitions: tuple[str, ...] = ()
+    weight: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ class SlurmSite:
         Free amounts of the resources of the site; all of them for a site from slurm.conf.
     threads : array of int, shape (nodes,)
         Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
+    weights : array of int, shape (nodes,)
+        Weight of each node: Slurm takes nodes of low weight first.
     licences : mapping of str to int
         Free licences.
     counts_memory : bool
@@ -69,6 +74,7 @@ class SlurmSite:
     site: Site
     free: Ints
     threads: Ints
+    weights: Ints
     licences: Mapping[str, int]
     counts_memory: bool
     priority: Mapping[str, str]
@@ -145,6 +151,7 @@ def slurm_site(
         site,
         _free(site, nodes, notes),
         threads,
+        np.array([each.weight for each in nodes], dtype=np.int64),
         left,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
         {key: value for key, value in settings.items() if key.startswith("priority")},

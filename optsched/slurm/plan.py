@@ -95,15 +95,18 @@ class Plan:
         What was planned for.
     placements : Placements
         The placements.
+    unmet : frozenset of str
+        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
     """
 
     situation: Situation
     placements: Placements
+    unmet: frozenset[str] = frozenset()
 
     @cached_property
     def updates(self) -> Updates:
         """The updates by which Slurm follows the plan."""
-        return updates_of(self.situation.queue, self.situation.posed, self.placements)
+        return updates_of(self.situation.queue, self.situation.posed, self.placements, self.unmet)
 
     @cached_property
     def totals(self) -> dict[str, Mapping[str, int]]:

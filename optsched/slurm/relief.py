@@ -11,7 +11,7 @@ from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
-from optsched.slurm.pins import Update, Updates, updates_of
+from optsched.slurm.pins import Updates, updates_of
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
 
@@ -142,6 +142,11 @@ class Relief:
         first = max(other.priority for other in self.explanation.ahead)
         return job.nice - 2 * (first - job.priority + 1)
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the lines pin the job to its nodes."""
+        return bool(self._pins.updates)
+
     @cached_property
     def not_pinned(self) -> str:
         """Why the job is not pinned to its nodes; empty if it is."""
@@ -149,17 +154,16 @@ class Relief:
 
     @cached_property
     def afterwards(self) -> tuple[str, ...]:
-        """The lines that take back what was done, once the job has started."""
+        """The lines that take back what was done, once the job has started, but for its pin.
+
+        Slurm refuses to clear the nodes of a running job.
+        """
         job = self.explanation.job
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
         if self._first and (self._freeing or not self.explanation.follows_plan):
             found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
-        marked = [
-            Update(job.label, "unmark", job, (f"Comment={job.comment}",)).line
-            for _ in self._pins.updates
-        ]
-        return (*found, *marked)
+        return tuple(found)
 
     @cached_property
     def _pins(self) -> Updates:

@@ -49,6 +49,8 @@ class Supply:
         Threads of each physical core of the node; by default 1.
     busy : array of bool, shape (nodes,), optional
         Whether jobs run on the node; by default where some cores are not free.
+    weights : array of int, shape (nodes,), optional
+        Weight of each node: Slurm takes nodes of low weight first; by default, all are alike.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
@@ -68,6 +70,7 @@ class Supply:
     reservations: tuple[Reservation, ...] = ()
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
+    weights: Ints = None  # type: ignore[assignment]
     counts_memory: bool = True
     notes: tuple[str, ...] = ()
 
@@ -80,12 +83,14 @@ class Supply:
         threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
         threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
-        for name, values in (("threads", threads), ("busy", busy)):
+        weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
+        for name, values in (("threads", threads), ("busy", busy), ("weights", weights)):
             if len(values) != nodes:
                 raise InputError("expected one for each node of the site", field=name)
         usable = np.isin(self.site.states, ("up", "reserved"))
         object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
         object.__setattr__(self, "threads", threads)
+        object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
 
     @cached_property
@@ -196,6 +201,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         shown.licences,
         () if reservations is None else read_reservations(reservations),
         shown.threads,
+        weights=shown.weights,
         counts_memory=shown.counts_memory,
         notes=notes,
     )

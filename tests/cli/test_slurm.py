@@ -328,13 +328,19 @@ class TestLive:
         assert "job 2 is left alone" in done.stderr
         assert slurm.job(2)["comment"] == ""
 
-    def test_started_jobs_get_their_comments_back(self, optsched, slurm):
+    def test_a_pin_is_cleared_once_its_job_is_requeued(self, optsched, slurm):
         slurm.add(1, 2, comment="mine")
         optsched("slurm", "apply", "--yes", env=slurm.env)
+        pin = slurm.job(1)
         slurm.edit(1, job_state=["RUNNING"])
-        optsched("slurm", "reset", "--yes", env=slurm.env)
-        assert slurm.job(1)["comment"] == "mine"
-        assert slurm.updates[-1][2:] == ["JobId=1", "Comment=mine"]
+        done = optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert "0 of 0 jobs are updated" in done.stderr
+        assert "1 job (1) started on a pin" in done.stderr
+        assert slurm.job(1)["comment"] == pin["comment"]
+        slurm.edit(1, job_state=["PENDING", "REQUEUED"])
+        done = optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert "started on a pin" not in done.stderr
+        assert slurm.updates[-1][2:] == ["JobId=1", "ReqNodeList=", "Comment=mine"]
 
     def test_nodes_that_a_user_set_since_are_not_cleared(self, optsched, slurm):
         slurm.add(1, 2, comment="mine")

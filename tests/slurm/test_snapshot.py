@@ -200,7 +200,7 @@ def test_weights(job, supply, weigh, expected):
 
 
 def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
-    jobs = [job(job_id=n, priority=4_000_000_000 - n, tasks=40) for n in range(1, 200)]
+    jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=40) for n in range(1, 400)]
     jobs.append(job(job_id=500, priority=1))
     problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
     most = int(problem.weights.sum()) * int(np.prod(problem.radices))
