@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.sites.slurm_json import read_dump
+from optsched.sites.slurm_amounts import licences
+from optsched.sites.slurm_json import UNSET, read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
 
 YEAR = 365 * 86_400
@@ -20,6 +21,7 @@ YEAR = 365 * 86_400
 
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
+_LICENCES = re.compile(r" Licenses=(\S+) State=")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Reservation:
         Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     start, end : float
         Times in seconds since 1970; minus infinity and infinity where they are not known.
+    licences : mapping of str to int
+        Licences that only its jobs may use.
 
     Raises
     ------
@@ -45,6 +49,7 @@ class Reservation:
     nodes: tuple[str, ...]
     start: float = -math.inf
     end: float = math.inf
+    licences: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -129,13 +134,14 @@ def _from_record(record: RecordFields) -> Reservation:
         record.parsed("node_list", hosts),
         record.instant("start_time") or -math.inf,
         record.instant("end_time") or math.inf,
+        record.parsed("licenses", licences),
     )
     try:
         return Reservation(*fields)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:])
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
         message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
         raise InputError(message, file=record.dump.path, field="end_time") from None
 
@@ -151,7 +157,13 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
             raise InputError(expected, file=path, line=place)
         listed = "" if nodes[1] == "(null)" else nodes[1]
         try:
-            found.append(Reservation(name[1], hosts(listed)))
+            there = hosts(listed)
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=place, field="Nodes") from None
+        has = _LICENCES.search(line)
+        try:
+            kept = licences("" if has is None or has[1] in UNSET else has[1])
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
+        found.append(Reservation(name[1], there, licences=kept))
     return tuple(found)

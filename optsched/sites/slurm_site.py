@@ -15,6 +15,7 @@ from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
+from optsched.sites.slurm_access import Access
 from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024
@@ -59,12 +60,14 @@ class SlurmSite:
         Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
     weights : array of int, shape (nodes,)
         Weight of each node: Slurm takes nodes of low weight first.
-    licences : mapping of str to int
-        Free licences.
+    licences, reserved : mapping of str to int
+        Free licences, and those that reservations keep, which count as free.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
-    priority : mapping of str to str
-        Settings of the priority of jobs, such as ``priorityweightage``, in small letters.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters.
     time : int or None
         When the output was captured, in seconds since 1970; None if no file says it.
     notes : tuple of str
@@ -76,8 +79,10 @@ class SlurmSite:
     threads: Ints
     weights: Ints
     licences: Mapping[str, int]
+    reserved: Mapping[str, int]
     counts_memory: bool
-    priority: Mapping[str, str]
+    access: Mapping[str, Access]
+    settings: Mapping[str, str]
     time: int | None
     notes: tuple[str, ...]
 
@@ -85,9 +90,10 @@ class SlurmSite:
 def slurm_site(
     nodes: Sequence[SlurmNode],
     partitions: Iterable[Partition],
+    access: Mapping[str, Access],
     topologies: Mapping[str, Topology],
     settings: Mapping[str, str],
-    licences: tuple[Mapping[str, int], Mapping[str, int]],
+    licences: Sequence[Mapping[str, int]],
     notes: Notes,
     time: int | None = None,
     *,
@@ -102,12 +108,14 @@ def slurm_site(
         The nodes.
     partitions : iterable of Partition
         The partitions. A topology that is not among `topologies` is left out and noted.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
     topologies : mapping of str to topology
         The topologies, the default one first.
     settings : mapping of str to str
         Settings of slurm.conf, by names in small letters.
-    licences : tuple of two mappings
-        Numbers of all and of the free licences.
+    licences : sequence of three mappings
+        Numbers of all, of the free and of the reserved licences.
     notes : Notes
         What is left out or changed is added.
     time : int, optional
@@ -127,7 +135,7 @@ def slurm_site(
     if settings.get("selecttype", "").endswith("linear"):
         notes.add("exclusive partitions, as select/linear gives whole nodes")
         partitions = [replace(each, exclusive=True) for each in partitions]
-    total, left = licences
+    total, left, reserved = licences
     try:
         threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
         resources, capacity = described([each.node for each in nodes])
@@ -153,8 +161,10 @@ def slurm_site(
         threads,
         np.array([each.weight for each in nodes], dtype=np.int64),
         left,
+        reserved,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
-        {key: value for key, value in settings.items() if key.startswith("priority")},
+        access,
+        settings,
         time,
         notes.texts,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,6 +71,12 @@ class Claim:
     def is_pending(self) -> bool:
         """Whether it is a pending job."""
         return self.job is not None and self.job.state == "PENDING"
+
+    @property
+    def cores(self) -> Mapping[str, Ints]:
+        """By name of the partition of the job, its cores on each of its nodes."""
+        partitions = () if self.job is None else self.job.partitions
+        return dict.fromkeys(partitions, self.held.amounts[:, 0])
 
     @property
     def label(self) -> str:
@@ -145,7 +151,7 @@ def questions(
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
-        then = _in_service(then, drained, held)
+        then = in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
@@ -249,8 +255,8 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     return nodes if nodes.any() else None
 
 
-def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
-    """Return what is free if the drained nodes were up."""
+def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
+    """Return what is free if drained nodes were up; `held` is what the running jobs have."""
     free = supply.site.capacity.copy()
     for each in held:
         free[each.nodes] -= each.amounts
@@ -321,7 +327,7 @@ def _question(
             "moved": [_chunks(claim, supply, names) for claim in claims],
             "move_costs": costs[len(claims) : 2 * len(claims)],
             "moved_to": [None if c.moved_to is None else next(others) for c in claims],
-            "free_before": _in_columns(supply.free, supply, names),
+            "free_before": _in_columns(supply.free, supply, names, cores=supply.cores_left),
         }
     return Question(
         replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
@@ -329,13 +335,19 @@ def _question(
 
 
 def _in_columns(
-    amounts: Ints, supply: Supply, names: Sequence[str], nodes: Ints | slice = slice(None)
+    amounts: Ints,
+    supply: Supply,
+    names: Sequence[str],
+    nodes: Ints | slice = slice(None),
+    *,
+    cores: Mapping[str, Ints],
 ) -> Ints:
     """Return amounts of the resources of the site in the columns of a problem.
 
-    What is in service counts for the blocked job alone.
+    What is in service counts for the blocked job alone; `cores` are those of partitions that limit
+    them.
     """
-    wide = supply.widened(amounts, nodes)
+    wide = supply.widened(amounts, nodes, cores=cores)
     wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
     columns = [*supply.columns, IN_SERVICE]
     return wide[:, [columns.index(name) for name in names]]
@@ -346,7 +358,7 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
     if claim.moved_to is None:
         return []
     held = claim.held
-    amounts = _in_columns(held.amounts, supply, names, held.nodes)
+    amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
     if not supply.counts_memory:
         amounts[:, [name.startswith(MEMORY) for name in names]] = 0
     rows = Counter(map(tuple, amounts.tolist()))
@@ -389,7 +401,7 @@ def hold_problem(
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
         held = claim.held
-        amounts = _in_columns(held.amounts, supply, names, held.nodes)
+        amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
         busy[held.nodes] += amounts[:, 0]
         if claim.job is None:
             amounts[:, -1] = request.chunks

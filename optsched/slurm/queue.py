@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -121,6 +121,10 @@ class QueuedJob:
         end at the time limit; the last two are planned ones for a pending job.
     limit : float or None
         Time limit in seconds, infinity for none; None for that of the partition.
+    least_time : int
+        Seconds that suffice in place of the time limit, 0 for none.
+    deadline : int or None
+        When the job must have ended.
     least_nodes, most_nodes : int
         Limits on the number of nodes; a `most_nodes` of 0 stands for no limit.
     tasks : int
@@ -160,6 +164,9 @@ class QueuedJob:
         Whether one larger block holds all segments.
     other : tuple of str
         In words, what else the job asks, which is not among these fields.
+    tres : dict of str to int
+        What Slurm counts of a running job, or expects of a pending one, against limits: ``cpu``,
+        ``mem`` in MB, ``node``, ``gres/gpu`` and others.
     priority : int
         Priority.
     nice : int
@@ -192,6 +199,8 @@ class QueuedJob:
     start: int | None = None
     end: int | None = None
     limit: float | None = None
+    least_time: int = 0
+    deadline: int | None = None
     least_nodes: int = 1
     most_nodes: int = 0
     tasks: int = 1
@@ -218,12 +227,20 @@ class QueuedJob:
     segment: int | None = 0
     segments_together: bool = False
     other: tuple[str, ...] = ()
+    tres: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
     nice: int = 0
     comment: str = ""
     requeues: bool = False
     planned_nodes: tuple[str, ...] = ()
     allocations: tuple[Allocation, ...] = ()
+
+    @property
+    def needed_nodes(self) -> int:
+        """Least number of nodes, by its own word and by its tasks on a node."""
+        if not self.tasks_per_node:
+            return self.least_nodes
+        return max(self.least_nodes, -(-self.tasks // self.tasks_per_node))
 
     @property
     def has_nodes(self) -> bool:
@@ -275,12 +292,12 @@ class Queue:
     def notes(self) -> tuple[str, ...]:
         """What the dump does not state, counted."""
         found = []
-        for field, number in self.missing.items():
+        for name, number in self.missing.items():
             jobs = counted(number, "job")
-            if field == "exclusive":
+            if name == "exclusive":
                 text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
             else:
-                text = f"the {UNSTATED[field]} of {jobs}"
+                text = f"the {UNSTATED[name]} of {jobs}"
             found.append(f"the queue does not state {text}")
         return tuple(found)
 
@@ -377,6 +394,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         start=record.instant("start_time"),
         end=record.instant("end_time"),
         limit=None if limit is None else 60 * limit,
+        least_time=60 * record.count("time_minimum"),
+        deadline=record.instant("deadline"),
         least_nodes=least_nodes,
         most_nodes=record.count("max_nodes"),
         tasks=tasks,
@@ -404,6 +423,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         segment=_segment(record),
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=_other(record),
+        tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
         nice=record.integer("nice"),
         comment=record.text("comment"),

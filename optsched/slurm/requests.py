@@ -27,10 +27,18 @@ from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.slurm.access import (
+    affordable,
+    cores_for_memory,
+    limits_changed,
+    open_partitions,
+    partitions_of,
+    why_closed,
+)
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column, limited_cores
 
 WAITING = frozenset(
     (
@@ -42,6 +50,9 @@ WAITING = frozenset(
 
 OF_PARTITION = "Partition"
 """Start of the reasons that concern one partition, of several perhaps."""
+
+OF_LIMITS = ("Assoc", "QOS")
+"""Starts of the reasons that name a limit of an association or a QOS."""
 
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 """States of jobs that wait for someone to release them."""
@@ -168,9 +179,11 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
             return f"there is no reservation {job.reservation}"
         if not reservation.at(supply.time):
             return f"reservation {job.reservation} does not hold now"
-    partitions = _partitions(job, supply)
-    if partitions and all(_closed(job, partition) for partition in partitions):
+    partitions = partitions_of(job, supply)
+    if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
+    if job.reason.startswith(OF_LIMITS) and limits_changed(job, supply):
+        return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
     return f"Slurm names the reason {job.reason}"
@@ -208,9 +221,7 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
         raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
     licences = licences_of(job, supply)
     found, refusals = [], []
-    for partition in _partitions(job, supply):
-        if _closed(job, partition):
-            continue
+    for partition in open_partitions(job, supply):
         for nodes in _features(job, supply) & _permitted(job, supply, partition):
             try:
                 found.append(_within(job, supply, partition, nodes, licences))
@@ -231,7 +242,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     Together they are met by the nodes of `request`, one of the `alternatives` of the job.
     """
     site = supply.site
-    partitions = [each for each in _partitions(job, supply) if not _closed(job, each)]
+    partitions = open_partitions(job, supply)
     inside = np.zeros(len(site.nodes), dtype=bool)
     for partition in partitions:
         inside[partition.nodes] = True
@@ -249,7 +260,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     limit = min((_limit(job, each) for each in partitions), default=math.inf)
     unreserved = _unreserved(job, supply, limit)
     own = _reservation(job, supply) if job.reservation else None
-    if own is not None:
+    if own is not None and own.nodes:
         found.append((f"in reservation {own.name}", _marked(own.nodes, supply)))
     else:
         unreserved &= states != "reserved"
@@ -259,42 +270,10 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
 
 def _no_partition(job: QueuedJob, supply: Supply) -> str:
     """Return why no partition is open to a job."""
-    if partitions := _partitions(job, supply):
-        return "; ".join(_closed(job, partition) for partition in partitions)
+    if partitions := partitions_of(job, supply):
+        reasons = (why_closed(job, partition, supply) for partition in partitions)
+        return "; ".join(dict.fromkeys(reasons))
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
-
-
-def _partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
-    """Return the partitions of a job that the site has, in the order of the job."""
-    there = {partition.name: partition for partition in supply.site.partitions}
-    return [there[name] for name in job.partitions if name in there]
-
-
-def _closed(job: QueuedJob, partition: Partition) -> str:
-    """Return why a job may not start in a partition, an empty text if it may."""
-    if not partition.up:
-        return f"partition {partition.name} is down"
-    if job.limit is not None and job.limit > partition.max_time:
-        limit = f"{job.limit:,.0f} s" if job.limit < math.inf else "none"
-        of = f"{partition.max_time:,.0f} s of partition {partition.name}"
-        return f"its time limit, {limit}, exceeds the {of}"
-    least = _least_nodes(job)
-    if job.most_nodes and least > job.most_nodes:
-        return f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
-    if least > partition.max_nodes:
-        of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
-        return f"its {least:,} nodes are more than the {of}"
-    if least > len(partition.nodes):
-        asked = counted(least, "node")
-        return f"it asks {asked}, and partition {partition.name} has {len(partition.nodes):,}"
-    return ""
-
-
-def _least_nodes(job: QueuedJob) -> int:
-    """Return the least number of nodes of a job, by its own word and by its tasks on a node."""
-    if not job.tasks_per_node:
-        return job.least_nodes
-    return max(job.least_nodes, -(-job.tasks // job.tasks_per_node))
 
 
 def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
@@ -302,16 +281,31 @@ def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
 
 
 def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
-    """Return the licences of a job by name."""
+    """Return the licences of a job by name.
+
+    They count again beside each reservation of such licences that is not the job's own and holds
+    before its time limit is over; those of a running job beside all, as they become free for all.
+    """
     if "|" in job.licences:
         raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
-    found = licences_asked(job.licences)
+    found = dict(licences_asked(job.licences))
     for name in found:
         if not supply.licences:
             raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
-    return dict(found)
+    if not found:
+        return {}
+    limits = [_limit(job, partition) for partition in partitions_of(job, supply)]
+    last = supply.time + max(limits, default=math.inf)
+    others = [each for each in supply.reservations if each.name != job.reservation]
+    return found | {
+        beside(name, each): count
+        for each in others
+        if job.allocations or each.overlaps(supply.time, last)
+        for name, count in found.items()
+        if name in each.licences
+    }
 
 
 def _features(job: QueuedJob, supply: Supply) -> Flags:
@@ -330,7 +324,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     permitted = np.zeros(len(site.nodes), dtype=bool)
     permitted[partition.nodes] = True
     own = _reservation(job, supply) if job.reservation else None
-    if own is not None:
+    if own is not None and own.nodes:
         usable = np.isin(site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
@@ -375,8 +369,10 @@ def _within(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, licences: dict[str, int]
 ) -> Request:
     """Return the request of a job for some nodes of a partition."""
+    if reason := cores_for_memory(job, partition, supply):
+        raise LeftToSlurmError(reason)
     shape = _shape(job, supply, partition, nodes)
-    demand = _demand(job, supply, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    demand = _demand(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
     notes = list(shape.notes)
     exclusive = partition.exclusive or job.exclusive in ("node", "user")
     if job.exclusive == "user" and not partition.exclusive:
@@ -397,7 +393,12 @@ def _within(
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
-    largest = None if exclusive else _largest(job, supply, nodes, shape, demand)
+    if exclusive:
+        count = shape.chunks if shape.most_per_node == 1 else job.least_nodes
+        nodes = affordable(job, partition, supply, nodes, count)
+    if exclusive and partition.name in supply.cores_left:
+        nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
+    largest = None if exclusive else _largest(job, supply, partition, nodes, shape, demand)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
@@ -418,7 +419,12 @@ def _within(
 
 
 def _largest(
-    job: QueuedJob, supply: Supply, nodes: Flags, shape: _Shape, demand: Mapping[str, int]
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    nodes: Flags,
+    shape: _Shape,
+    demand: Mapping[str, int],
 ) -> dict[str, int] | None:
     """Return what Slurm may take on one node at most, None if a chunk can only be `demand`.
 
@@ -429,7 +435,7 @@ def _largest(
     tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - shape.chunks + 1))
     if job.tasks == shape.chunks * job.tasks_per_node:
         tasks = shape.tasks
-    most = _demand(job, supply, int(tasks), job.per_job, on_nodes=True)
+    most = _demand(job, supply, partition, int(tasks), job.per_job, on_nodes=True)
     found = {}
     for name, place in zip(supply.columns, range(len(supply.columns))):
         threads = [count for count in supply.thread_counts if name.endswith(f"of {count} threads")]
@@ -441,7 +447,7 @@ def _largest(
 
 def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
     """Divide a job into equal chunks."""
-    least, tasks = _least_nodes(job), job.tasks
+    least, tasks = job.needed_nodes, job.tasks
     limit = min(job.most_nodes or math.inf, partition.max_nodes)
     of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
     if not job.memory_per_gpu:
@@ -454,7 +460,7 @@ def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -
 
     def able(shares: tuple[int, ...]) -> int:
         gres = dict(zip(job.per_job, shares[1:]))
-        demand = _demand(job, supply, shares[0], gres, on_nodes=True)
+        demand = _demand(job, supply, partition, shares[0], gres, on_nodes=True)
         return int((_most(demand, supply.columns, capacity) > 0).sum())
 
     count, (of_chunk, *others), most_per_node, on_nodes = divided(
@@ -486,7 +492,13 @@ def _alike(per_job: Mapping[str, int]) -> int:
 
 
 def _demand(
-    job: QueuedJob, supply: Supply, tasks: int, shares: Mapping[str, int], *, on_nodes: bool
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    tasks: int,
+    shares: Mapping[str, int],
+    *,
+    on_nodes: bool,
 ) -> dict[str, int]:
     """Return what a chunk of some tasks needs of each column."""
     gres = Counter(shares)
@@ -508,6 +520,9 @@ def _demand(
         taken = -(-cores // used) * threads
         demand[column(CORES, threads)] = taken
         demand[column(MEMORY, threads)] = _memory(job, taken, gpus)
+    if partition.name in supply.cores_left:
+        counts = [demand[column(CORES, threads)] for threads in supply.thread_counts]
+        demand[limited_cores(partition.name)] = max(cores, *counts, 0)
     return demand
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from optsched.sites.captured import captured_folder
 from optsched.sites.records import Ints
+from optsched.slurm.access import with_started
 from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of
-from optsched.slurm.supply import Supply
+from optsched.slurm.supply import Supply, beside, read_supply
 
 
 class Held(NamedTuple):
@@ -56,6 +59,38 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
     return Held(nodes, amounts, licences)
 
 
+def read_captured(folder: Path) -> tuple[Queue, Supply]:
+    """Return the queue and what is free, from a folder with captured output of Slurm.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is wrong.
+    """
+    queue = read_queue(captured_folder(folder))
+    supply = read_supply(folder, queue.time)
+    used = {
+        name: np.zeros(len(supply.site.nodes), dtype=np.int64)
+        for name, access in supply.access.items()
+        if access.cores_per_node
+    }
+    licences = Counter(supply.licences)
+    for job in queue.running:
+        held = held_by(job, supply)
+        for name in {*job.partitions} & used.keys():
+            used[name][held.nodes] += held.amounts[:, 0]
+        for own in supply.reservations:  # of which jobs of the reservation have some
+            for name in (
+                own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
+            ):
+                licences[beside(name, own)] += held.licences[name]
+    cores_left = {
+        name: np.maximum(0, supply.access[name].cores_per_node - cores)
+        for name, cores in used.items()
+    }
+    return queue, replace(supply, cores_left=cores_left, licences=dict(licences))
+
+
 def end_of(job: QueuedJob, time: int) -> float:
     """Return when a job ends at the latest: at its time limit, or soon if that is over."""
     return math.inf if job.end is None else max(job.end, time + 1)
@@ -69,6 +104,8 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     if time <= supply.time:
         return supply
     free, licences = supply.free.copy(), Counter(supply.licences)
+    cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
+    limits = supply.limits
     busy = np.zeros(len(supply.site.nodes), dtype=bool)
     for job in queue.running:
         held = held_by(job, supply)
@@ -76,8 +113,20 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
             busy[held.nodes] = True
             continue
         free[held.nodes] += held.amounts
+        for name in {*job.partitions} & cores_left.keys():
+            cores_left[name][held.nodes] += held.amounts[:, 0]
+        rest = max(0, end_of(job, supply.time) - supply.time)
+        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
         for name, count in held.licences.items():
             licences[name] += count
     free = np.minimum(free, supply.site.capacity)
     busy |= free[:, 0] < supply.site.capacity[:, 0]
-    return replace(supply, free=free, licences=dict(licences), time=time, busy=busy)
+    return replace(
+        supply,
+        free=free,
+        licences=dict(licences),
+        time=time,
+        busy=busy,
+        cores_left=cores_left,
+        limits=limits,
+    )

@@ -13,11 +13,13 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.limits import Limits
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
     "priority": "the priority that Slurm gives the job; where it tells the order alone, the rank, "
@@ -126,7 +128,9 @@ def placement_problem(
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}
     started = Counter(job.array_id for job in queue.running)  # or in the problem, by array
-    for job in queue.pending:
+    limits = supply.limits  # with the jobs of the problem, those of high priority first
+    places = {job.job_id: place for place, job in enumerate(queue.pending)}
+    for job in sorted(queue.pending, key=lambda job: -job.priority if limits.known else 0):
         if rule := blocked_by_rule(job, supply, started[job.array_id]):
             blocked[job.label] = rule
             continue
@@ -136,8 +140,13 @@ def placement_problem(
             left[job.label] = str(error)
             continue
         own = _rows(job, request, supply, started[job.array_id])
-        started[job.array_id] += len(own)
-        rows += own
+        within, limits, rule = _within_limits(own, supply, limits)
+        if len(within) < len(own):
+            label = job.label if not within else own[len(within)].label
+            blocked[label] = rule
+        started[job.array_id] += len(within)
+        rows += within
+    rows.sort(key=lambda row: places[row.job.job_id])
     has_tree = supply.tree is not None
     fields = _without_others(rows, supply) | {
         "then": [name for name in then if name != "switches" or has_tree]
@@ -178,6 +187,41 @@ def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
             posed[place] = replace(row, request=replace(row.request, nodes=nodes))
     fields = placement_fields(posed, supply)
     return fields | {"exclusive": tuple(sorted((*fields["exclusive"], *apart))), "busy": ()}
+
+
+def _within_limits(
+    rows: list[Row], supply: Supply, limits: Limits
+) -> tuple[list[Row], Limits, str]:
+    """Return the first of the rows of a job, as many as limits allow together.
+
+    Those that have no room now are not counted, as none of them starts.
+    """
+    if not limits.known:
+        return rows, limits, ""
+    has_room = rows[0].request.room(supply) >= rows[0].request.chunks
+    amounts = _most_amounts(rows[0], supply)
+    for count, row in enumerate(rows):
+        for partition in open_partitions(row.job, supply):
+            if reason := exceeded_limit(row.job, partition, supply, limits, amounts):
+                alone = exceeded_limit(row.job, partition, supply, supply.limits, amounts)
+                where = "on the largest of its nodes" if alone else "beside others of the plan"
+                return rows[:count], limits, f"{where}, {reason}"
+        if has_room:
+            limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
+    return rows, limits, ""
+
+
+def _most_amounts(row: Row, supply: Supply) -> dict[str, int]:
+    """Return what Slurm counts of a job against limits, at most."""
+    job, request = row.job, row.request
+    nodes = max(job.least_nodes, job.tres.get("node", 1))
+    nodes = max(nodes, request.chunks) if request.most_per_node == 1 else nodes
+    names = [CORES, *(column(CORES, count) for count in supply.thread_counts)]
+    cores = request.chunks * max(request.demand[name] for name in names)
+    if request.exclusive:
+        whole = supply.site.capacity[request.nodes, 0].max(initial=0)
+        cores = max(cores, nodes * int(whole))
+    return {**job.tres, "cpu": max(cores, job.tres.get("cpu", 0)), "node": nodes}
 
 
 def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
@@ -229,7 +273,8 @@ def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
                 for request in requests
             ):
                 columns.append(name)
-    return columns
+    limited = map(limited_cores, supply.cores_left)
+    return [*columns, *(name for name in limited if any(r.demand[name] for r in requests))]
 
 
 def table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +16,11 @@ from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation, read_reservations
 from optsched.sites.site import Site
-from optsched.sites.slurm_folder import RESERVATIONS, read_shown_site
+from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
+from optsched.slurm.limits import Limits, read_limits
 
 CORES, MEMORY = "cores", "memory"
 
@@ -51,6 +54,17 @@ class Supply:
         Whether jobs run on the node; by default where some cores are not free.
     weights : array of int, shape (nodes,), optional
         Weight of each node: Slurm takes nodes of low weight first; by default, all are alike.
+    access : mapping of str to Access
+        By name of the partition, who may use it.
+    cores_left : mapping of str to array of int, shape (nodes,)
+        By name of the partition, for those with ``MaxCPUsPerNode``: cores that its jobs may still
+        have on each node.
+    limits : Limits
+        The limits of QOS and associations.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters.
+    unread : tuple of str
+        In words, what is not known for want of a file.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
@@ -71,6 +85,11 @@ class Supply:
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
     weights: Ints = None  # type: ignore[assignment]
+    access: Mapping[str, Access] = field(default_factory=dict)
+    cores_left: Mapping[str, Ints] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     counts_memory: bool = True
     notes: tuple[str, ...] = ()
 
@@ -92,6 +111,13 @@ class Supply:
         object.__setattr__(self, "threads", threads)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
+        licences = {
+            beside(name, each): max(0, left - each.licences[name])
+            for each in self.reservations
+            for name, left in self.licences.items()
+            if name in each.licences
+        }
+        object.__setattr__(self, "licences", licences | dict(self.licences))
 
     @cached_property
     def thread_counts(self) -> tuple[int, ...]:
@@ -100,10 +126,14 @@ class Supply:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The resources of the site, and cores and memory for each number of threads."""
+        """The resources of the site, and cores and memory for each number of threads.
+
+        The last columns are the cores of partitions that limit them.
+        """
         return (
             *self.site.resources,
             *(column(name, count) for count in self.thread_counts for name in (CORES, MEMORY)),
+            *map(limited_cores, self.cores_left),
         )
 
     @cached_property
@@ -111,25 +141,50 @@ class Supply:
         """What is free when no job runs."""
         site = self.site
         nobody = np.zeros(len(site.nodes), dtype=bool)
-        return replace(self, free=site.capacity, licences=site.licences, busy=nobody)
+        return replace(
+            self,
+            free=site.capacity,
+            licences=site.licences,
+            busy=nobody,
+            cores_left=self._most_cores,
+        )
+
+    @cached_property
+    def _most_cores(self) -> dict[str, Ints]:
+        """The cores that jobs of a partition may have on each node."""
+        cores = self.site.capacity[:, 0]
+        return {
+            name: np.minimum(cores, self.access[name].cores_per_node) for name in self.cores_left
+        }
 
     @cached_property
     def amounts(self) -> Ints:
         """Free amounts of the columns, shape (nodes, columns)."""
-        return self.widened(self.free)
+        return self.widened(self.free, cores=self.cores_left)
 
     @cached_property
     def capacity(self) -> Ints:
         """Amounts of the columns on idle nodes, shape (nodes, columns)."""
-        return self.widened(self.site.capacity)
+        return self.widened(self.site.capacity, cores=self._most_cores)
 
-    def widened(self, amounts: Ints, nodes: Ints | slice = slice(None)) -> Ints:
-        """Return amounts of the resources on nodes in the columns, shape (nodes, columns)."""
+    def widened(
+        self,
+        amounts: Ints,
+        nodes: Ints | slice = slice(None),
+        *,
+        cores: Mapping[str, Ints] | None = None,
+    ) -> Ints:
+        """Return amounts of the resources on nodes in the columns, shape (nodes, columns).
+
+        `cores` are those of partitions that limit them, 0 for all others.
+        """
         own = [
             amounts[:, :2] * np.where(self.threads[nodes] == count, 1, count)[:, None]
             for count in self.thread_counts
         ]
-        return np.hstack([amounts, *own])
+        none = np.zeros(len(amounts), dtype=np.int64)
+        limited = [(cores or {}).get(name, none)[:, None] for name in self.cores_left]
+        return np.hstack([amounts, *own, *limited])
 
     @cached_property
     def tree(self) -> str | None:
@@ -190,23 +245,78 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     time = shown.time if time is None else time
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
-    reservations = captured_file(folder, *RESERVATIONS)
-    notes = shown.notes
-    if reservations is None:
-        notes += ("no reservations.json: taken as none",)
+    notes = list(shown.notes)
+    path = captured_file(folder, *RESERVATIONS)
+    if path is None:
+        notes.append("no reservations.json: taken as none")
+    reservations = () if path is None else read_reservations(path)
+    limits, unread = _limits(folder, shown.settings)
     return Supply(
         shown.site,
         shown.free,
         time,
         shown.licences,
-        () if reservations is None else read_reservations(reservations),
+        reservations + _of_licences(shown.reserved, reservations, time),
         shown.threads,
         weights=shown.weights,
+        access=shown.access,
+        limits=limits,
+        settings=shown.settings,
+        unread=unread,
         counts_memory=shown.counts_memory,
-        notes=notes,
+        notes=tuple(notes),
     )
+
+
+def _of_licences(
+    reserved: Mapping[str, int], reservations: Sequence[Reservation], time: int
+) -> tuple[Reservation, ...]:
+    """Return a reservation of the licences that are reserved now by none that is known."""
+    known = Counter[str]()
+    for each in reservations:
+        if each.at(time):
+            known.update(each.licences)
+    left = {name: count - known[name] for name, count in reserved.items() if count > known[name]}
+    return (Reservation("of licences", (), licences=left),) if left else ()
+
+
+def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[str, ...]]:
+    """Return the limits that Slurm enforces, and in words what is not known of rules."""
+    unread = []
+    if captured_file(folder, *PARTITIONS) is None:
+        unread.append("who may use partitions, without partitions.txt")
+    if captured_file(folder, *RESERVATIONS) is None:
+        unread.append("reservations, without reservations.json")
+    if not settings:
+        unread.append("whether jobs are preempted, without config.txt")
+    enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()
+    is_safe = "safe" in enforced or "all" in enforced
+    path = captured_file(folder, "assoc_mgr.txt")
+    if path is None:
+        if is_safe or "limits" in enforced:
+            unread.append("limits of QOS and associations, without assoc_mgr.txt")
+        return Limits(), tuple(unread)
+    found = read_limits(path, safe=is_safe)
+    if not (is_safe or "limits" in enforced):
+        found = Limits(parents=found.parents)
+    return found, tuple(unread)
 
 
 def column(resource: str, threads: int) -> str:
     """Return the name of the column of cores or memory on nodes of some threads per core."""
     return f"{resource} of {threads} threads"
+
+
+def resource_of(column: str) -> str:
+    """Return the resource of a column, whatever the threads of the nodes."""
+    return column.partition(" of ")[0] if column.endswith(" threads") else column
+
+
+def limited_cores(partition: str) -> str:
+    """Return the name of the column of the cores of a partition that limits them."""
+    return f"cores of partition {partition}"
+
+
+def beside(licence: str, reservation: Reservation) -> str:
+    """Return the name of what a reservation leaves of a licence while it holds."""
+    return f"{licence} beside reservation {reservation.name}"

@@ -75,7 +75,7 @@ def test_a_configuration(write):
     assert (gpu.nodes.tolist(), gpu.exclusive, gpu.memory_per_core) == ([4, 5], True, 4000)
     assert (gpu.max_time, gpu.up) == (86_400, True)
     assert (every.nodes.tolist(), every.max_nodes, every.up) == (list(range(7)), 2, False)
-    assert there.priority == {
+    assert {k: v for k, v in there.settings.items() if k.startswith("priority")} == {
         "prioritytype": "priority/multifactor",
         "priorityweightage": "1000",
         "priorityflags": "ACCRUE_ALWAYS",

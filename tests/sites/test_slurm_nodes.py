@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -208,12 +209,12 @@ def test_partitions_licences_and_settings_of_a_folder(tmp_path):
         {"lab": 10},
         {"lab": 5},
     )
-    assert (there.counts_memory, there.priority) == (False, {"priorityweightage": "7"})
+    assert (there.counts_memory, there.settings["priorityweightage"]) == (False, "7")
+    assert there.access["batch"].cores_per_node == 4
     assert set(there.notes) == {
         "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
         "2 nodes (g1,x1): gpu, gpu:a100 drained",
         "1 node (g2): left out of partition batch, not among the nodes",
-        "1 partition (batch): maxcpuspernode left out",
         "1 partition (batch): topology racks is in no file; taken as the default one",
         "1 node (x1): in no partition, so no job starts there",
     }
@@ -243,10 +244,12 @@ def test_partitions_as_json_are_those_of_the_text(shared, version):
     index = {each.node.name: place for place, each in enumerate(_nodes(folder))}
     settings = {"defmempercpu": "1000"}
     notes = Notes()
-    texts = shown_partitions(folder / "partitions.txt", index, settings, notes)
+    texts, access = shown_partitions(folder / "partitions.txt", index, settings, notes)
     assert notes.texts == ()
-    found = shown_partitions(folder / "partitions.json", index, settings, notes)
+    found, of_json = shown_partitions(folder / "partitions.json", index, settings, notes)
     for text, json_ in zip(texts, found, strict=True):
+        there, json_access = access[text.name], of_json[text.name]
+        assert replace(there, unknown=(), preempted=True) == replace(json_access, unknown=())
         names = ("name", "max_time", "max_nodes", "exclusive", "up", "priority_tier")
         for name in (*names, "memory_per_core", "topology"):
             assert getattr(text, name) == getattr(json_, name), (text.name, name)
@@ -272,7 +275,7 @@ def test_all_known_data_parsers_give_the_same_nodes(shared):
                 {each.node.name: place for place, each in enumerate(_nodes(folder.parent))},
                 {},
                 Notes(),
-            )
+            )[0]
         }
         for number in range(42, 46)
     ]
