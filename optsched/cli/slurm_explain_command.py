@@ -159,13 +159,13 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     results = []
     for question in found.questions:
         problem = question.problem
-        name = solver or problem.default_solver
+        name = solver
         if not shortage(problem).is_proof:
             name = RULE  # which lifts nothing then, and nothing is less
         hint = None if name == RULE else RULE
         result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
         if result.status is Status.ERROR:
-            raise InputError(result.message or f"{name} failed")
+            raise InputError(result.message or f"{result.solver} failed")
         results.append(result)
         if result.solution is not None and result.verified:
             relief = Relief(found, question, result.solution)
@@ -255,7 +255,7 @@ def _row(
         job.label,
         job.user,
         host_list(there),
-        "-" if claim.is_pending else short(now - (job.start or now)),
+        "-" if claim.is_pending else short(job.has_run(now)),
         lost / MICROSECONDS,
     )
 

@@ -12,12 +12,16 @@ from pathlib import Path
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
 
 YEAR = 365 * 86_400
 """Seconds of the year 1970."""
+
+FLOATS = "TIME_FLOAT"
+"""Flag of a reservation that is always some time ahead."""
 
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
@@ -38,6 +42,9 @@ class Reservation:
         Times in seconds since 1970; minus infinity and infinity where they are not known.
     licences : mapping of str to int
         Licences that only its jobs may use.
+    ahead : float, optional
+        Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
+        never holds, but keeps from its nodes the jobs that run for longer.
 
     Raises
     ------
@@ -50,6 +57,7 @@ class Reservation:
     start: float = -math.inf
     end: float = math.inf
     licences: Mapping[str, int] = field(default_factory=dict)
+    ahead: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -59,7 +67,7 @@ class Reservation:
 
     def at(self, time: float) -> bool:
         """Return whether the reservation holds at a time."""
-        return self.start <= time < self.end
+        return self.ahead is None and self.start <= time < self.end
 
     @property
     def finite(self) -> list[float]:
@@ -68,6 +76,8 @@ class Reservation:
 
     def overlaps(self, first: float, last: float) -> bool:
         """Return whether the reservation holds at some time from `first` until `last`."""
+        if self.ahead is not None:
+            return first + self.ahead < last
         return self.start < last and first < self.end
 
 
@@ -121,21 +131,24 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """
     path = Path(path)
     data, _ = read_bytes(path)
-    if not data.lstrip().startswith(b"{"):
-        return _from_text(data.decode("utf-8", errors="replace"), path)
-    dump = read_dump(path, "reservations")
-    records = (RecordFields(dump, place) for place in range(len(dump.records)))
-    return tuple(map(_from_record, records))
+    if data.lstrip().startswith(b"{"):
+        dump = read_dump(path, "reservations")
+        records = (RecordFields(dump, place) for place in range(len(dump.records)))
+        found = tuple(map(_from_record, records))
+    else:
+        found = _from_text(data.decode("utf-8", errors="replace"), path)
+    if (twice := repeated(each.name for each in found)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", file=path)
+    return found
 
 
 def _from_record(record: RecordFields) -> Reservation:
-    fields = (
-        record.text("name"),
-        record.parsed("node_list", hosts),
-        record.instant("start_time") or -math.inf,
-        record.instant("end_time") or math.inf,
-        record.parsed("licenses", licences),
-    )
+    name, nodes = record.text("name"), record.parsed("node_list", hosts)
+    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
+    now = record.dump.time
+    if name and FLOATS in record.words("flags") and now is not None and now <= begin:
+        return Reservation(name, nodes, licences=kept, ahead=begin - now)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
     try:
         return Reservation(*fields)
     except InputError as error:

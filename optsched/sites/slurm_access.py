@@ -20,8 +20,8 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 """Rules of a partition that a site does not have, and their values without effect."""
 
 UNKNOWN = {
-    **{key: USUAL[key] for key in ("exclusiveuser", "exclusivetopo", "maxcpuspersocket")},
-    "exclusive": ("NO", "NODE"),
+    **{key: USUAL[key] for key in ("exclusivetopo", "maxcpuspersocket")},
+    "exclusive": ("NO", "NODE", "USER"),
     "selecttypeparameters": ("NONE",),
 }
 """Rules of which plans do not know either whether a job keeps to them."""
@@ -133,7 +133,7 @@ def access_of(line: Line) -> Access:
         ),
         left_out=tuple(
             key
-            for key, usual in (*USUAL.items(), ("exclusive", UNKNOWN["exclusive"]))
+            for key, usual in (*USUAL.items(), ("exclusive", ("NO", "NODE")))
             if line.text(key) and line.text(key).upper() not in usual
         ),
     )

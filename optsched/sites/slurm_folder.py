@@ -58,7 +58,12 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     path = Path(path)
     notes = Notes()
     nodes_file = _nodes_file(path) if path.is_dir() else path
-    nodes, time = read_nodes(nodes_file, notes)
+    beside = None
+    if path.is_dir() and nodes_file.name.startswith("sinfo"):
+        beside = captured_file(path, "nodes.txt")
+        if beside is None:
+            notes.add("no nodes.txt: memory kept for the system (MemSpecLimit) is not known")
+    nodes, time = read_nodes(nodes_file, notes, beside)
     index = {each.node.name: place for place, each in enumerate(nodes)}
     settings: Mapping[str, str] = {}
     partitions: list[Partition] = []

@@ -12,6 +12,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
+from optsched.sites.records import repeated
 from optsched.sites.site import Partition
 from optsched.sites.slurm_access import Access, accesses_of
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
@@ -66,6 +67,12 @@ def shown_partitions(
     """
     lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    names = [each.name for each in partitions]
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{twice}: is there twice", file=path, field="PartitionName")
+    if (default := [each.name for each in partitions if each.default])[1:]:
+        message = f"{' and '.join(default)} are default; expected one at most"
+        raise InputError(message, file=path, field="Default")
     return partitions, accesses_of(lines)
 
 
@@ -101,6 +108,7 @@ def partition_of(
             max_time=line.parsed("maxtime", _limit),
             max_nodes=float(line.count("maxnodes")) if _limited(line, "maxnodes") else math.inf,
             exclusive=_exclusive(line),
+            exclusive_user=_exclusive_user(line),
             up=state in UP,
             priority_tier=_priority(line, "prioritytier"),
             priority_factor=_priority(line, "priorityjobfactor"),
@@ -149,6 +157,11 @@ def _memory_per_core(line: Line, settings: Mapping[str, str]) -> int:
 def _exclusive(line: Line) -> bool:
     shared = (line.text("oversubscribe") or line.text("shared")).upper()
     return shared == "EXCLUSIVE" or line.text("exclusive").upper() == "NODE"
+
+
+def _exclusive_user(line: Line) -> bool:
+    given = line.text("exclusiveuser").upper(), line.text("exclusive").upper()
+    return given[0] == "YES" or given[1] == "USER"
 
 
 def _of_text(path: Path) -> list[Line]:

@@ -119,24 +119,28 @@ class Explanation:
         LeftToSlurmError
             If the model cannot state the job.
         """
+        return self._request(self.supply)
+
+    def _request(self, supply: Supply) -> Request:
         return max(
-            alternatives(self.job, self.supply),
-            key=lambda each: (each.fits(self.supply), min(each.room(self.supply), each.chunks)),
+            alternatives(self.job, supply),
+            key=lambda each: (each.fits(supply), min(each.room(supply), each.chunks)),
         )
 
     @cached_property
     def shortage(self) -> Shortage:
         """What is short now."""
-        return self._shortage(self.supply)
+        return self._shortage(self.supply, self.request)
 
     @cached_property
     def shortage_of_idle(self) -> Shortage:
         """What would be short if no job ran."""
-        return self._shortage(self.supply.idle)
+        # nodes that others own now are open then
+        return self._shortage(self.supply.idle, self._request(self.supply.idle))
 
-    def _shortage(self, supply: Supply) -> Shortage:
-        problem = hold_problem(self.job, supply, self.request)
-        return shortage(problem, requirements(self.job, supply, self.request))
+    def _shortage(self, supply: Supply, request: Request) -> Shortage:
+        problem = hold_problem(self.job, supply, request)
+        return shortage(problem, requirements(self.job, supply, request))
 
     @cached_property
     def earliest(self) -> int | None:
@@ -283,6 +287,7 @@ def explain(
     if by < supply.time:
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
+    supply = supply_at(supply, queue, supply.time)
     return Explanation(queue, supply, job, by, actions, force)
 
 

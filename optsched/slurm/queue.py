@@ -14,7 +14,8 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
-from optsched.sites.slurm_amounts import gres, seconds, tres
+from optsched.sites.near_misses import on_several_lines
+from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
 from optsched.sites.slurm_json import read_dump
 from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 
@@ -79,12 +80,15 @@ class Allocation:
         Memory in MB.
     gres : dict of str to int
         Generic resources, by ``gpu`` and by ``gpu:TYPE``.
+    shares : tuple of Shares
+        Shares of GPUs.
     """
 
     node: str
     cores: int
     memory: int
     gres: Mapping[str, int]
+    shares: tuple[Shares, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +123,10 @@ class QueuedJob:
     submit, eligible, start, end : int or None
         Times of submission, from which the job may start (``--begin``), of the start and of the
         end at the time limit; the last two are planned ones for a pending job.
+    suspended : int or None
+        When the job was last suspended or resumed, in seconds since 1970.
+    ran : int
+        Seconds for which the job ran before it was last suspended.
     limit : float or None
         Time limit in seconds, infinity for none; None for that of the partition.
     least_time : int
@@ -151,6 +159,8 @@ class QueuedJob:
     exclusive : str or None
         With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user`` with
         those of its user, ``mcs`` or ``topo``; None where the dump does not say it.
+    mcs_label : str
+        Label of multi-category security (MCS), by which jobs may share nodes.
     licences, dependency, reservation : str
         As Slurm writes them.
     switches : int
@@ -198,6 +208,8 @@ class QueuedJob:
     eligible: int | None = None
     start: int | None = None
     end: int | None = None
+    suspended: int | None = None
+    ran: int = 0
     limit: float | None = None
     least_time: int = 0
     deadline: int | None = None
@@ -219,6 +231,7 @@ class QueuedJob:
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     exclusive: str | None = ""
+    mcs_label: str = ""
     licences: str = ""
     dependency: str = ""
     reservation: str = ""
@@ -248,6 +261,23 @@ class QueuedJob:
         if "COMPLETING" in (self.state, *self.flags):
             return True
         return self.state != "PENDING" and self.state not in ENDED
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes of a running job."""
+        return tuple(each.node for each in self.allocations)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the job is suspended: it has memory and GPUs, but no cores and no end."""
+        return self.state == "SUSPENDED"
+
+    def has_run(self, time: int) -> int:
+        """Return for how many seconds the job has run until a time, unless it is suspended."""
+        since = self.suspended or self.start
+        if self.is_suspended or since is None:
+            return self.ran
+        return self.ran + max(0, time - since)
 
     @property
     def label(self) -> str:
@@ -329,7 +359,7 @@ def read_queue(path: str | Path) -> Queue:
     file = captured_file(folder, "squeue.json") if folder else path
     if file is None:
         raise InputError("no squeue.json; expected what squeue --json writes", file=path)
-    dump = read_dump(file, "jobs")
+    dump = read_dump(file, "jobs", written_by="squeue")
     texts_file = captured_file(folder, "jobs.txt") if folder else None
     complete = dump.version <= LAST_WITH_SHARED and all(
         "required_switches" in record for record in dump.records
@@ -393,6 +423,8 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         eligible=record.instant("eligible_time"),
         start=record.instant("start_time"),
         end=record.instant("end_time"),
+        suspended=record.instant("suspend_time"),
+        ran=record.count("pre_sus_time"),
         limit=None if limit is None else 60 * limit,
         least_time=60 * record.count("time_minimum"),
         deadline=record.instant("deadline"),
@@ -415,6 +447,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         required=record.parsed("required_nodes", hosts),
         excluded=record.parsed("excluded_nodes", hosts),
         exclusive=exclusive,
+        mcs_label=record.text("mcs_label"),
         licences=record.text("licenses"),
         dependency=record.text("dependency"),
         reservation=record.text("resv_name"),
@@ -607,15 +640,16 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
     ):
         raise record.wrong("job_resources", expected)
     try:
-        there = [gres(text) for text in record.words("gres_detail")]
+        texts = record.words("gres_detail")
+        there = [(gres(text), tuple(shares_in_use(text))) for text in texts]
     except InputError:
         raise record.wrong("gres_detail", "a list such as gpu:a100:2(IDX:0-1)") from None
     if there and len(there) != len(nodes):
         missing["allocations.gres"] += 1
         there = []
     return tuple(
-        Allocation(node=node, cores=cores, memory=memory, gres=has)
-        for (node, cores, memory), has in zip(nodes, there or [{}] * len(nodes))
+        Allocation(node=node, cores=cores, memory=memory, gres=has, shares=shares)
+        for (node, cores, memory), (has, shares) in zip(nodes, there or [({}, ())] * len(nodes))
     )
 
 
@@ -628,7 +662,11 @@ def _texts(path: Path) -> dict[int, _Text]:
     found: dict[int, _Text] = {}
     twice = set()
     text = read_bytes(path)[0].decode("utf-8", errors="replace")
+    before = ""
     for place, line in enumerate(text.split("\n"), 1):
+        if said := on_several_lines(before, line):
+            raise InputError(said, file=path, line=place)
+        before = line
         if not line.strip() or (found and not _JOB.match(line)):
             continue
         try:

@@ -20,12 +20,14 @@ import numpy as np
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.node_placement.group_limits import most_chunks
-from optsched.numbers import counted
+from optsched.numbers import MOST_CAPACITY, counted
 from optsched.sites.chunks import divided, spread
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
+from optsched.sites.slurm_amounts import SHARED
+from optsched.sites.slurm_site import unit_of
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.access import (
     affordable,
@@ -79,6 +81,10 @@ class Request:
         its own if they have segments.
     exclusive : bool
         Whether the job shares its nodes with no other job.
+    joins : array of bool, shape (nodes,), optional
+        Nodes that an exclusive job may share with the jobs that run there, all of its user.
+    has_shares : bool
+        Whether a GPU stands for shares of one; other GPUs may have as many left.
     licences : mapping of str to int
         Licences that the job needs.
     notes : tuple of str
@@ -95,6 +101,8 @@ class Request:
     span: str = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     exclusive: bool = False
+    joins: Flags | None = None
+    has_shares: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
     largest: Mapping[str, int] | None = None
@@ -109,7 +117,11 @@ class Request:
         most = np.where(self.nodes, _most(self.demand, supply.columns, supply.amounts), 0)
         if self.most_per_node:
             most = np.minimum(most, self.most_per_node)
-        return np.where(supply.busy, 0, most) if self.exclusive else most
+        return np.where(self.not_joined(supply.busy), 0, most) if self.exclusive else most
+
+    def not_joined(self, busy: Flags) -> Flags:
+        """Return the busy nodes without those whose jobs it may join, shape (nodes,)."""
+        return busy if self.joins is None else busy & ~self.joins
 
     def room(self, supply: Supply) -> int:
         """Return how many chunks fit at most if no other job is placed."""
@@ -131,6 +143,10 @@ class Request:
         LeftToSlurmError
             If several groups may hold them.
         """
+        if self.has_shares:
+            raise LeftToSlurmError(
+                "it asks shares of a GPU, and what it lacks of them is not modelled"
+            )
         if not self.limits:
             return self.span, supply.blocks
         limit = self.limits[0]
@@ -220,18 +236,23 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     if job.exclusive in ("mcs", "topo"):
         raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
     licences = licences_of(job, supply)
-    found, refusals = [], []
+    asked, (job, with_shards) = job, _with_gpu(job, supply)
+    found: list[Request] = []
+    refusals = []
     for partition in open_partitions(job, supply):
-        for nodes in _features(job, supply) & _permitted(job, supply, partition):
+        for nodes in _features(job, supply) & _permitted(job, supply, partition) & with_shards:
             try:
                 found.append(_within(job, supply, partition, nodes, licences))
             except LeftToSlurmError as error:
                 refusals.append(error)
     if not found:
         raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job, supply))
+    if job is not asked:
+        note = "its shards count as a GPU of their own"
+        found = [replace(r, has_shares=True, notes=(*r.notes, note)) for r in found]
     first = found[0]
-    same = (first.chunks, first.demand, first.exclusive)
-    if first.chunks == 1 and all((r.chunks, r.demand, r.exclusive) == same for r in found):
+    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None) for r in found]
+    if first.chunks == 1 and kinds.count(kinds[0]) == len(kinds):
         return (replace(first, nodes=np.any([each.nodes for each in found], axis=0)),)
     return tuple(found)
 
@@ -263,7 +284,8 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     if own is not None and own.nodes:
         found.append((f"in reservation {own.name}", _marked(own.nodes, supply)))
     else:
-        unreserved &= states != "reserved"
+        unreserved &= supply.usable | (states != "reserved")
+    found += _open(job, supply)
     found.append(("not reserved for others before its time limit ends", unreserved))
     return [*found, ("in one topology, partition and choice of features", request.nodes)]
 
@@ -328,9 +350,70 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
         usable = np.isin(site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
-        permitted &= site.is_up
+        permitted &= supply.usable
     permitted &= _unreserved(job, supply, _limit(job, partition))
+    for _, nodes in _open(job, supply):
+        permitted &= nodes
     return permitted & ~_marked(job.excluded, supply)
+
+
+def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:
+    """Return in words what others forbid on their nodes, each with the nodes where nobody does."""
+    rules = (
+        ("not owned by another user", supply.owners, job.user),
+        ("not with jobs of another MCS label", supply.labels, job.mcs_label),
+    )
+    return [
+        (text, np.array([each in ("", own) for each in there], dtype=bool))
+        for text, there, own in rules
+        if {*there} - {"", own}
+    ]
+
+
+def shares_with_own(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a job shares its nodes only with jobs of its user."""
+    return job.exclusive == "user" or any(p.exclusive_user for p in partitions_of(job, supply))
+
+
+def _joined(job: QueuedJob, supply: Supply) -> Flags:
+    """Return the nodes on which only jobs of the user of a job run."""
+    return np.array(
+        [job.user in (owner, only) for owner, only in zip(supply.owners, supply.users)], dtype=bool
+    ) & bool(job.user)
+
+
+def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
+    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be.
+
+    On the nodes, no GPU has fewer shards.
+    """
+    asked = {*job.per_node, *job.per_task, *job.per_job}
+    everywhere = np.ones(len(supply.site.nodes), dtype=bool)
+    shares = {name for name in asked if name.partition(":")[0] in SHARED}
+    if not shares:
+        return job, everywhere
+    of_node = {name: job.per_node.get(name, 0) for name in shares}
+    kinds = [name[6:] for name in shares if name.startswith("shard:")]
+    if (
+        not {*job.per_node} >= shares
+        or any(name.partition(":")[0] in ("mps", "gpu") for name in asked)
+        or len(kinds) > 1
+    ):
+        names = " and ".join(sorted(shares))
+        raise LeftToSlurmError(f"it asks {names}, and only Slurm knows of which GPUs")
+    site, gpu = supply.site, "gpu"
+    for name, count in of_node.items():
+        kind = name[5:]
+        if name not in site.resources or gpu + kind not in site.resources:
+            raise LeftToSlurmError(f"it asks {name}, which no node has with GPUs of its type")
+        shards, gpus = (site.capacity[:, site.resources.index(r)] for r in (name, gpu + kind))
+        everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
+    rest = {name: count for name, count in job.per_node.items() if name not in shares}
+    gpus_asked = dict.fromkeys([gpu, *(f"gpu:{kind}" for kind in kinds)], 1)
+    return (
+        replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0),
+        everywhere,
+    )
 
 
 def _limit(job: QueuedJob, partition: Partition) -> float:
@@ -374,11 +457,16 @@ def _within(
     shape = _shape(job, supply, partition, nodes)
     demand = _demand(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
     notes = list(shape.notes)
-    exclusive = partition.exclusive or job.exclusive in ("node", "user")
-    if job.exclusive == "user" and not partition.exclusive:
-        notes.append("it shares no node, though it may with jobs of its user")
+    exclusive = partition.exclusive or job.exclusive == "node"
+    joins = None
+    if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
+        exclusive, joins = True, _joined(job, supply)
+        notes.append("of the jobs of its user it joins those that run, not other pending ones")
+    elif not exclusive and job.mcs_label and supply.by_label:
+        exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
+        notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.memory_per_node == 0 and not job.memory_per_gpu and supply.counts_memory:
-        exclusive = True
+        exclusive, joins = True, None
         notes.append("it asks all memory of its nodes and so shares none of them")
     if (
         shape.chunks > 1
@@ -412,6 +500,7 @@ def _within(
         span=span,
         limits=limits,
         exclusive=exclusive,
+        joins=joins,
         licences=licences,
         notes=tuple(notes),
         largest=largest,
@@ -513,6 +602,13 @@ def _demand(
     cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
     if on_nodes:
         cores = max(cores, job.least_cores)
+    # no node has more than the limit of amounts
+    gres = Counter(
+        {
+            name: min(-(-count // unit_of(name, supply.units)), MOST_CAPACITY + 1)
+            for name, count in gres.items()
+        }
+    )
     demand = dict.fromkeys(supply.columns, 0) | gres
     demand |= {CORES: cores, MEMORY: _memory(job, cores, gpus)}
     for threads in supply.thread_counts:

@@ -13,12 +13,14 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
+from optsched.slurm.running import supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
@@ -124,6 +126,7 @@ def placement_problem(
     """
     if weigh not in WEIGHTS:
         raise InputError(f"{weigh!r}; expected one of {', '.join(WEIGHTS)}", field="weigh")
+    supply = supply_at(supply, queue, supply.time)
     rows: list[Row] = []
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}
@@ -171,22 +174,13 @@ def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> lis
 
 def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     """Return the fields of the problem, in which all jobs start together as Slurm divides them."""
-    posed, apart = [], []
-    for place, row in enumerate(rows):
+    posed = []
+    for row in rows:
         request = row.request.as_divided
-        if request is not row.request and not request.fits(supply):
-            request = row.request
-            apart.append(place)
+        if request is not row.request and not request.fits(supply):  # it joins running jobs alone
+            request = replace(row.request, exclusive=True, joins=row.request.nodes)
         posed.append(replace(row, request=request))
-    if not apart:
-        return placement_fields(posed, supply)
-    # these share their nodes with running jobs alone, exclusive jobs with none
-    for place, row in enumerate(posed):
-        if row.request.exclusive:
-            nodes = row.request.nodes & ~supply.busy
-            posed[place] = replace(row, request=replace(row.request, nodes=nodes))
-    fields = placement_fields(posed, supply)
-    return fields | {"exclusive": tuple(sorted((*fields["exclusive"], *apart))), "busy": ()}
+    return placement_fields(posed, supply)
 
 
 def _within_limits(
@@ -229,21 +223,31 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     requests = [row.request for row in rows]
     columns = _columns(requests, supply)
     places = [supply.columns.index(name) for name in columns]
-    names, kinds, allowed = kinds_of([request.nodes for request in requests], supply)
+    joined = np.zeros(len(supply.site.nodes), dtype=bool)
+    for request in requests:
+        if request.exclusive and request.joins is not None:
+            joined |= supply.busy & request.joins & request.nodes
+    allowed_nodes = [
+        request.nodes & ~request.not_joined(joined) if request.exclusive else request.nodes
+        for request in requests
+    ]
+    names, kinds, allowed = kinds_of(allowed_nodes, supply)
+    mixed, free, demand = _of_mixed_types(rows, supply)
     licences = sorted({name for request in requests for name in request.licences})
     levels = {limit.level: limit.groups for request in requests for limit in request.limits}
     limits = [{limit.level: limit for limit in request.limits} for request in requests]
     return {
-        "resources": columns,
-        "free": supply.amounts[:, places],
+        "resources": [*columns, *mixed],
+        "free": np.hstack([supply.amounts[:, places], free]),
         "chunks": np.array([request.chunks for request in requests], dtype=np.int64),
-        "demand": table([request.demand for request in requests], columns),
+        "demand": np.hstack([table([r.demand for r in requests], columns), demand]),
         "most_per_node": np.array([r.most_per_node for r in requests], dtype=np.int64),
         "kinds": [names[kind] for kind in kinds.tolist()],
         "allowed": allowed,
         "span": tuple(request.span for request in requests),
         "exclusive": tuple(place for place, r in enumerate(requests) if r.exclusive),
-        "busy": tuple(np.flatnonzero(supply.busy).tolist()),
+        # who may not join the jobs of a joined node is kept from it by its kind
+        "busy": tuple(np.flatnonzero(supply.busy & ~joined).tolist()),
         "licences": np.array([supply.licences[name] for name in licences], dtype=np.int64),
         "licences_of": table([request.licences for request in requests], licences),
         "switches": supply.switches and list(supply.switches),
@@ -255,6 +259,46 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "nodes": list(supply.site.nodes),
         "jobs": [row.label for row in rows],
     }
+
+
+def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Ints, Ints]:
+    """Return resources by which a job that states no type of GPU leaves one for later jobs that do.
+
+    Of nodes with several types, such as MIG slices, Slurm takes any: in the worst case all of one.
+    A job of lower priority takes what is left.
+
+    Returns
+    -------
+    names : list of str
+        Names of the resources: for each type one for each number of free ones that matters.
+    free, demand : array of int, shape (nodes, names) and (rows, names)
+        Free amounts, which bind on nodes with several types only, and what a chunk of each row
+        needs.
+    """
+    resources, amounts = supply.site.resources, supply.amounts
+    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    ranks = [
+        (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
+        for row in rows
+    ]
+    names: list[str] = []
+    free, demand = [np.empty((len(amounts), 0), dtype=np.int64)], [table([{}] * len(rows), [])]
+    for base, types in typed(resources).items():
+        mixed = (supply.site.capacity[:, types] > 0).sum(axis=1) > 1
+        there = np.array([(row.request.nodes & mixed).any() for row in rows], dtype=bool)
+        needs = table([row.request.demand for row in rows], [base, *(resources[t] for t in types)])
+        untyped = np.where(there, np.maximum(0, needs[:, 0] - needs[:, 1:].sum(axis=1)), 0)
+        for own, kind in zip(needs[:, 1:].T, types):
+            last = max((r for r, n in zip(ranks, own * there) if n), default=None)
+            before = untyped * [last is not None and rank <= last for rank in ranks]
+            left = np.minimum(amounts[:, kind], before.max(initial=0))
+            for number in np.unique(left[mixed & (left > 0)]).tolist():
+                binds = mixed & (left == number)
+                names.append(f"{resources[kind]}, or any {base}, {number}")
+                column = np.where(binds, amounts[:, kind], amounts[:, resources.index(base)])
+                free.append(column[:, None])
+                demand.append((own + np.minimum(before, number))[:, None])
+    return names, np.hstack(free), np.hstack(demand)
 
 
 def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:

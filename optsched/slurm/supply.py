@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.sites.slurm_access import Access
 from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
@@ -68,6 +68,18 @@ class Supply:
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
+    units : mapping of str to int
+        What an amount of 1 stands for, for resources that are not counted one by one.
+    owners : tuple of str
+        User whose jobs share a node with those of no other user; empty for none.
+    labels : tuple of str
+        Label of multi-category security (MCS) of the jobs of a node; empty for none.
+    by_label : bool
+        Whether jobs with a label share nodes only with jobs of the same one.
+    taken : array of bool, shape (nodes,), optional
+        Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
+    users : tuple of str
+        The only user with running jobs on a node; empty where there are none, or others too.
     notes : tuple of str
         What the reader of the files left out or changed, counted.
 
@@ -91,6 +103,12 @@ class Supply:
     settings: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     counts_memory: bool = True
+    units: Mapping[str, int] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    by_label: bool = False
+    taken: Flags = None  # type: ignore[assignment]
+    users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,7 +121,17 @@ class Supply:
         threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
         weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
-        for name, values in (("threads", threads), ("busy", busy), ("weights", weights)):
+        taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
+        words = {
+            name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
+        }
+        for name, values in (
+            ("threads", threads),
+            ("busy", busy),
+            ("weights", weights),
+            ("taken", taken),
+            *words.items(),
+        ):
             if len(values) != nodes:
                 raise InputError("expected one for each node of the site", field=name)
         usable = np.isin(self.site.states, ("up", "reserved"))
@@ -111,6 +139,9 @@ class Supply:
         object.__setattr__(self, "threads", threads)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
+        object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
+        for name, texts in words.items():
+            object.__setattr__(self, name, texts)
         licences = {
             beside(name, each): max(0, left - each.licences[name])
             for each in self.reservations
@@ -147,6 +178,10 @@ class Supply:
             licences=site.licences,
             busy=nobody,
             cores_left=self._most_cores,
+            owners=(),
+            labels=(),
+            taken=nobody,
+            users=(),
         )
 
     @cached_property
@@ -160,7 +195,18 @@ class Supply:
     @cached_property
     def amounts(self) -> Ints:
         """Free amounts of the columns, shape (nodes, columns)."""
-        return self.widened(self.free, cores=self.cores_left)
+        return self.widened(np.where(self.taken[:, None], 0, self.free), cores=self.cores_left)
+
+    @cached_property
+    def usable(self) -> Flags:
+        """Whether jobs of no reservation may start on each node at some time, shape (nodes,).
+
+        The node is up, or reserved by a reservation that is known, which then decides.
+        """
+        known = {name for each in self.reservations for name in each.nodes}
+        kept = np.array([name in known for name in self.site.nodes], dtype=bool)
+        usable: Flags = self.site.is_up | (kept & (np.array(self.site.states) == "reserved"))
+        return usable
 
     @cached_property
     def capacity(self) -> Ints:
@@ -245,18 +291,16 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     time = shown.time if time is None else time
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
-    notes = list(shown.notes)
-    path = captured_file(folder, *RESERVATIONS)
-    if path is None:
-        notes.append("no reservations.json: taken as none")
-    reservations = () if path is None else read_reservations(path)
+    notes = shown.notes
+    if captured_file(folder, *RESERVATIONS) is None:
+        notes += ("no reservations.json: taken as none",)
     limits, unread = _limits(folder, shown.settings)
     return Supply(
         shown.site,
         shown.free,
         time,
         shown.licences,
-        reservations + _of_licences(shown.reserved, reservations, time),
+        shown.reservations + _of_licences(shown.reserved, shown.reservations, time),
         shown.threads,
         weights=shown.weights,
         access=shown.access,
@@ -264,7 +308,11 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         settings=shown.settings,
         unread=unread,
         counts_memory=shown.counts_memory,
-        notes=tuple(notes),
+        units=shown.units,
+        owners=shown.owners,
+        labels=shown.labels,
+        by_label=shown.by_label,
+        notes=notes,
     )
 
 

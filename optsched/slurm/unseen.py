@@ -14,7 +14,7 @@ from optsched.sites.host_lists import host_list
 from optsched.sites.requests import licences_asked
 from optsched.slurm.access import NO_RULES, open_partitions, partitions_of, unknown_rules
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.running import held_by
+from optsched.slurm.running import held_by, unseen_on_nodes
 from optsched.slurm.supply import Flags, Supply
 
 LONGEST_LIST = 60
@@ -57,6 +57,7 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     return (
         *unseen_rules(job, queue, supply),
         *_hidden(job, queue, supply),
+        *unseen_on_nodes(job, queue, supply),
         *unseen_preemption(job, queue, supply),
     )
 

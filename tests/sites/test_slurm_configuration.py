@@ -93,6 +93,18 @@ def test_gres_conf_has_the_types(write):
     assert there.notes == ("1 node (g2): gres.conf has 3 gpu, slurm.conf 4; taken from slurm.conf",)
 
 
+def test_large_amounts_are_counted_in_units(write):
+    gres = "NodeName=c1 Name=tmp Type=ssd Count=844G\n"
+    text = "NodeName=c1 Gres=tmp:844G,scratch:2TB,few:4\nPartitionName=p Nodes=ALL\n"
+    there = read_configuration(write(slurm=text, gres=gres))
+    has_now = has(there, "c1")
+    assert has_now["tmp"] == has_now["tmp:ssd"] == 844 * 1024
+    assert (has_now["scratch"], has_now["few"]) == (10**6, 4)
+    assert {"tmp: counted in units of 1,048,576", "scratch: counted in units of 2,000,000"} <= {
+        *there.notes
+    }
+
+
 @pytest.mark.parametrize(
     ("line", "cores", "threads"),
     [

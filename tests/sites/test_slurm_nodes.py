@@ -76,6 +76,15 @@ def test_the_text_says_the_same(tmp_path):
     assert there.weights.tolist() == [20]
 
 
+def test_the_text_names_the_owner_with_its_number(tmp_path):
+    (tmp_path / "nodes.txt").write_text(f"{TEXT} Owner=news(9) MCS_label=secret\n")
+    there = read_shown_site(tmp_path)
+    assert (there.owners, there.labels) == (("news",), ("secret",))
+    (tmp_path / "nodes.txt").write_text(f"{TEXT} Owner=N/A MCS_label=N/A\n")
+    there = read_shown_site(tmp_path)
+    assert (there.owners, there.labels) == (("",), ("",))
+
+
 def test_without_details_the_text_has_gpus_in_use_among_the_tres(tmp_path):
     path = tmp_path / "nodes.txt"
     path.write_text(TEXT.replace("GresUsed=gpu:a100:1(IDX:2)", "") + "\n")
@@ -113,6 +122,12 @@ def test_reasons_and_comments_change_no_other_field(tmp_path):
         ("IDLE+INVALID_REG", "down"),
         ("IDLE+NOT_RESPONDING", "down"),
         ("IDLE*", "down"),
+        ("IDLE+CLOUD+NOT_RESPONDING+POWERING_UP", "up"),
+        ("MIXED+NO_RESPOND+POWER_UP", "up"),
+        ("IDLE#*+CLOUD", "up"),
+        ("DOWN+NOT_RESPONDING+POWERING_UP", "down"),
+        ("IDLE+DRAIN+NOT_RESPONDING+POWERING_UP", "drained"),
+        ("IDLE+POWERING_DOWN+POWERING_UP+NOT_RESPONDING", "down"),
         ("IDLE+REBOOT_ISSUED", "down"),
         ("IDLE+POWERING_DOWN", "down"),
     ],
