@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -33,11 +34,12 @@ from optsched.numbers import counted, percent
 from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.slurm.capture import FOLDER, capture
-from optsched.slurm.following import carry_out, current_pins, current_situation
+from optsched.slurm.following import carry_out, current_queue, current_situation
+from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import PlannedStart
-from optsched.slurm.pins import Update, clearing, pinned_placements
+from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
 from optsched.slurm.plan import Plan, PlannedJob, Situation, read_situation
-from optsched.slurm.queue import read_queue
+from optsched.slurm.queue import Queue, read_queue
 from optsched.slurm.snapshot import Row
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
@@ -47,6 +49,9 @@ SECONDS = 10.0
 
 SHOWN = 10
 """Most reasons that the summary of a plan lists of one kind."""
+
+PATIENCE = 2
+"""Cycles of `watch` in which Slurm may leave a pinned job waiting until its pin is cleared."""
 
 NO_PLACE = "-"
 """What a table shows for no nodes."""
@@ -70,7 +75,7 @@ TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of t
 
 Weigh: TypeAlias = Annotated[
     str,
-    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
+    Parameter(help="The weight of a job: priority, rank, strict, nodes, cores or gpus."),
 ]
 
 Yes: TypeAlias = Annotated[
@@ -176,10 +181,15 @@ def apply(
 
 @command.command
 def reset(*, source: Captured = None, yes: Yes = False) -> int:
-    """Take all pins back: nodes and comments of jobs become what they were."""
+    """Take all pins back: nodes and comments of pending jobs become what they were.
+
+    Slurm does not clear the nodes of running jobs. Once one of them is requeued, reset again.
+    """
     _check_yes(source, yes)
-    updates = current_pins() if source is None else clearing(read_queue(captured_folder(source)))
-    return _follow_once(updates, yes)
+    queue = current_queue() if source is None else read_queue(captured_folder(source))
+    code = _follow_once(clearing(queue), yes)
+    _say_running(queue)
+    return code
 
 
 @command.command
@@ -210,11 +220,12 @@ def watch(
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
     code = done = 0
+    waits: Counter[tuple[str, tuple[str, ...]]] = Counter()
     try:
         while cycles is None or done < cycles:
             began = time.monotonic()
             try:
-                code = _cycle(solver, time_limit, weigh, yes)
+                code = _cycle(solver, time_limit, weigh, yes, waits)
             except InputError as error:
                 if not done:
                     raise
@@ -227,18 +238,45 @@ def watch(
     if yes:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # take all pins back, whatever comes
-        return _follow(current_pins(), yes)
+        queue = current_queue()
+        code = _follow(clearing(queue), yes)
+        _say_running(queue)
     return code
 
 
-def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool) -> int:
-    """Apply a plan, and return the exit code."""
-    solved = _solve(_situation(None, weigh), solver, time_limit)
+def _cycle(
+    solver: str | None,
+    time_limit: float,
+    weigh: str,
+    yes: bool,
+    waits: Counter[tuple[str, tuple[str, ...]]],
+) -> int:
+    """Apply a plan, and return the exit code; `waits` counts the cycles that pins were not met."""
+    situation = _situation(None, weigh)
+    pins = {*pinned(situation.queue).items()}
+    for pin in {*waits} - pins:
+        del waits[pin]
+    waits.update(pins)
+    solved = _solve(situation, solver, time_limit)
     if isinstance(solved, int):
         return solved
+    unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)
+    solved = solved._replace(plan=replace(solved.plan, unmet=unmet))
+    for label in sorted(unmet):
+        say(f"optsched: job {label} did not start in {PATIENCE} cycles: its pin is cleared")
     jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
-    print_line(f"{time.strftime('%H:%M:%S')}  {jobs:,} of {rows:,} jobs start now")
+    met = len(pinned(situation.queue, running=True))
+    text = f"{jobs:,} of {rows:,} jobs start now; {met:,} run on their pins"
+    print_line(f"{time.strftime('%H:%M:%S')}  {text}")
     return _follow(solved.plan.updates.updates, yes)
+
+
+def _say_running(queue: Queue) -> None:
+    """Say how many running jobs keep their pins."""
+    if jobs := pinned(queue, running=True):
+        names = f"{', '.join([*jobs][:SHOWN])}{', ...' if len(jobs) > SHOWN else ''}"
+        text = f"{counted(len(jobs), 'job')} ({names}) started on a pin, and Slurm keeps it"
+        say(f"optsched: {text} while a job runs; if one is requeued, reset again")
 
 
 def _check_yes(source: Path | None, yes: bool) -> None:
@@ -280,6 +318,7 @@ def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solve
     chosen = result.solution
     if pinned is not None and stated.problem.objective(pinned) == result.objective:
         chosen = pinned
+    chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
     return Solved(Plan(situation, chosen), result)
 
 
@@ -428,5 +467,5 @@ def _describe(solved: Solved) -> dict[str, Any]:
 
 
 def _say_notes(situation: Situation) -> None:
-    for note in (*situation.supply.notes, *situation.queue.notes):
+    for note in situation.notes:
         say_note(f"optsched: {note}")

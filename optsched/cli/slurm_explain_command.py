@@ -224,6 +224,8 @@ def _print(found: Explanation, answer: Answer) -> None:
     for heading, listed in parts:
         for line in (heading, *listed) if listed else ():
             print_line(line)
+    if relief.is_pinned:
+        print_line(f"# if job {job.label} is requeued: optsched slurm reset --yes clears its pin")
 
 
 def _ahead(found: Explanation) -> str:

@@ -84,19 +84,20 @@ class _Keys(NamedTuple):
     configured: str
     owner: str
     label: str
+    weight: str
 
 
 _JSON = _Keys(
     *("name", "effective_cpus", "cpus", "real_memory", "specialized_memory"),
     *("alloc_cpus", "alloc_memory", "gres", "gres_used", "gres_drained", "tres_used"),
     *("active_features", "features", "threads", "partitions", "reason"),
-    *("tres", "owner", "mcs_label"),
+    *("tres", "owner", "mcs_label", "weight"),
 )
 _TEXT = _Keys(
     *("nodename", "cpuefctv", "cputot", "realmemory", "memspeclimit"),
     *("cpualloc", "allocmem", "gres", "gresused", "gresdrain", "alloctres"),
     *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason"),
-    *("cfgtres", "owner", "mcs_label"),
+    *("cfgtres", "owner", "mcs_label", "weight"),
 )
 
 
@@ -235,6 +236,7 @@ def _node(
         _words(source, keys.partitions),
         _NUMBERED.sub("", source.text(keys.owner)),
         source.text(keys.label),
+        source.count(keys.weight),
     )
 
 

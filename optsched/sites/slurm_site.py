@@ -46,6 +46,8 @@ class SlurmNode(NamedTuple):
         User whose jobs share it with those of no other user, empty for none.
     label : str
         Label of multi-category security of its jobs, empty for none.
+    weight : int
+        Its weight: Slurm takes nodes of low weight first.
     """
 
     node: Node
@@ -54,6 +56,7 @@ class SlurmNode(NamedTuple):
     partitions: tuple[str, ...] = ()
     owner: str = ""
     label: str = ""
+    weight: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,8 @@ class SlurmSite:
         Free amounts of the resources of the site; all of them for a site from slurm.conf.
     threads : array of int, shape (nodes,)
         Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
+    weights : array of int, shape (nodes,)
+        Weight of each node: Slurm takes nodes of low weight first.
     licences, reserved : mapping of str to int
         Free licences, and those that reservations keep, which count as free.
     counts_memory : bool
@@ -93,6 +98,7 @@ class SlurmSite:
     site: Site
     free: Ints
     threads: Ints
+    weights: Ints
     licences: Mapping[str, int]
     reserved: Mapping[str, int]
     counts_memory: bool
@@ -181,6 +187,7 @@ def slurm_site(
         site,
         _free(site, nodes, units, notes),
         threads,
+        np.array([each.weight for each in nodes], dtype=np.int64),
         left,
         reserved,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),

@@ -122,15 +122,18 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
         return (
             f"its time limit, {limit}, exceeds the {short(partition.max_time)} of partition {name}"
         )
-    for nodes in (job.least_nodes, job.most_nodes):
+    least = job.needed_nodes
+    if job.most_nodes and least > job.most_nodes:
+        return f"its tasks need {least:,} nodes, and it may have {job.most_nodes:,}"
+    for nodes in (least, job.most_nodes):
         if nodes > partition.max_nodes:
             most = f"{partition.max_nodes:,.0f} of partition {name}"
             return f"its {nodes:,} nodes are more than the {most}"
-    if job.least_nodes > len(partition.nodes):
-        asked = counted(job.least_nodes, "node")
+    if least > len(partition.nodes):
+        asked = counted(least, "node")
         return f"it asks {asked}, and partition {name} has {len(partition.nodes):,}"
-    if job.least_nodes < access.least_nodes:
-        asked = counted(job.least_nodes, "node")
+    if least < access.least_nodes:
+        asked = counted(least, "node")
         return f"it asks {asked}, and partition {name} wants {access.least_nodes:,} or more"
     return ""
 

@@ -124,7 +124,7 @@ class Explanation:
     def _request(self, supply: Supply) -> Request:
         return max(
             alternatives(self.job, supply),
-            key=lambda each: (_fits(each, supply), min(each.room(supply), each.chunks)),
+            key=lambda each: (each.fits(supply), min(each.room(supply), each.chunks)),
         )
 
     @cached_property
@@ -157,7 +157,7 @@ class Explanation:
             return False
         then = supply_at(self.supply, self.queue, self.earliest)
         waiting = replace(job, eligible=None)  # from which its wait is counted
-        return not any(_fits(each, then) for each in alternatives(waiting, then))
+        return not any(each.fits(then) for each in alternatives(waiting, then))
 
     @cached_property
     def ahead(self) -> tuple[QueuedJob, ...]:
@@ -220,7 +220,7 @@ class Explanation:
         """Return whether it would fit if nodes in some states were up."""
         up = in_service(supply, np.isin(supply.site.states, states), held)
         try:
-            return any(_fits(each, up) for each in alternatives(self.released, up))
+            return any(each.fits(up) for each in alternatives(self.released, up))
         except LeftToSlurmError:
             return False
 
@@ -349,7 +349,7 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
         if blocked_by_rule(job, then, _started(job, queue, then)):
             return False
         try:
-            return any(_fits(each, then) for each in alternatives(job, then))
+            return any(each.fits(then) for each in alternatives(job, then))
         except LeftToSlurmError:
             return False
 
@@ -366,9 +366,3 @@ def _started(job: QueuedJob, queue: Queue, supply: Supply) -> int:
     """Return how many tasks of the array of a job run at the time of the supply."""
     same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
     return sum(end_of(each, queue.time or 0) > supply.time for each in same)
-
-
-def _fits(request: Request, supply: Supply) -> bool:
-    """Return whether a job fits if no other job is placed."""
-    enough = all(supply.licences[name] >= count for name, count in request.licences.items())
-    return enough and request.room(supply) >= request.chunks

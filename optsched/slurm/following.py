@@ -10,7 +10,7 @@ from pathlib import Path
 
 from optsched.slurm.capture import capture, capture_queue
 from optsched.slurm.commands import run_command
-from optsched.slurm.pins import Update, clearing
+from optsched.slurm.pins import Update
 from optsched.slurm.plan import Situation, read_situation
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 
@@ -24,6 +24,9 @@ CHANGING = frozenset(
     )
 )
 """Fields that change while a job waits, or that tasks of one array do not share."""
+
+OF_PIN = ("required", "comment")
+"""The fields of a job that count when its pin is taken back."""
 
 
 def current_situation(weigh: str) -> Situation:
@@ -52,19 +55,10 @@ def current_queue() -> Queue:
         return read_queue(folder)
 
 
-def current_pins() -> tuple[Update, ...]:
-    """Return the updates that take back all pins in the Slurm of this machine.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer, or what it says cannot be read.
-    """
-    return clearing(current_queue())
-
-
 def carry_out(updates: Iterable[Update]) -> Iterator[tuple[Update, str]]:
     """Carry updates out, and leave those jobs alone that changed since the updates were decided.
+
+    If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
 
     Yields
     ------
@@ -84,21 +78,23 @@ def carry_out(updates: Iterable[Update]) -> Iterator[tuple[Update, str]]:
         if time.monotonic() - read_at > FRESH:
             jobs = _by_label(current_queue())
             read_at = time.monotonic()
-        reason = _changed(update.job, jobs.get(update.label))
+        reason = _changed(update, jobs.get(update.label))
         if not reason and (refusal := run_command(update.words).refusal):
             reason = f"Slurm refuses: {refusal}"
         yield update, reason
 
 
-def _changed(before: QueuedJob, now: QueuedJob | None) -> str:
-    """Return how a job changed; an empty text if it did not."""
+def _changed(update: Update, now: QueuedJob | None) -> str:
+    """Return how the job of an update changed; an empty text if it did not."""
+    before = update.job
     if now is None:
         return "it is no longer in the queue"
     if now.state != before.state:
         return f"it is {now.state} by now"
-    for field in fields(QueuedJob):
-        if field.name not in CHANGING and getattr(now, field.name) != getattr(before, field.name):
-            return f"its {field.name.replace('_', ' ')} changed"
+    names = [field.name for field in fields(QueuedJob) if field.name not in CHANGING]
+    for name in names if update.what == "pin" else OF_PIN:
+        if getattr(now, name) != getattr(before, name):
+            return f"its {name.replace('_', ' ')} changed"
     return ""
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from optsched.models.node_placement.problem import Placements
@@ -39,8 +39,8 @@ class Update:
     label : str
         Number of the job.
     what : str
-        What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job that has started
-        or whose nodes somebody else has set.
+        What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job whose nodes
+        somebody else has set.
     job : QueuedJob
         Record of the queue on which the update was decided.
     settings : tuple of str
@@ -85,10 +85,22 @@ def without_pins(queue: Queue) -> Queue:
 
 
 def clearing(queue: Queue, keep: Iterable[str] = ()) -> tuple[Update, ...]:
-    """Return the updates that take all pins back, but those of the labels in `keep`."""
+    """Return the updates that take all pins back, but those of the labels in `keep`.
+
+    Those of running jobs stay: Slurm refuses to clear the nodes of a running job.
+    """
     kept = {*keep}
     found = (_cleared(job) for job in queue.jobs if job.label not in kept)
     return tuple(update for update in found if update is not None)
+
+
+def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of pending jobs, or of those that run, that are pinned, by label."""
+    return {
+        job.label: job.required
+        for job in queue.jobs
+        if _is_pinned(job) and (job.has_nodes if running else job.state == "PENDING")
+    }
 
 
 def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | None:
@@ -103,7 +115,7 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
     """
     problem = snapshot.problem
     index = {name: place for place, name in enumerate(problem.nodes or ())}
-    pins = {job.label: job.required for job in queue.jobs if _is_pinned(job)}
+    pins = pinned(queue)
     nodes = []
     for row in snapshot.rows:
         at = sorted(index[name] for name in pins.get(row.label, ()) if name in index)
@@ -112,7 +124,12 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
     return placements if any(nodes) and not problem.violations(placements) else None
 
 
-def updates_of(queue: Queue, snapshot: SlurmSnapshot, placements: Placements) -> Updates:
+def updates_of(
+    queue: Queue,
+    snapshot: SlurmSnapshot,
+    placements: Placements,
+    unmet: Collection[str] = (),
+) -> Updates:
     """Return the updates by which Slurm follows a plan.
 
     Parameters
@@ -123,6 +140,8 @@ def updates_of(queue: Queue, snapshot: SlurmSnapshot, placements: Placements) ->
         The problem, which is made from the queue `without_pins`.
     placements : Placements
         Feasible placements.
+    unmet : collection of str
+        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
     """
     names = snapshot.problem.nodes
     assert names is not None
@@ -134,7 +153,10 @@ def updates_of(queue: Queue, snapshot: SlurmSnapshot, placements: Placements) ->
         if not at:
             continue
         nodes = tuple(str(names[node]) for node in dict.fromkeys(at))
-        if reason := _why_not(row, nodes):
+        reason = _why_not(row, nodes)
+        if row.label in unmet:
+            reason = "Slurm did not start it on the nodes of its last pin"
+        if reason:
             without[row.label] = reason
             continue
         keep.append(row.label)
@@ -167,8 +189,12 @@ def _original(job: QueuedJob) -> QueuedJob:
     marked = _MARKED.fullmatch(job.comment)
     if marked is None:
         return job
-    required = () if _is_pinned(job) else job.required
-    return replace(job, comment=marked[2] or "", required=required)
+    job = replace(job, comment=marked[2] or "")
+    if marked[1] != _digest(job.required):
+        return job
+    # after a restart Slurm 24.11 shows no number, of which a pin is evidence
+    most = job.most_nodes or (len(job.required) if len(job.required) > 1 else 0)
+    return replace(job, required=(), most_nodes=most)
 
 
 def _is_pinned(job: QueuedJob) -> bool:
@@ -180,11 +206,11 @@ def _is_pinned(job: QueuedJob) -> bool:
 def _cleared(job: QueuedJob) -> Update | None:
     """Return the update that takes the pin of a job back; None for a job without one."""
     original = _original(job)
-    pending = job.state == "PENDING"
-    if original is job or not (pending or job.has_nodes) or "COMPLETING" in (job.state, *job.flags):
+    pending, its = job.state == "PENDING", _is_pinned(job)
+    if original is job or not (pending or (job.has_nodes and not its)):
         return None
     comment = f"Comment={original.comment}"
-    if pending and original.required != job.required:
+    if its:
         return Update(job.label, "clear", job, ("ReqNodeList=", comment))
     return Update(job.label, "unmark", job, (comment,))
 

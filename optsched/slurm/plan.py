@@ -45,6 +45,14 @@ class Situation:
     posed: SlurmSnapshot
     weigh: str
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the files do not state, what was left out or changed, and how jobs are weighed."""
+        found = (*self.supply.notes, *self.queue.notes)
+        if self.weigh == "priority" and self.posed.tells_order:
+            found += ("priorities tell the order alone: jobs are weighed by rank",)
+        return found
+
     def snapshot(self) -> Snapshot:
         """Return the problem with its origin, which counts the jobs that are not in it."""
         origin = {
@@ -93,15 +101,18 @@ class Plan:
         What was planned for.
     placements : Placements
         The placements.
+    unmet : frozenset of str
+        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
     """
 
     situation: Situation
     placements: Placements
+    unmet: frozenset[str] = frozenset()
 
     @cached_property
     def updates(self) -> Updates:
         """The updates by which Slurm follows the plan."""
-        return updates_of(self.situation.queue, self.situation.posed, self.placements)
+        return updates_of(self.situation.queue, self.situation.posed, self.placements, self.unmet)
 
     @cached_property
     def totals(self) -> dict[str, Mapping[str, int]]:

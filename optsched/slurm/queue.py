@@ -22,6 +22,12 @@ from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
 
+VERSION_OF_FIELDS = 38
+"""Version of Slurm 22.05, whose fields of memory are never those of the GPUs."""
+
+MEMORY_STATED = ("JOB_MEM_SET", "EXACT_MEMORY_REQUESTED")
+"""Flags of a job that states its memory, of each node or of each core."""
+
 WITH_UNSTATED_SEGMENTS = range(40, 43)
 """Versions of the data parser that do not state segments, of releases that have them."""
 
@@ -243,6 +249,13 @@ class QueuedJob:
     allocations: tuple[Allocation, ...] = ()
 
     @property
+    def needed_nodes(self) -> int:
+        """Least number of nodes, by its own word and by its tasks on a node."""
+        if not self.tasks_per_node:
+            return self.least_nodes
+        return max(self.least_nodes, -(-self.tasks // self.tasks_per_node))
+
+    @property
     def has_nodes(self) -> bool:
         """Whether the job is on its nodes; those of an ended job are kept until it is completed."""
         if "COMPLETING" in (self.state, *self.flags):
@@ -385,7 +398,9 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         raise record.wrong("job_state", "a state such as PENDING")
     tasks, per_task = record.count("tasks") or 1, record.count("cpus_per_task", short=True)
     asked = record.parsed("tres_req_str", tres)
-    cores, least_nodes = record.count("cpus"), record.count("node_count")
+    cores, count = record.count("cpus"), record.count("node_count")
+    least_nodes = asked.get("node") or count or 1  # of a range, node_count is the upper limit
+    memory_per_node, memory_per_core, memory_per_gpu = _memory(record, asked, least_nodes)
     array_id, array_tasks = _array(record, job_id)
     exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
     priority = record.count("priority")
@@ -413,21 +428,20 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         limit=None if limit is None else 60 * limit,
         least_time=60 * record.count("time_minimum"),
         deadline=record.instant("deadline"),
-        # of a range of nodes, node_count is the upper limit
-        least_nodes=asked.get("node") or least_nodes or 1,
+        least_nodes=least_nodes,
         most_nodes=record.count("max_nodes"),
         tasks=tasks,
         # version 38 never states the cores of a task
         cores_per_task=per_task or max(1, -(-cores // tasks)),
         tasks_per_node=record.count("tasks_per_node", short=True),
         least_cores=record.count("minimum_cpus_per_node"),
-        memory_per_node=_optional(record, "memory_per_node"),
-        memory_per_core=_optional(record, "memory_per_cpu"),
+        memory_per_node=memory_per_node,
+        memory_per_core=memory_per_core,
         per_node=record.parsed("tres_per_node", _gres),
         per_task=record.parsed("tres_per_task", _gres),
         per_job=record.parsed("tres_per_job", _gres),
         cores_per_gpu=record.parsed("cpus_per_tres", gres).get("gpu", 0),
-        memory_per_gpu=record.parsed("memory_per_tres", gres).get("gpu", 0),
+        memory_per_gpu=memory_per_gpu,
         threads_per_core=record.count("threads_per_core", short=True),
         constraint=record.text("features"),
         required=record.parsed("required_nodes", hosts),
@@ -482,6 +496,23 @@ def _exclusive(word: str) -> str:
     if word in SAME_NODE:
         return "node"
     return word if word in ("user", "mcs", "topo") else ""
+
+
+def _memory(
+    record: RecordFields, asked: Mapping[str, int], nodes: int
+) -> tuple[int | None, int | None, int]:
+    """Return the memory of each node, or of each core, and of each GPU."""
+    of_node, of_core = _optional(record, "memory_per_node"), _optional(record, "memory_per_cpu")
+    of_gpu = record.parsed("memory_per_tres", gres).get("gpu", 0)
+    stated = not {*record.words("flags")}.isdisjoint(MEMORY_STATED)
+    stated |= record.dump.version > VERSION_OF_FIELDS and of_node not in (None, 0, of_gpu)
+    if of_gpu and stated:  # what a partition gives for each GPU does not count then
+        if of_node == of_gpu and "mem" in asked:  # and yet takes the place of what the job states
+            of_node = -(-asked["mem"] // nodes)
+        of_gpu = 0
+    if of_node is None and of_core is None and not of_gpu:
+        of_node = 0  # which version 38 does not state
+    return of_node, of_core, of_gpu
 
 
 def _optional(record: RecordFields, field: str) -> int | None:

@@ -12,7 +12,7 @@ from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
-from optsched.slurm.pins import Update, Updates, updates_of
+from optsched.slurm.pins import Updates, updates_of
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
 
@@ -168,6 +168,11 @@ class Relief:
         first = max(other.priority for other in self.explanation.ahead_by_priority)
         return job.nice - 2 * (first - job.priority + 1)
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the lines pin the job to its nodes."""
+        return bool(self._pins.updates)
+
     @cached_property
     def not_pinned(self) -> str:
         """Why the job is not pinned to its nodes; empty if it is."""
@@ -175,7 +180,10 @@ class Relief:
 
     @cached_property
     def afterwards(self) -> tuple[str, ...]:
-        """The lines that take back what was done, once the job has started."""
+        """The lines that take back what was done, once the job has started, but for its pin.
+
+        Slurm refuses to clear the nodes of a running job.
+        """
         job = self.explanation.job
         if self.withheld or self._comes_next:
             return ()
@@ -183,11 +191,7 @@ class Relief:
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
         if self._first and (self._freeing or not self.explanation.follows_plan):
             found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
-        marked = [
-            Update(job.label, "unmark", job, (f"Comment={job.comment}",)).line
-            for _ in self._pins.updates
-        ]
-        return (*found, *marked)
+        return tuple(found)
 
     @cached_property
     def _pins(self) -> Updates:

@@ -89,6 +89,9 @@ class Request:
         Licences that the job needs.
     notes : tuple of str
         In words, where the request is narrower than what Slurm would accept.
+    largest : mapping of str to int or None
+        What Slurm may take of each column on one node at most, as it fills the first nodes rather
+        than dividing a job evenly; None where a chunk can only be what it is.
     """
 
     chunks: int
@@ -102,6 +105,12 @@ class Request:
     has_shares: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    largest: Mapping[str, int] | None = None
+
+    @property
+    def as_divided(self) -> Request:
+        """The request with the largest chunks that Slurm may make."""
+        return self if self.largest is None else replace(self, demand=self.largest)
 
     def most(self, supply: Supply) -> Ints:
         """Return the most chunks on each node if no other job is placed, shape (nodes,)."""
@@ -120,6 +129,11 @@ class Request:
         limits = self.limits if groups is None else (GroupLimit(self.span, groups, 1),)
         most = self.most(supply)
         return most_chunks([limit.numbered for limit in limits], np.flatnonzero(most), most)
+
+    def fits(self, supply: Supply) -> bool:
+        """Return whether the job fits if no other job is placed."""
+        enough = all(supply.licences[name] >= count for name, count in self.licences.items())
+        return enough and self.room(supply) >= self.chunks
 
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
         """Return what holds all chunks, and the blocks if it is one of them.
@@ -472,6 +486,7 @@ def _within(
         nodes = affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
+    largest = None if exclusive else _largest(job, supply, partition, nodes, shape, demand)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
@@ -488,17 +503,44 @@ def _within(
         joins=joins,
         licences=licences,
         notes=tuple(notes),
+        largest=largest,
     )
+
+
+def _largest(
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    nodes: Flags,
+    shape: _Shape,
+    demand: Mapping[str, int],
+) -> dict[str, int] | None:
+    """Return what Slurm may take on one node at most, None if a chunk can only be `demand`.
+
+    Each node has one task at least, and no node more than there is.
+    """
+    if not shape.on_nodes or shape.chunks == 1:
+        return None
+    tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - shape.chunks + 1))
+    if job.tasks == shape.chunks * job.tasks_per_node:
+        tasks = shape.tasks
+    most = _demand(job, supply, partition, int(tasks), job.per_job, on_nodes=True)
+    found = {}
+    for name, place in zip(supply.columns, range(len(supply.columns))):
+        threads = [count for count in supply.thread_counts if name.endswith(f"of {count} threads")]
+        there = nodes & (supply.threads == threads[0]) if threads else nodes
+        has = int(supply.capacity[there, place].max(initial=0))
+        found[name] = max(demand[name], min(most[name], has)) if demand[name] else 0
+    return None if found == demand else found
 
 
 def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
     """Divide a job into equal chunks."""
-    least, tasks = job.least_nodes, job.tasks
-    if job.tasks_per_node:
-        least = max(least, -(-tasks // job.tasks_per_node))
-    limit = min(job.most_nodes or math.inf, max(partition.max_nodes, least))
+    least, tasks = job.needed_nodes, job.tasks
+    limit = min(job.most_nodes or math.inf, partition.max_nodes)
     of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
-    of_node |= job.memory_per_node is not None and not job.memory_per_gpu
+    if not job.memory_per_gpu:
+        of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
     gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
     if not of_node and least <= gpus <= limit:
         each = dict.fromkeys(job.per_job, 1)
@@ -582,7 +624,7 @@ def _demand(
 
 def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
     """Return the memory in MB of a chunk of some cores and GPUs."""
-    if job.memory_per_gpu:
+    if job.memory_per_gpu and gpus:
         return job.memory_per_gpu * gpus
     if job.memory_per_node is not None:
         return job.memory_per_node

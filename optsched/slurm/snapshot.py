@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,22 @@ from optsched.slurm.running import supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
-    "priority": "the priority that Slurm gives the job",
+    "priority": "the priority that Slurm gives the job; where it tells the order alone, the rank, "
+    "and for the first job that fits more than for all others",
     "rank": "the number of jobs of lower priority, and 1",
+    "strict": "more than for all jobs of lower priority, for as many jobs as numbers allow, and "
+    "the rank for the others",
     "nodes": "the number of nodes, or the fewest that can hold the job",
     "cores": "the number of cores",
     "gpus": "the number of GPUs, and among plans with equally many the number of jobs",
 }
 """What the weight of a job may be."""
+
+TELLS_ORDER = 2**31
+"""Priorities from which they tell the order alone: ``priority/basic`` counts down from 2^32."""
+
+MOST_STRICT = 2**30
+"""Upper limit of the sum of weights by order, so that solvers reckon with them exactly."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,11 @@ class SlurmSnapshot:
     blocked: Mapping[str, str]
     left: Mapping[str, str]
 
+    @property
+    def tells_order(self) -> bool:
+        """Whether the priorities tell the order of the jobs alone."""
+        return _tells_order([row.job.priority for row in self.rows])
+
 
 def placement_problem(
     queue: Queue,
@@ -85,6 +99,10 @@ def placement_problem(
     then: Sequence[str] = ("switches",),
 ) -> SlurmSnapshot:
     """Return the pending jobs of a queue on what is free, as a problem.
+
+    Slurm fills the first nodes of a job rather than dividing it evenly. So a job has the largest
+    chunks that Slurm may make, or if it does not fit like this, no other job of the problem is on
+    its nodes.
 
     Parameters
     ----------
@@ -133,7 +151,7 @@ def placement_problem(
         rows += within
     rows.sort(key=lambda row: places[row.job.job_id])
     has_tree = supply.tree is not None
-    fields = placement_fields(rows, supply) | {
+    fields = _without_others(rows, supply) | {
         "then": [name for name in then if name != "switches" or has_tree]
     }
     problem = NodePlacement(**fields)
@@ -152,6 +170,17 @@ def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> lis
     # no more of them than fit if no other job is placed, but one for a message
     tasks = tasks[: max(1, request.room(supply) // request.chunks)]
     return [Row(f"{job.array_id}_{task}", job, request) for task in tasks]
+
+
+def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
+    """Return the fields of the problem, in which all jobs start together as Slurm divides them."""
+    posed = []
+    for row in rows:
+        request = row.request.as_divided
+        if request is not row.request and not request.fits(supply):  # it joins running jobs alone
+            request = replace(row.request, exclusive=True, joins=row.request.nodes)
+        posed.append(replace(row, request=request))
+    return placement_fields(posed, supply)
 
 
 def _within_limits(
@@ -337,15 +366,39 @@ def kinds_of(
 def amounts_to_weigh(rows: Sequence[Row], supply: Supply, weigh: str) -> list[int]:
     """Return of each row what is weighed: a name in `WEIGHTS`, before weights are scaled."""
     priorities = [row.job.priority for row in rows]
-    if weigh == "priority":
+    if weigh == "priority" and not _tells_order(priorities):
         return priorities
-    if weigh == "rank":
+    if weigh in ("priority", "strict", "rank"):
         rank = {priority: place for place, priority in enumerate(sorted(priorities)[::-1])}
-        return [len(rows) - rank[priority] for priority in priorities]
+        ranks = [len(rows) - rank[priority] for priority in priorities]
+        first = {"priority": 1, "strict": len(rows), "rank": 0}[weigh]
+        return _strict(ranks, [row.request.fits(supply) for row in rows], first)
     if weigh == "nodes":
         return [row.request.fewest_nodes(supply) for row in rows]
     name = {"cores": CORES, "gpus": "gpu"}[weigh]
     return [row.request.chunks * row.request.demand.get(name, 0) for row in rows]
+
+
+def _tells_order(priorities: Sequence[int]) -> bool:
+    """Return whether priorities tell the order of jobs alone, but for a few that somebody set."""
+    return bool(priorities) and sorted(priorities)[len(priorities) // 2] >= TELLS_ORDER
+
+
+def _strict(ranks: Sequence[int], fits: Sequence[bool], first: int) -> list[int]:
+    """Return weights: of as many of the `first` jobs as possible more than of all jobs after."""
+    order = [job for job in sorted(range(len(ranks)), key=lambda job: -ranks[job]) if fits[job]]
+    weights, rest = list(ranks), sum(ranks)
+    after = []  # by the number of jobs, the sum of the weights of the others
+    for job in order[:first]:
+        rest -= ranks[job]
+        after.append(rest)
+    while after and (after[-1] + 1) << len(after) > MOST_STRICT:
+        after.pop()
+    total = after[-1] if after else 0
+    for job in reversed(order[: len(after)]):
+        weights[job] = total + 1
+        total += weights[job]
+    return weights
 
 
 def _weights(rows: Sequence[Row], supply: Supply, weigh: str, most: int) -> Ints:

@@ -52,6 +52,8 @@ class Supply:
         Threads of each physical core of the node; by default 1.
     busy : array of bool, shape (nodes,), optional
         Whether jobs run on the node; by default where some cores are not free.
+    weights : array of int, shape (nodes,), optional
+        Weight of each node: Slurm takes nodes of low weight first; by default, all are alike.
     access : mapping of str to Access
         By name of the partition, who may use it.
     cores_left : mapping of str to array of int, shape (nodes,)
@@ -94,6 +96,7 @@ class Supply:
     reservations: tuple[Reservation, ...] = ()
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
+    weights: Ints = None  # type: ignore[assignment]
     access: Mapping[str, Access] = field(default_factory=dict)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -117,6 +120,7 @@ class Supply:
         threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
         threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
+        weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
         taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
         words = {
             name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
@@ -124,6 +128,7 @@ class Supply:
         for name, values in (
             ("threads", threads),
             ("busy", busy),
+            ("weights", weights),
             ("taken", taken),
             *words.items(),
         ):
@@ -132,6 +137,7 @@ class Supply:
         usable = np.isin(self.site.states, ("up", "reserved"))
         object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
         object.__setattr__(self, "threads", threads)
+        object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
         object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
         for name, texts in words.items():
@@ -296,6 +302,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         shown.licences,
         shown.reservations + _of_licences(shown.reserved, shown.reservations, time),
         shown.threads,
+        weights=shown.weights,
         access=shown.access,
         limits=limits,
         settings=shown.settings,

@@ -328,13 +328,19 @@ class TestLive:
         assert "job 2 is left alone" in done.stderr
         assert slurm.job(2)["comment"] == ""
 
-    def test_started_jobs_get_their_comments_back(self, optsched, slurm):
+    def test_a_pin_is_cleared_once_its_job_is_requeued(self, optsched, slurm):
         slurm.add(1, 2, comment="mine")
         optsched("slurm", "apply", "--yes", env=slurm.env)
+        pin = slurm.job(1)
         slurm.edit(1, job_state=["RUNNING"])
-        optsched("slurm", "reset", "--yes", env=slurm.env)
-        assert slurm.job(1)["comment"] == "mine"
-        assert slurm.updates[-1][2:] == ["JobId=1", "Comment=mine"]
+        done = optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert "0 of 0 jobs are updated" in done.stderr
+        assert "1 job (1) started on a pin" in done.stderr
+        assert slurm.job(1)["comment"] == pin["comment"]
+        slurm.edit(1, job_state=["PENDING", "REQUEUED"])
+        done = optsched("slurm", "reset", "--yes", env=slurm.env)
+        assert "started on a pin" not in done.stderr
+        assert slurm.updates[-1][2:] == ["JobId=1", "ReqNodeList=", "Comment=mine"]
 
     def test_nodes_that_a_user_set_since_are_not_cleared(self, optsched, slurm):
         slurm.add(1, 2, comment="mine")
@@ -410,6 +416,19 @@ class TestLive:
         assert done.returncode == 0, done.stderr
         assert "not placed     0" in done.stdout
 
+    def test_priorities_that_tell_the_order_alone_are_said(self, optsched, slurm):
+        slurm.add(1, 2, priority=2**32 - 2**16)
+        assert "weighed by rank" in optsched("slurm", "plan", env=slurm.env).stderr
+        done = optsched("slurm", "plan", "--weigh", "strict", env=slurm.env)
+        assert (done.returncode, "weighed by rank" in done.stderr) == (0, False)
+
+    def test_jobs_are_planned_on_nodes_of_low_weight(self, optsched, slurm):
+        heavy = [node | {"weight": 9 - n} for n, node in enumerate(slurm.state["nodes"])]
+        slurm.change(nodes=heavy)
+        slurm.add(1, 2)
+        [job] = json.loads(optsched("slurm", "plan", "--json", env=slurm.env).stdout)["jobs"]
+        assert job["nodes"] == ["n7", "n8"]
+
 
 class TestWatch:
     def test_cycles_end_with_all_pins_taken_back(self, optsched, slurm):
@@ -419,6 +438,22 @@ class TestWatch:
         assert done.stdout.count("1 of 1 jobs") == 2
         assert [len(words) for words in slurm.updates] == [5, 5]  # pinned once, cleared once
         assert (slurm.job(1)["required_nodes"], slurm.job(1)["comment"]) == ("", "mine")
+
+    def test_pins_that_slurm_does_not_meet_are_cleared_for_a_cycle(self, optsched, slurm):
+        slurm.add(1, 2)
+        done = optsched(*("slurm", "watch", "--every", 0.1, "--cycles", 4, "--yes"), env=slurm.env)
+        assert done.stderr.count("job 1 did not start in 2 cycles: its pin is cleared") == 1
+        pinned = [not words[3].endswith("=") for words in slurm.updates]
+        assert pinned == [True, False, True, False]  # first cycle, third, fourth, and the end
+
+    def test_jobs_that_run_on_their_pins_are_counted(self, optsched, slurm):
+        slurm.add(1, 2)
+        slurm.add(2, 2)
+        optsched("slurm", "apply", "--yes", env=slurm.env)
+        slurm.edit(1, job_state=["RUNNING"])
+        done = optsched(*("slurm", "watch", "--every", 0.1, "--cycles", 1, "--yes"), env=slurm.env)
+        assert "1 of 1 jobs start now; 1 run on their pins" in done.stdout
+        assert "1 job (1) started on a pin" in done.stderr
 
     def test_without_yes_nothing_is_updated(self, optsched, slurm):
         slurm.add(1, 2)

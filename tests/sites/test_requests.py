@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optsched.sites.requests import Requests
@@ -143,6 +143,13 @@ def unknown_or(low, high):
     return st.one_of(st.just(-1), st.integers(low, high))
 
 
+PLAIN = {"nodes": -1, "tasks_per_node": -1, "memory_per_node": -1, "memory_per_core": -1}
+PLAIN |= {"gpus": -1, "gpus_per_node": -1, "gpus_per_task": -1, "big": False, "exclusive": False}
+PLAIN |= {"features": "", "licences": "", "limit": 60}
+
+
+# the tasks need two nodes, and the partition gives one
+@example(**PLAIN | {"tasks": 2, "cores": 1, "tasks_per_node": 1, "partition": "gpu"})
 @given(
     tasks=st.integers(1, 9),
     cores=st.integers(1, 4),

@@ -29,12 +29,13 @@ NODE = {
     "gres_used": "gpu:a100:1(IDX:2),gpu:h100:0(IDX:N/A)",
     "gres_drained": "gpu:a100:2",
     "partitions": ["batch"],
+    "weight": 20,
 }
 TEXT = (
     "NodeName=g1 CPUAlloc=8 CPUEfctv=60 CPUTot=64 AvailableFeatures=ib,off ActiveFeatures=ib"
     " Gres=gpu:a100:4(S:0-1) GresDrain=N/A GresUsed=gpu:a100:1(IDX:2) OS=Linux #1 SMP @0 "
     " RealMemory=1000 AllocMem=300 State=MIXED+PLANNED ThreadsPerCore=2 MemSpecLimit=100"
-    " Partitions=batch AllocTRES=cpu=8,mem=300M,gres/gpu=1"
+    " Partitions=batch Weight=20 AllocTRES=cpu=8,mem=300M,gres/gpu=1"
 )
 
 
@@ -56,7 +57,7 @@ def test_a_node_has_what_jobs_may_get_of_it(tmp_path):
     have, free = amounts(there, "g1")
     assert have == {"cores": 60, "memory": 900, "gpu": 6, "gpu:a100": 4, "gpu:h100": 2}
     assert free == {"cores": 52, "memory": 600, "gpu": 3, "gpu:a100": 1, "gpu:h100": 2}
-    assert there.threads.tolist() == [2]
+    assert (there.threads.tolist(), there.weights.tolist()) == ([2], [20])
     assert there.site.features == (("ib",),)
     assert there.site.partition("batch").nodes.tolist() == [0]
     assert set(there.notes) == {
@@ -72,6 +73,7 @@ def test_the_text_says_the_same(tmp_path):
     assert have == {"cores": 60, "memory": 900, "gpu": 4, "gpu:a100": 4}
     assert free == {"cores": 52, "memory": 600, "gpu": 3, "gpu:a100": 3}
     assert (there.threads.tolist(), there.site.states) == ([2], ("up",))
+    assert there.weights.tolist() == [20]
 
 
 def test_the_text_names_the_owner_with_its_number(tmp_path):

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
-from optsched.slurm.pins import clearing, pinned_placements, updates_of, without_pins
+from optsched.slurm.commands import Output
+from optsched.slurm.following import carry_out
+from optsched.slurm.pins import (
+    clearing,
+    pinned,
+    pinned_placements,
+    updates_of,
+    without_pins,
+)
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
@@ -55,21 +63,70 @@ def followed(queue: Queue, updates) -> Queue:
 def test_clearing_restores_what_was_pinned(supply, job, comment):
     before = queue_of(whole_nodes(job, 1, 2, comment=comment), whole_nodes(job, 2, 2))
     updates = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
-    pinned = followed(before, updates)
-    assert [each.required for each in pinned.jobs] == [("c1", "c2"), ("c3", "c4")]
-    assert without_pins(pinned) == before
-    assert followed(pinned, clearing(pinned)) == before
-    assert {update.what for update in clearing(pinned)} == {"clear"}
+    its = followed(before, updates)
+    assert [each.required for each in its.jobs] == [("c1", "c2"), ("c3", "c4")]
+    assert without_pins(its) == before
+    assert followed(its, clearing(its)) == before
+    assert {update.what for update in clearing(its)} == {"clear"}
 
 
-def test_running_jobs_lose_their_mark_alone(supply, job):
+def test_pins_stay_marked_while_their_jobs_run_and_are_cleared_once_requeued(supply, job):
     before = queue_of(whole_nodes(job, 1, 2, comment="mine"))
     [pin] = updates_of(before, posed(before, supply), at((0, 1))).updates
-    pinned = followed(before, [pin]).jobs[0]
-    for fields in ({"state": "COMPLETED"}, {"state": "RUNNING", "flags": ("COMPLETING",)}):
-        assert clearing(queue_of(replace(pinned, **fields))) == ()
-    [update] = clearing(queue_of(replace(pinned, state="RUNNING")))
-    assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
+    its = followed(before, [pin]).jobs[0]
+    for fields in ({"state": "RUNNING"}, {"state": "RUNNING", "flags": ("COMPLETING",)}):
+        running = queue_of(replace(its, **fields))
+        assert clearing(running) == ()
+        assert pinned(running, running=True) == {"1": ("c1", "c2")}
+        assert pinned(running) == {}
+    assert clearing(queue_of(replace(its, state="COMPLETED"))) == ()
+    for flags in ((), ("REQUEUED",), ("COMPLETING",)):
+        [update] = clearing(queue_of(replace(its, flags=flags)))
+        assert (update.what, update.settings) == ("clear", ("ReqNodeList=", "Comment=mine"))
+    # somebody else has set other nodes
+    for fields in ({"required": ("c3",)}, {"required": (), "state": "RUNNING"}):
+        [update] = clearing(queue_of(replace(its, **fields)))
+        assert (update.what, update.settings) == ("unmark", ("Comment=mine",))
+
+
+def test_pins_stay_where_slurm_no_longer_shows_the_number_of_nodes(supply, job):
+    """As Slurm 24.11 does after a restart."""
+    before = queue_of(whole_nodes(job, 1, 2, tasks=4, cores_per_task=1))
+    placements = at((0, 1))
+    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
+    restarted = queue_of(replace(its.jobs[0], most_nodes=0))
+    assert pinned_placements(restarted, posed(restarted, supply)) == placements
+    assert updates_of(restarted, posed(restarted, supply), placements).updates == ()
+    [update] = updates_of(restarted, posed(restarted, supply), at((2, 3))).updates
+    assert update.what == "pin"
+    never = queue_of(replace(before.jobs[0], most_nodes=0))  # it may start on four nodes
+    assert updates_of(never, posed(never, supply), at((0, 0, 0, 1))).updates == ()
+
+
+def test_jobs_that_did_not_start_on_their_pins_lose_them_once(supply, job):
+    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
+    placements = at((0, 1), (2, 3))
+    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
+    found = updates_of(its, posed(its, supply), placements, {"1"})
+    assert [(update.what, update.label) for update in found.updates] == [("clear", "1")]
+    assert "last pin" in found.without["1"]
+
+
+def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypatch):
+    before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
+    pins = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
+    monkeypatch.setattr("optsched.slurm.following.run_command", lambda words: Output(b"", ""))
+
+    def reasons(updates, **fields):
+        now = queue_of(*(replace(update.job, **fields) for update in updates))
+        monkeypatch.setattr("optsched.slurm.following.current_queue", lambda: now)
+        return {reason for _, reason in carry_out(updates)}
+
+    assert reasons(pins, memory_per_core=9) == {"its memory per core changed"}
+    clear = clearing(followed(before, pins))
+    assert reasons(clear, memory_per_core=9) == {""}
+    assert reasons(clear, required=("c9",)) == {"its required changed"}
+    assert reasons(clear, state="RUNNING") == {"it is RUNNING by now"}
 
 
 @pytest.mark.parametrize("comment", ["optsched:", "optsched:0123abc", "Optsched:01234567", "a"])
@@ -83,21 +140,21 @@ def test_pins_are_placements_while_they_are_feasible(supply, job):
     before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 1))
     assert pinned_placements(before, posed(before, supply)) is None
     placements = at((0, 1), ())
-    pinned = followed(before, updates_of(before, posed(before, supply), placements).updates)
-    assert pinned_placements(pinned, posed(pinned, supply)) == placements
-    assert updates_of(pinned, posed(pinned, supply), placements).updates == ()
+    its = followed(before, updates_of(before, posed(before, supply), placements).updates)
+    assert pinned_placements(its, posed(its, supply)) == placements
+    assert updates_of(its, posed(its, supply), placements).updates == ()
     down = {"states": ("up", "down", *("up",) * 5)}
-    less = placement_problem(without_pins(pinned), supply(**down))
-    assert pinned_placements(pinned, less) is None
-    [update] = updates_of(pinned, less, at((), ())).updates
+    less = placement_problem(without_pins(its), supply(**down))
+    assert pinned_placements(its, less) is None
+    [update] = updates_of(its, less, at((), ())).updates
     assert update.what == "clear"
 
 
 def test_pins_are_cleared_before_others_are_set_by_priority(supply, job):
     before = queue_of(*(whole_nodes(job, n, 1, priority=n) for n in (1, 2, 3)))
     first = updates_of(before, posed(before, supply), at((0,), (), ()))
-    pinned = followed(before, first.updates)
-    updates = updates_of(pinned, posed(pinned, supply), at((), (0,), (1,))).updates
+    its = followed(before, first.updates)
+    updates = updates_of(its, posed(its, supply), at((), (0,), (1,))).updates
     assert [(update.what, update.label) for update in updates] == [
         ("clear", "1"),
         ("pin", "3"),

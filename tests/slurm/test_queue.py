@@ -214,6 +214,9 @@ def a(number, **more):
 LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
 
 
+BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2,gres/gpu=8"}
+
+
 @pytest.mark.parametrize(
     ("version", "fields", "expected"),
     [
@@ -254,6 +257,29 @@ LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
         (42, {"node_count": a(2)}, {"least_nodes": 2}),
         (38, {"cpus": 12, "tasks": 3, "cpus_per_task": None}, {"cores_per_task": 4}),
         (42, {"memory_per_node": a(0)}, {"memory_per_node": 0, "memory_per_core": None}),
+        # --mem=0, and a job without memory where the site gives none by default
+        (38, {"tres_req_str": "cpu=1,mem=62.50G,node=1"}, {"memory_per_node": 0}),
+        (42, {}, {"memory_per_node": 0, "memory_per_core": None, "memory_per_gpu": 0}),
+        # the default of a partition for each GPU, and --mem-per-gpu
+        (38, BY_GPU | {"memory_per_cpu": 2000}, {"memory_per_node": None, "memory_per_gpu": 30000}),
+        (42, BY_GPU | {"memory_per_node": a(30000)}, {"memory_per_gpu": 30000}),
+        # --mem beats it, and is in tres_req_str alone where the default takes its place
+        (
+            42,
+            BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]},
+            {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 0},
+        ),
+        (42, BY_GPU | {"memory_per_node": a(5000)}, {"memory_per_node": 5000, "memory_per_gpu": 0}),
+        (
+            38,
+            BY_GPU | {"memory_per_node": 200000, "flags": ["JOB_MEM_SET"]},
+            {"memory_per_node": 200000, "memory_per_gpu": 0},
+        ),
+        (
+            38,
+            BY_GPU | {"memory_per_cpu": 700, "flags": ["JOB_MEM_SET"]},
+            {"memory_per_node": None, "memory_per_core": 700, "memory_per_gpu": 0},
+        ),
         (
             42,
             {"tres_per_task": "cpu=8,gres/gpu:a100=2"},

@@ -69,8 +69,14 @@ def test_jobs_start_on_the_planned_nodes_on_fewest_switches(slurm):
     started = {job: slurm.field(job, "NodeList") for job in jobs}
     assert started == planned
     assert sum(len({leaf(node) for node in hosts_of(nodes)}) for nodes in started.values()) == 4
-    optsched(slurm, "reset", "--yes")
-    assert [slurm.field(job, "comment") for job in jobs] == ["mine"] * len(jobs)
+    assert f"{len(jobs)} jobs" in optsched(slurm, "reset", "--yes").stderr  # keep their pins
+    first, *others = jobs
+    slurm.call("scontrol", "requeue", first)
+    slurm.wait(lambda: slurm.field(first, "State") == "PENDING")
+    assert slurm.field(first, "ReqNodes") == planned[first]
+    assert "1 of 1 jobs are updated" in optsched(slurm, "reset", "--yes").stderr
+    assert (slurm.field(first, "ReqNodes"), slurm.field(first, "comment")) == ("", "mine")
+    assert all(slurm.field(job, "comment").startswith("optsched:") for job in others)
 
 
 def test_reset_restores_pending_jobs(slurm):
@@ -82,7 +88,7 @@ def test_reset_restores_pending_jobs(slurm):
     assert slurm.field(jobs[0], "ReqNodes").startswith("n")
     assert "3 of 3 jobs are updated" in optsched(slurm, "reset", "--yes").stderr
     assert slurm.field(jobs[0], "ReqNodes") == ""
-    assert "optsched" not in slurm.call("scontrol", "show", "jobs", "-o")
+    assert not any(slurm.field(job, "comment").startswith("optsched") for job in jobs)
     assert comment.split("\n")[0] in before
     assert comment.split("\n")[0] in slurm.call("scontrol", "show", "jobs", "-o")
 
@@ -146,7 +152,7 @@ def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     assert [slurm.field(job, "State") for job in (before, requeued)] == ["PENDING"] * 2
     assert "held" in slurm.field(requeued, "Reason")
     _run(slurm, least["afterwards"])
-    assert slurm.field(stuck, "comment") == "mine"
+    assert slurm.field(stuck, "comment").endswith(" mine")
     assert "held" not in slurm.field(requeued, "Reason")
 
 
@@ -163,8 +169,9 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     assert "Held" in slurm.field(before, "Reason")
     _run(slurm, held["afterwards"])
     assert "Held" not in slurm.field(before, "Reason")
-    assert slurm.field(job, "comment") == "mine"
-    slurm.call("scontrol", "update", f"JobId={job}", "ReqNodeList=")
+    assert slurm.field(job, "comment").endswith(" mine")
+    optsched(slurm, "reset", "--yes")
+    assert (slurm.field(job, "ReqNodes"), slurm.field(job, "comment")) == ("", "mine")
 
     slurm.wait(lambda: slurm.field(before, "SchedNodes").startswith("n"))
     least = json.loads(optsched(slurm, *words, "hold,drain").stdout)["least"]
@@ -179,7 +186,7 @@ def test_drained_nodes_and_held_jobs_wait_for_the_job_and_are_given_back(slurm):
     slurm.wait(lambda: slurm.field(job, "State") == "RUNNING")
     assert hosts_of(slurm.field(job, "NodeList")) == least["nodes"]
     _run(slurm, least["afterwards"])
-    assert slurm.field(job, "comment") == "mine"
+    assert slurm.field(job, "comment").endswith(" mine")
     assert "drain" not in slurm.call("sinfo", "-h", "-N", "-o", "%T")
     assert slurm.field(before, "State") == "PENDING"
 

@@ -65,6 +65,7 @@ def names(request, supply):
             *(2, 1, {"gpu": 1, "gpu:a100": 1, CORES: 3}),
         ),
         ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 1}, 1, 1, {MEMORY: 700}),
+        ({"memory_per_gpu": 700, "memory_per_core": 9}, 1, 0, {MEMORY: 9}),  # without a GPU
     ],
 )
 def test_chunks(job, supply, fields, chunks, most_per_node, demand):
@@ -241,6 +242,7 @@ def test_memory_that_is_not_given_away_only_rules_out_smaller_nodes(job, supply)
     assert names(request, there) == {"m1", "g1", "g2"}
     assert request.demand[MEMORY] == request.demand[column(MEMORY, 2)] == 0
     assert not request_of(job(memory_per_node=0), there).exclusive
+    assert request_of(job(memory_per_node=0, tasks=20), there).chunks == 20
 
 
 def test_licences(job, supply):

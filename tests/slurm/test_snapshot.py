@@ -14,6 +14,7 @@ from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.own_plan import slurm_plan, started_now
 from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.requests import request_of
 from optsched.slurm.snapshot import WEIGHTS, placement_problem
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
@@ -199,14 +200,120 @@ def test_weights(job, supply, weigh, expected):
     assert problem.weights.tolist() == expected
 
 
+BASIC = 2**32 - 2**16
+"""About the first priority of ``priority/basic``."""
+
+
+@pytest.mark.parametrize(
+    ("weigh", "expected"),
+    [
+        # two nodes of 16 cores: the first job fits, and is worth more than all others
+        ("priority", [22, 6, 5, 4, 3, 2, 1]),
+        ("rank", [7, 6, 5, 4, 3, 2, 1]),
+        ("strict", [64, 32, 16, 8, 4, 2, 1]),
+    ],
+)
+def test_priorities_that_tell_the_order_alone(job, supply, weigh, expected):
+    cores = [16, 16, 8, 8, 8, 8, 8]
+    jobs = [
+        job(job_id=n, priority=BASIC - 3 * n, cores_per_task=c, partitions=("short",), limit=60.0)
+        for n, c in enumerate(cores)
+    ]
+    snapshot = placement_problem(queue_of(*jobs), supply(), weigh=weigh)
+    assert snapshot.tells_order
+    assert snapshot.problem.weights.tolist() == expected
+    result = solve(snapshot.problem, "column-generation")
+    assert result.status == "optimal"
+    placed = [row for row, at in enumerate(result.solution.nodes) if at]
+    assert placed == ([0, 1] if weigh == "strict" else [0, 2, 3])
+
+
+def test_a_first_job_that_cannot_fit_is_not_the_first(job, supply):
+    wide = job(job_id=1, priority=BASIC, least_nodes=7, most_nodes=7, tasks=7, cores_per_task=17)
+    unlicensed = job(job_id=2, priority=BASIC - 1, licences="lab:4")
+    queue = queue_of(wide, unlicensed, job(job_id=3, priority=BASIC - 2))
+    weights = placement_problem(queue, supply()).problem.weights
+    assert weights.tolist() == [3, 2, 6]
+
+
+def test_strict_weights_end_where_numbers_grow_large(job, supply):
+    jobs = [job(job_id=n, priority=5000 - n) for n in range(1000)]
+    weights = placement_problem(queue_of(*jobs), supply(), weigh="strict").problem.weights
+    assert weights.sum() <= 2**30
+    after = np.cumsum(weights[::-1])[::-1]
+    strict = int(np.argmax(weights[:-1] <= after[1:]))
+    assert strict > 5  # each more than all after it
+    assert weights[strict:].tolist() == list(range(1000 - strict, 0, -1))
+
+
 def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
-    jobs = [job(job_id=n, priority=4_000_000_000 - n, tasks=40) for n in range(1, 200)]
+    jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=40) for n in range(1, 400)]
     jobs.append(job(job_id=500, priority=1))
     problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
     most = int(problem.weights.sum()) * int(np.prod(problem.radices))
     assert 2**52 < most <= 2**53
     assert problem.weights.min() == 1
     assert (np.diff(problem.weights) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "largest"),
+    [
+        ({"tasks": 4}, {"cores": 3}),  # Slurm takes 3 + 1
+        ({"tasks": 4, "tasks_per_node": 2}, None),
+        ({"tasks": 3, "tasks_per_node": 2}, None),
+        ({"tasks": 2, "cores_per_task": 9}, None),
+        ({"tasks": 32}, {"cores": 31}),
+        ({"tasks": 4, "memory_per_core": 100}, {"cores": 3, "memory": 300}),
+        ({"tasks": 4, "exclusive": "node"}, None),
+        ({"tasks": 2, "per_job": {"gpu": 6}, "partitions": ("block",)}, {"cores": 1, "gpu": 4}),
+        ({"tasks": 2, "per_job": {"gpu": 8}, "partitions": ("block",)}, None),  # all there is
+        ({"tasks": 2, "per_node": {"gpu": 3}, "partitions": ("block",)}, None),
+        ({"tasks": 64, "partitions": ("block",)}, None),
+    ],
+)
+def test_the_largest_chunks_that_slurm_may_make(job, supply, fields, largest):
+    request = request_of(job(least_nodes=2, most_nodes=2, **fields), supply())
+    found = request.largest and {
+        name: request.largest[name] for name in ("cores", "memory", "gpu") if request.largest[name]
+    }
+    assert found == largest
+
+
+def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
+    """Two nodes of 4 GPUs: of 6 Slurm takes 4 + 2, and either node may be the first."""
+    six = {"least_nodes": 2, "most_nodes": 2, "tasks": 2, "per_job": {"gpu": 6}}
+    ask = {"partitions": ("block",)}
+    jobs = (job(job_id=1, priority=9, **six, **ask), job(job_id=2, per_node={"gpu": 1}, **ask))
+    few = job(job_id=3, cores_per_task=31, **ask)
+    problem = placement_problem(queue_of(*jobs, few), supply()).problem
+    plan = solve(problem, "column-generation").solution
+    assert [bool(at) for at in plan.nodes] == [True, False, True]
+    # with 3 left on each node Slurm takes 3 + 3, of nodes that running jobs share, and none else
+    there = supply()
+    free = there.site.capacity - np.array([[0, 0, 0, 0]] * 5 + [[1, 0, 1, 1]] * 2)
+    own = job(job_id=4, exclusive="node", **ask)
+    snapshot = placement_problem(queue_of(*jobs, few, own), supply(free=free))
+    plan = solve(snapshot.problem, "column-generation").solution
+    assert [bool(at) for at in plan.nodes] == [True, False, False, False]
+    alone = placement_problem(queue_of(own), supply(free=free)).problem
+    assert not any(solve(alone, "column-generation").solution.nodes)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 30)), min_size=2, max_size=6))
+def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
+    jobs = [
+        job(job_id=n, least_nodes=nodes, most_nodes=nodes, tasks=nodes + more - 1, partitions=own)
+        for n, (nodes, more) in enumerate(asked)
+        for own in [("rest",)]
+    ]
+    there = supply(threads=np.ones(7, dtype=np.int64))
+    problem = placement_problem(queue_of(*jobs), there).problem
+    plan = solve(problem, "column-generation", budget=Budget(work=1)).solution
+    for node in range(7):
+        here = [(*each, at) for each, at in zip(asked, plan.nodes) if node in at]
+        most = sum(min(more, problem.free[node, 0]) for _, more, _ in here)
+        assert len(here) < 2 or most <= problem.free[node, 0]
 
 
 def test_switches_are_not_minimized_without_a_tree(job, supply):

@@ -1,0 +1,135 @@
+"""Nodes of low weight first, as Slurm takes them: plans moved to lighter nodes at equal objective.
+
+The weight of a node says how dear it is to its site; a node with much memory has a high one. It is
+no part of the problem: solvers choose among nodes alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.sites.records import Ints
+
+
+def on_lighter_nodes(problem: NodePlacement, placements: Placements, weights: Ints) -> Placements:
+    """Return placements of the same jobs, with the chunks on nodes of as low a weight as is found.
+
+    Jobs are moved one at a time, while one of them finds lighter nodes, to no more leaf switches.
+    Jobs with limits on groups of nodes, and those with devices, stay where they are.
+
+    Parameters
+    ----------
+    problem : NodePlacement
+        The problem.
+    placements : Placements
+        Feasible placements.
+    weights : array of int, shape (nodes,)
+        Weight of each node.
+
+    Returns
+    -------
+    Placements
+        Feasible placements with at least the objective of those given.
+    """
+    if len(np.unique(weights)) < 2:
+        return placements
+    state = _State(problem, placements, weights)
+    jobs = [job for job, at in enumerate(placements.nodes) if at]
+    while sum(map(state.move, jobs)):
+        pass
+    found = Placements(tuple(state.at), placements.devices)
+    if problem.violations(found) or problem.objective(found) < problem.objective(placements):
+        return placements
+    return found
+
+
+class _State:
+    """Nodes of the jobs, and what they leave free."""
+
+    def __init__(self, problem: NodePlacement, placements: Placements, weights: Ints) -> None:
+        self.problem, self.weights = problem, weights
+        self.at = list(placements.nodes)
+        self.free = problem.free.copy()
+        self.jobs = np.zeros(len(weights), dtype=np.int64)  # on each node
+        self.jobs[list(problem.busy)] = 1
+        self.is_closed = np.zeros(len(weights), dtype=bool)  # as its job shares it with none
+        self.exclusive = {*problem.exclusive}
+        self.order = np.argsort(weights, kind="stable")
+        self.kinds = np.array(problem.kinds if problem.kinds is not None else [""] * len(weights))
+        for job, at in enumerate(self.at):
+            self._take(job, at, 1)
+
+    def move(self, job: int) -> bool:
+        """Move a job to lighter nodes if there are any; return whether it was moved."""
+        problem, at = self.problem, self.at[job]
+        if problem.share[job] or (problem.most_groups[job] | problem.segments[job]).any():
+            return False
+        cost = self._cost(at)
+        if cost == len(at) * self.weights.min():
+            return False
+        self._take(job, at, -1)
+        room = self._room(job)
+        lightest = min(
+            (found for nodes in self._pools(job) if (found := self._filled(job, nodes, room))),
+            key=self._cost,
+            default=at,
+        )
+        moves = self._cost(lightest) < cost
+        self.at[job] = tuple(sorted(lightest)) if moves else at
+        self._take(job, self.at[job], 1)
+        return moves
+
+    def _cost(self, at: Sequence[int]) -> int:
+        return int(self.weights[list(at)].sum())
+
+    def _take(self, job: int, at: Sequence[int], sign: int) -> None:
+        for node in at:
+            self.free[node] -= sign * self.problem.demand[job]
+        there = [*{*at}]
+        self.jobs[there] += sign
+        if job in self.exclusive:
+            self.is_closed[there] = sign > 0
+
+    def _room(self, job: int) -> Ints:
+        """Return the most chunks of a job on each node, which the job has left."""
+        problem = self.problem
+        most = int(problem.most_per_node[job]) or int(problem.chunks[job])
+        needs = problem.demand[job]
+        some = needs > 0
+        room = np.full(len(self.weights), most)
+        if some.any():
+            room = np.minimum(most, (self.free[:, some] // needs[some]).min(axis=1))
+        closed = self.jobs > 0 if job in self.exclusive else self.is_closed
+        allowed = problem.allowed[job]
+        if allowed is not None:
+            closed = closed | ~np.isin(self.kinds, allowed)
+        return np.where(closed, 0, room)
+
+    def _pools(self, job: int) -> Iterator[Ints]:
+        """Yield sets of nodes, the lightest first, in which a job spans no more groups than now."""
+        problem, order = self.problem, self.order
+        at = list(self.at[job])
+        groups = problem.blocks if problem.span[job] == "block" else problem.switches
+        if groups is None:
+            yield order
+            return
+        names = np.array(groups)
+        own = np.unique(names[at])
+        yield order[np.isin(names[order], own)]
+        if len(own) == 1 and len(np.unique(np.array(problem.switches or groups)[at])) == 1:
+            for name in np.unique(names):
+                yield order[names[order] == name]
+
+    def _filled(self, job: int, nodes: Ints, room: Ints) -> list[int]:
+        """Return the first nodes that hold the chunks of a job; none if there is no room."""
+        left = int(self.problem.chunks[job])
+        found: list[int] = []
+        for node in nodes[room[nodes] > 0].tolist():
+            found += [node] * min(left, int(room[node]))
+            left = int(self.problem.chunks[job]) - len(found)
+            if not left:
+                return found
+        return []
