@@ -35,6 +35,7 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 from optsched import compilation
+from optsched.files import created
 from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
@@ -132,7 +133,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
         _remove_leftovers(file.parent)
         try:
-            temporary.write_bytes(self._seal(content) + content)
+            with created(temporary) as stream:
+                stream.write(self._seal(content) + content)
             temporary.replace(file)
         except OSError as error:
             _say(f"{file.parent}: compiled kernels cannot be kept there: {error.strerror}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.files import written
+from optsched.files import write_text
 from optsched.models.minizinc import minizinc_model
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
@@ -148,8 +148,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
             text = _text_by_highs(problem.formulate().program, format)
     except InputError as error:
         raise error.within(path) from None
-    with written(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def _knapsack(problem: Problem[Any]) -> str:
