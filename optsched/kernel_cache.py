@@ -35,7 +35,6 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 from optsched import compilation
-from optsched.files import created
 from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
@@ -133,7 +132,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
         _remove_leftovers(file.parent)
         try:
-            with created(temporary) as stream:
+            with temporary.open("xb") as stream:
                 stream.write(self._seal(content) + content)
             temporary.replace(file)
         except OSError as error:

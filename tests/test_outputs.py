@@ -369,7 +369,7 @@ def test_a_link_under_a_temporary_name_is_not_followed(tmp_path, monkeypatch):
     (tmp_path / "a.json").unlink()
     known.symlink_to(victim)
     monkeypatch.setattr("optsched.files.remove_leftovers", lambda *_given, **_named: None)
-    with pytest.raises(InputError, match="a.json: cannot be written: File exists"):
+    with pytest.raises(InputError, match="cannot be written: File exists"):
         write_json(tmp_path / "a.json", {})
     assert victim.read_text() == "mine"
 

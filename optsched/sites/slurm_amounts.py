@@ -19,6 +19,7 @@ _TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{
 _GRES = re.compile(
     r"(?:gres[/:])?([^:(,=\s]+)(?:[:=]([^:(,=\s]+))??(?:[:=]([0-9]+[KMG]?))?(?:\(.*\))?"
 )
+_PART = re.compile(r"(?:[^,(]++|\([^()]*+\))++|\(")  # the last one is refused
 _FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -192,6 +193,6 @@ def whole_amount(text: str) -> int:
 
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts between commas that are in no parentheses."""
-    for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
-        if part.strip():
-            yield part.strip()
+    for part in _PART.finditer(text):
+        if stripped := part[0].strip():
+            yield stripped

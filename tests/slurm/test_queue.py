@@ -307,6 +307,8 @@ def test_traps(write_dump, version, fields, expected):
         ({"excluded_nodes": "c[1-"}, "excluded_nodes", "a host list"),
         ({"array_task_string": "a-b"}, "array_task_string", "tasks of a job array"),
         ({"array_task_string": "0-999999999"}, "array_task_string", "at most"),
+        ({"array_task_string": ",".join(["0-999999"] * 5)}, "array_task_string", "at most"),
+        ({"array_task_string": "1,,2"}, "array_task_string", "tasks of a job array"),
         ({"job_resources": {"nodes": 4}}, "job_resources", "nodes with their cores"),
         ({"job_resources": {"nodes": {"allocation": [{}]}}}, "job_resources", "nodes with"),
     ],
