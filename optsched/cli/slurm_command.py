@@ -215,11 +215,12 @@ def watch(
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
     code = done = 0
+    said: set[str] = set()
     try:
         while cycles is None or done < cycles:
             began = time.monotonic()
             try:
-                code = _cycle(solver, time_limit, weigh, yes)
+                code = _cycle(solver, time_limit, weigh, yes, said)
             except InputError as error:
                 if not done:
                     raise
@@ -236,9 +237,9 @@ def watch(
     return code
 
 
-def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool) -> int:
-    """Apply a plan, and return the exit code."""
-    solved = _solve(_situation(None, weigh), solver, time_limit)
+def _cycle(solver: str | None, time_limit: float, weigh: str, yes: bool, said: set[str]) -> int:
+    """Apply a plan, and return the exit code; notes of earlier cycles are not repeated."""
+    solved = _solve(_situation(None, weigh), solver, time_limit, said)
     if isinstance(solved, int):
         return solved
     jobs, rows = solved.plan.totals["plan"]["jobs"], len(solved.plan.situation.posed.rows)
@@ -267,12 +268,14 @@ def _situation(source: Path | None, weigh: str) -> Situation:
         return current_situation(weigh) if source is None else read_situation(source, weigh)
 
 
-def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solved | int:
+def _solve(
+    situation: Situation, solver: str | None, time_limit: float, said: set[str] | None = None
+) -> Solved | int:
     """Return the plan that a solver finds, or the exit code if it finds none.
 
     The solver starts from the pins of earlier plans, which stay if its plan is no better.
     """
-    _say_notes(situation)
+    _say_notes(situation, said)
     if not situation.posed.rows:
         return Solved(Plan(situation, Placements((), ())), None)
     stated = situation.snapshot()
@@ -413,6 +416,10 @@ def _describe(solved: Solved) -> dict[str, Any]:
     }
 
 
-def _say_notes(situation: Situation) -> None:
+def _say_notes(situation: Situation, said: set[str] | None = None) -> None:
+    """Say the notes that are not among those said before, and add them to these."""
+    said = set() if said is None else said
     for note in (*situation.supply.notes, *situation.queue.notes):
-        say_note(f"optsched: {note}")
+        if note not in said:
+            said.add(note)
+            say_note(f"optsched: {note}")

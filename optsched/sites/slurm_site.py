@@ -176,7 +176,8 @@ def _kept(
         notes.count(strange, f"reservation {each.name}: not among the nodes")
         nodes = tuple(name for name in each.nodes if name in there)
         if nodes and math.isinf(each.start):
-            notes.count([each.name], "left out, as its times are not known", "reservation")
+            what = "times not known; kept at all times in plans, and left out of simulations"
+            notes.count([each.name], what, "reservation")
         elif nodes:
             found.append(replace(each, nodes=nodes))
             for other, shared in overlapping(found[-1], found):

@@ -101,6 +101,8 @@ class QueuedJob:
         Indices of the tasks that the record stands for, empty for a job of no array.
     array_limit : int
         Most tasks of the array that may run at once, 0 for no limit.
+    part_of : str
+        Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own.
     name, user, account, qos : str
         Names.
     partitions : tuple of str
@@ -175,6 +177,7 @@ class QueuedJob:
     array_id: int = 0
     array_tasks: tuple[int, ...] = ()
     array_limit: int = 0
+    part_of: str = ""
     name: str = ""
     user: str = ""
     account: str = ""
@@ -357,13 +360,14 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
     cores, least_nodes = record.count("cpus"), record.count("node_count")
     array_id, array_tasks = _array(record, job_id)
     exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
-    priority = record.count("priority")
+    priority, whole = record.count("priority"), record.count("het_job_id")
     limit = record.number("time_limit")
     return QueuedJob(
         job_id=job_id,
         array_id=array_id,
         array_tasks=array_tasks,
         array_limit=record.count("array_max_tasks"),
+        part_of=f"{whole}+{record.count('het_job_offset')}" if whole else "",
         name=record.text("name"),
         user=record.text("user_name"),
         account=record.text("account"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -25,6 +26,9 @@ INCUMBENT = re.compile(r"Integer solution of (-?[\d.]+) found .*\(([\d.]+) secon
 TREE = re.compile(r"best possible (-?[\d.]+) \(")
 BOUND = re.compile(r"Lower bound: +(\S+)")
 NODES = re.compile(r"Enumerated nodes: +(\d+)")
+
+FULL = 2**16
+"""Bytes left on a disk that counts as full."""
 
 
 @solvers.register("cbc")
@@ -124,16 +128,17 @@ class Cbc(GenericSolver):
 def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
     nodes = NODES.search(log)
     work = int(nodes[1]) if nodes else 0
-    if not (folder / "status.txt").exists():
+    try:
+        status, x = _written(folder)
+    except (OSError, ValueError):  # missing or incomplete
         if interruption.requested():
             return Outcome(Status.NO_SOLUTION, work=work, limit=Limit.INTERRUPT)
         message = log.strip().rpartition("\n")[2] or "no answer"
+        if shutil.disk_usage(folder).free < FULL:
+            message = f"no space left in {tempfile.gettempdir()} (TMPDIR), where its files are"
         return Outcome(Status.ERROR, work=work, message=f"CBC: {message}")
-    with (folder / "status.txt").open() as stream:
-        status = stream.readline().partition(" - ")[0]
     if "nfeasible" in status or status == "Unbounded":
         return search.unbounded_or_infeasible(work)
-    x = None if "no integer solution" in status else _values(folder / "values.bin")
     found = BOUND.search(log)
     bound = sign * float(found[1]) + search.program.offset if found else None
     if status.startswith("Optimal"):
@@ -142,6 +147,16 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
         return Outcome(Status.OPTIMAL, x, bound, work=work)
     limit = Limit.TIME if status.startswith("Stopped on time") else Limit.WORK
     return Outcome(Status.FEASIBLE, x, bound, limit, work)
+
+
+def _written(folder: Path) -> tuple[str, NDArray[np.int64] | None]:
+    """Return the status that CBC wrote, and the values of the variables if it has a solution."""
+    status = (folder / "status.txt").read_text().partition("\n")[0].partition(" - ")[0]
+    if not status:
+        raise ValueError("an empty file")
+    if "nfeasible" in status or status == "Unbounded" or "no integer solution" in status:
+        return status, None
+    return status, _values(folder / "values.bin")
 
 
 def _values(path: Path) -> NDArray[np.int64]:

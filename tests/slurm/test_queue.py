@@ -277,6 +277,8 @@ LEAST = {"job_id": 7, "job_state": ["PENDING"], "required_switches": 0}
             {"array_id": 7, "array_tasks": (0, 2, 4, 6, 9), "array_limit": 2},
         ),
         (42, {"array_task_string": "1-2,..."}, {"array_tasks": (1, 2)}),
+        (42, {"het_job_id": a(31), "het_job_offset": a(1)}, {"part_of": "31+1"}),
+        (38, {"het_job_id": 31, "het_job_offset": 0}, {"part_of": "31+0"}),
         (42, {"array_job_id": a(7), "array_task_id": a(0)}, {"array_tasks": (0,)}),
         (42, {"array_job_id": a(0), "array_task_id": a(0)}, {"array_id": 0, "array_tasks": ()}),
         (42, {"scheduled_nodes": "c[01-02]"}, {"planned_nodes": ("c01", "c02")}),
