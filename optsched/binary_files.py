@@ -201,6 +201,6 @@ def written_bytes(path: str | Path, data: bytes) -> Iterator[None]:
     path = Path(path)
     if path.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    with written(path) as temporary:
-        temporary.write_bytes(data)
+    with written(path) as stream:
+        stream.write(data)
         yield

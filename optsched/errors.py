@@ -9,6 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+LONGEST = 2_000
+"""Most characters of a mistake or of a name in a message, but for what stands for the others."""
+
 
 def one_line(text: str) -> str:
     r"""Return a text with line breaks, control characters and directional marks escaped.
@@ -26,6 +29,13 @@ def one_line(text: str) -> str:
         sign if sign.isprintable() or unicodedata.category(sign) == "Zs" else repr(sign)[1:-1]
         for sign in text
     )
+
+
+def _shortened(text: str) -> str:
+    """Return a text in one line, without its middle if it is very long."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    return one_line(text)
 
 
 def brief(value: object) -> str:
@@ -86,12 +96,12 @@ class InputError(ValueError):
     def __str__(self) -> str:
         line = "" if self.line is None else f"line {self.line}"
         place = ", ".join(
-            filter(None, (one_line(self.file or ""), line, one_line(self.field or "")))
+            filter(None, (one_line(self.file or ""), line, _shortened(self.field or "")))
         )
         prefix = f"{place}: " if place else ""
         if len(self.mistakes) == 1:
-            return prefix + one_line(self.mistakes[0])
-        listed = "".join(f"\n  - {one_line(mistake)}" for mistake in self.mistakes)
+            return prefix + _shortened(self.mistakes[0])
+        listed = "".join(f"\n  - {_shortened(mistake)}" for mistake in self.mistakes)
         return f"{prefix}{len(self.mistakes)} mistakes{listed}"
 
     def lines(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Atomic output: files and folders are written under a temporary name, then renamed.
 
-A file is synced before it is renamed, so that an output with its name survives a power failure.
+A file is synced before it is renamed, so that an output with its name survives a power failure. No
+other user can foresee a temporary name, and no link that is laid there is followed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from optsched.errors import InputError
 from optsched.json_text import json_text
 
 TEMPORARY = re.compile(
-    r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?\.(?P<state>partial|old)",
+    r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?(?:\.r[0-9a-f]+)?"
+    r"\.(?P<state>partial|old)",
     re.DOTALL,
 )
 """Temporary names of files and folders, with their writer.
 
 The writer is identified by host, process and start time of the process, since process numbers are
-reused. The state ``old`` is that of a folder that is being replaced.
+reused; a random part follows. The state ``old`` is that of a folder that is being replaced.
 """
 
 KINDS = {
@@ -102,9 +104,21 @@ def check_output(path: Path, *sources: str | Path | None) -> None:
         raise InputError("cannot be written: its folder is read-only", file=path)
 
 
+def created(path: Path) -> BinaryIO:
+    """Return a new file, open for writing. What is there already, a link too, is an error.
+
+    Raises
+    ------
+    OSError
+        If something is there, or the file cannot be made.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return open(os.open(path, flags, 0o666), "wb")
+
+
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """Yield a temporary path for a file, which is renamed to `path` on success.
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file under a temporary name, open for writing; it is renamed to `path` on success.
 
     A file that is replaced keeps its permissions. Leftovers of killed processes are removed.
 
@@ -122,20 +136,29 @@ def written(path: Path) -> Iterator[Path]:
             with suppress(OSError):  # a writable folder may be unlistable
                 remove_leftovers(target.parent, target.name, restore=False)
         try:
-            yield temporary
-        except OSError as error:
-            of_output = error.filename in (str(temporary), str(target))
-            if of_output or (error.filename is None and error.errno in DISK_FULL):
-                raise unwritable(path, error) from None
-            raise
-        try:
-            if alone:
-                _sync(temporary)
-            with suppress(OSError):  # not on every file system
-                temporary.chmod(target.stat().st_mode & 0o777)
-            temporary.replace(target)
+            stream = created(temporary)
         except OSError as error:
             raise unwritable(path, error) from None
+        try:
+            yield stream
+            try:
+                stream.flush()
+                if alone:
+                    os.fsync(stream.fileno())
+                with suppress(OSError):  # not on every file system
+                    os.fchmod(stream.fileno(), target.stat().st_mode & 0o777)
+                if not os.path.samestat(os.fstat(stream.fileno()), os.lstat(temporary)):
+                    raise OSError("somebody has replaced the temporary file")
+                temporary.replace(target)
+            except OSError as error:
+                raise unwritable(path, error) from None
+        except OSError as error:
+            if error.filename is None and error.errno in DISK_FULL:
+                raise unwritable(path, error) from None
+            raise
+        finally:
+            with suppress(OSError):  # what could not be written is tried again
+                stream.close()
         if alone:
             _sync_folder(target.parent)
     finally:
@@ -164,6 +187,10 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
         with suppress(OSError):  # a writable folder may be unlistable
             remove_leftovers(target.parent, target.name)
         temporary.mkdir()
+        mode = stat.S_IMODE(temporary.stat().st_mode)
+        temporary.chmod(mode & ~0o077)  # nobody else puts a link in
+        if os.listdir(temporary):
+            raise OSError("somebody has put something into the temporary folder")
     except OSError as error:
         raise unwritable(folder, error) from None
     try:
@@ -171,6 +198,7 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
             yield temporary
             with ThreadPoolExecutor() as threads:  # several files are synced together
                 list(threads.map(_sync, temporary.iterdir()))
+            temporary.chmod(mode)
             _sync_folder(temporary)
         check_replaceable(folder, kind)  # again: the work may have taken hours
         try:
@@ -269,8 +297,13 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON."""
-    with written(path) as temporary:
-        temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json_text(value, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8, as it is."""
+    with written(path) as stream:
+        stream.write(text.encode())
 
 
 def _what_is(path: Path) -> str | None:
@@ -293,7 +326,7 @@ def _beside(path: Path, state: str) -> Path:
     process = os.getpid()
     began = _beginning(process)
     writer = f"{process}" if began is None else f"{process}.{began}"
-    return path.with_name(f".{path.name}.{_host()}-{writer}.{state}")
+    return path.with_name(f".{path.name}.{_host()}-{writer}.r{os.urandom(6).hex()}.{state}")
 
 
 def _host() -> str:

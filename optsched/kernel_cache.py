@@ -134,7 +134,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
         _remove_leftovers(file.parent)
         try:
-            temporary.write_bytes(self._seal(content) + content)
+            with temporary.open("xb") as stream:
+                stream.write(self._seal(content) + content)
             temporary.replace(file)
         except OSError as error:
             _say(f"{file.parent}: compiled kernels cannot be kept there: {error.strerror}")

@@ -1,4 +1,4 @@
-"""Strict reading of JSON and TOML that people write."""
+"""Strict reading of JSON and TOML that people write, and of texts line by line."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ from optsched.errors import InputError
 MOST_TOML = 2**24
 """Most bytes of a TOML file: 16 MiB."""
 
+MOST_PARTS = 100
+"""Most parts of a key of a TOML file with dots, for which Python's parser needs their square."""
+
+LONGEST_LINE = 2**20
+"""Most bytes of a line of a trace, and most characters of one of a text of Slurm."""
+
+_DOTTED = re.compile(
+    rb"""(?<![\w.-])(?:(?:"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+'|[\w-]++)"""
+    rb"""[ \t]*+\.[ \t]*+){%d}""" % MOST_PARTS
+)
+_LINE = re.compile(r"[^\n]++")
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Start of a character that JSON writes as a pair of escapes."""
 
@@ -50,9 +61,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the file cannot be read, is too large, not UTF-8 or not TOML, or is nested too deeply.
+        If the file cannot be read, is too large, not UTF-8 or not TOML, is nested too deeply, or
+        has a key of more than `MOST_PARTS` parts.
     """
     data, _ = read_bytes(path, MOST_TOML)
+    if found := _DOTTED.search(data):
+        line = 1 + data.count(b"\n", 0, found.start())
+        mistake = f"many dots; expected keys of at most {MOST_PARTS} parts"
+        raise InputError(mistake, file=path, line=line)
     with _expected("TOML", path):
         return tomllib.loads(data.decode("utf-8"))
 
@@ -97,3 +113,28 @@ def _finite(literal: str) -> float:
 
 def _not_finite(literal: str) -> Any:
     raise InputError(f"{literal}; expected a finite number")
+
+
+def lines_of(
+    text: str, path: Path | None = None, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that are not empty, with their numbers from 1.
+
+    Raises
+    ------
+    InputError
+        If a line has more than `longest` characters.
+    """
+    number, place = 1, 0
+    for found in _LINE.finditer(text):
+        number += text.count("\n", place, found.start())
+        place = found.start()
+        if found.end() - place > longest:
+            raise too_long(path, number)
+        yield number, found[0].removesuffix("\r")
+
+
+def too_long(path: Path | None, line: int) -> InputError:
+    """Return the error of a line that is longer than `LONGEST_LINE`."""
+    most = f"expected lines of at most {LONGEST_LINE >> 20} MiB"
+    return InputError(f"is too long; {most}", file=path, line=line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optsched.errors import InputError, one_line
+from optsched.errors import LONGEST, InputError, one_line
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,10 @@ def test_an_error_is_one_line_for_each_mistake():
     assert str(error) == r"a\nb, line 3, c\x1bd: odd\nvalue"
     error = InputError("one\n", "two", file="a\n")
     assert str(error).split("\n") == [r"a\n: 2 mistakes", r"  - one\n", "  - two"]
+
+
+def test_a_message_of_any_length_shows_its_beginning_and_its_end():
+    text = str(InputError(f"{'x' * 10**6!r}; expected less", field="y" * 10**6))
+    assert text.startswith("yyy")
+    assert text.endswith("xxx'; expected less")
+    assert len(text) < 2 * LONGEST + 100

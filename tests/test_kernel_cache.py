@@ -327,9 +327,9 @@ def test_a_source_that_vanishes_is_no_error(package, monkeypatch, caplog):
 def test_a_full_disk_is_told_and_nothing_else(run, package, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
 
-    def full(path, data):
+    def full(path, mode):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "open", full)
     assert [run(), run()] == [(4, True), (4, True)]
     assert "cannot be kept there: No space left on device" in caplog.text

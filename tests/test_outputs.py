@@ -329,17 +329,61 @@ def test_left_overs_of_dead_writers_go_with_the_next_run_to_the_same_place(tmp_p
         f".a.json.{host}-{dead}.77.partial",
         f".a.json.{host}-{own}.77.partial",  # the number is that of another process by now
         f".a.json.{host}-{parent}.77.partial",
+        f".a.json.{host}-{dead}.r0123456789ab.partial",
+        f".a.json.{host}-{own}.77.r0123456789ab.partial",
     ]
     stay = [
         f".b.json.{host}-{dead}.77.partial",
         f".a.json.elsewhere-{dead}.77.partial",
         f".a.json.{host}-{parent}.{began(parent)}.partial",
+        f".a.json.{host}-{parent}.{began(parent)}.r0123456789ab.partial",
         f".a.json.{host}-{parent}.partial",
     ]
     for name in gone + stay:
         (tmp_path / name).write_text("half")
     write_json(tmp_path / "a.json", {})
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", *stay}
+
+
+def test_a_temporary_name_cannot_be_foreseen_and_nobody_else_enters_a_temporary_folder(tmp_path):
+    names = set()
+    for _ in range(2):
+        with written(tmp_path / "a.json") as stream:
+            stream.write(b"{}")
+            names |= {path.name for path in tmp_path.iterdir() if path.suffix == ".partial"}
+    assert len(names) == 2
+    made = tmp_path / "mode"
+    made.mkdir()
+    with written_folder(tmp_path / "run", FOLDER) as temporary:
+        assert stat.S_IMODE(temporary.stat().st_mode) == stat.S_IMODE(made.stat().st_mode) & 0o700
+        write_json(temporary / "run.json", {})
+    assert (tmp_path / "run").stat().st_mode == made.stat().st_mode
+
+
+def test_a_link_under_a_temporary_name_is_not_followed(tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(os, "urandom", bytes)  # as if the name were known
+    with written(tmp_path / "a.json"):
+        [known] = [path for path in tmp_path.iterdir() if path.suffix == ".partial"]
+    (tmp_path / "a.json").unlink()
+    known.symlink_to(victim)
+    monkeypatch.setattr("optsched.files.remove_leftovers", lambda *_given, **_named: None)
+    with pytest.raises(InputError, match="cannot be written: File exists"):
+        write_json(tmp_path / "a.json", {})
+    assert victim.read_text() == "mine"
+
+
+def test_a_temporary_file_that_is_exchanged_is_not_given_the_name(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    refused = pytest.raises(InputError, match="somebody has replaced the temporary file")
+    with refused, written(tmp_path / "a.json") as stream:
+        [temporary] = [path for path in tmp_path.iterdir() if path.suffix == ".partial"]
+        temporary.unlink()
+        temporary.symlink_to(victim)
+        stream.write(b"theirs")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"victim": "mine"}
 
 
 def test_left_overs_in_a_study_go_when_it_begins(tmp_path):

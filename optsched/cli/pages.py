@@ -15,7 +15,7 @@ from typing import Any
 from optsched import registry
 from optsched.cli import build
 from optsched.docstrings import first_line
-from optsched.files import written
+from optsched.files import write_text
 from optsched.metrics.jobs import MEASURES
 from optsched.metrics.measure import Group
 from optsched.models.pages import between_marks
@@ -161,8 +161,7 @@ def write_pages(folder: Path) -> None:
     for page in PAGES:
         file = folder / page
         text = with_tables(page, file.read_text(encoding="utf-8"))
-        with written(file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(file, text)
 
 
 def _default(value: object) -> str:

@@ -221,11 +221,12 @@ def watch(
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
     code = done = 0
     waits: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    said: set[str] = set()
     try:
         while cycles is None or done < cycles:
             began = time.monotonic()
             try:
-                code = _cycle(solver, time_limit, weigh, yes, waits)
+                code = _cycle(solver, time_limit, weigh, yes, waits, said)
             except InputError as error:
                 if not done:
                     raise
@@ -250,14 +251,18 @@ def _cycle(
     weigh: str,
     yes: bool,
     waits: Counter[tuple[str, tuple[str, ...]]],
+    said: set[str],
 ) -> int:
-    """Apply a plan, and return the exit code; `waits` counts the cycles that pins were not met."""
+    """Apply a plan, and return the exit code; notes of earlier cycles are not repeated.
+
+    `waits` counts the cycles in which pins were not met.
+    """
     situation = _situation(None, weigh)
     pins = {*pinned(situation.queue).items()}
     for pin in {*waits} - pins:
         del waits[pin]
     waits.update(pins)
-    solved = _solve(situation, solver, time_limit)
+    solved = _solve(situation, solver, time_limit, said)
     if isinstance(solved, int):
         return solved
     unmet = frozenset(label for (label, _), cycles in waits.items() if cycles >= PATIENCE)
@@ -300,12 +305,14 @@ def _situation(source: Path | None, weigh: str) -> Situation:
         return current_situation(weigh) if source is None else read_situation(source, weigh)
 
 
-def _solve(situation: Situation, solver: str | None, time_limit: float) -> Solved | int:
+def _solve(
+    situation: Situation, solver: str | None, time_limit: float, said: set[str] | None = None
+) -> Solved | int:
     """Return the plan that a solver finds, or the exit code if it finds none.
 
     The solver starts from the pins of earlier plans, which stay if its plan is no better.
     """
-    _say_notes(situation)
+    _say_notes(situation, said)
     if not situation.posed.rows:
         return Solved(Plan(situation, Placements((), ())), None)
     stated = situation.snapshot()
@@ -466,6 +473,10 @@ def _describe(solved: Solved) -> dict[str, Any]:
     }
 
 
-def _say_notes(situation: Situation) -> None:
+def _say_notes(situation: Situation, said: set[str] | None = None) -> None:
+    """Say the notes that are not among those said before, and add them to these."""
+    said = set() if said is None else said
     for note in situation.notes:
-        say_note(f"optsched: {note}")
+        if note not in said:
+            said.add(note)
+            say_note(f"optsched: {note}")

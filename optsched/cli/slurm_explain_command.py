@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.options import Captured, Json, Number, as_options, budget_of

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.files import written
+from optsched.files import write_text
 from optsched.models.linear_text import lp_text, mps_text
 from optsched.models.minizinc import minizinc_model
 from optsched.models.problem import Problem
@@ -138,8 +138,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
             text = (lp_text if format == "lp" else mps_text)(problem.formulate().program)
     except InputError as error:
         raise error.within(path) from None
-    with written(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def _knapsack(problem: Problem[Any]) -> str:

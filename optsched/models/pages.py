@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from optsched.errors import InputError
-from optsched.files import written
+from optsched.files import write_text
 from optsched.json_text import json_text
 from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import has_schema, snapshot_schema
@@ -61,8 +61,7 @@ def write_pages(folder: str | Path) -> None:
             raise error.within(page) from None
         schema = json_text(snapshot_schema(model), indent=1) + "\n"
         for file, content in ((page, text), (home / SCHEMA_FILE, schema)):
-            with written(file) as temporary:
-                temporary.write_text(content, encoding="utf-8")
+            write_text(file, content)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import FolderKind, write_json
+from optsched.files import FolderKind, write_json, write_text, written
 from optsched.json_text import json_text
 from optsched.report import comparison_page
 from optsched.report.comparison_plots import draw
@@ -31,13 +31,14 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     import pyarrow.parquet as pq
 
     write_json(folder / FOLDER.marker, comparison.record)
-    comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
-    comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
+    for name, frame in (("results", comparison.results), ("table", comparison.table)):
+        write_text(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
     for name, frame in (("results", comparison.results), ("incumbents", comparison.incumbents)):
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        pq.write_table(table, folder / f"{name}.parquet")
+        with written(folder / f"{name}.parquet") as stream:
+            pq.write_table(table, stream)
     lines = [json_text(answer) + "\n" for answer in comparison.answers]
-    (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+    write_text(folder / "answers.jsonl", "".join(lines))
     if plots:
         draw(comparison, folder)
         report(folder)

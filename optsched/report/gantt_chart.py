@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import one_line
-from optsched.files import written
+from optsched.files import write_text
 from optsched.json_text import json_text
 from optsched.numbers import counted
 from optsched.report.dark_mode import dark
@@ -114,8 +114,7 @@ def chart_data(
 
 def write_charts(charts: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """Write the data of charts, which have names, to `CHARTS` in a folder."""
-    with written(folder / CHARTS) as temporary:
-        temporary.write_text(json_text({"charts": charts}) + "\n", encoding="utf-8")
+    write_text(folder / CHARTS, json_text({"charts": charts}) + "\n")
 
 
 def read_charts(folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from optsched.durations import short
-from optsched.files import written
+from optsched.files import write_text
 from optsched.json_text import json_text
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
@@ -312,6 +312,5 @@ def write_page(page: Page, folder: Path) -> Path:
         If the file cannot be written.
     """
     path = folder / REPORT
-    with written(path) as temporary:
-        temporary.write_text(render(page), encoding="utf-8", newline="\n")
+    write_text(path, render(page))
     return path

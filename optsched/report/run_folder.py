@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from optsched.compilation import clock
-from optsched.files import FolderKind, write_json
+from optsched.files import FolderKind, write_json, written
 from optsched.report.page import REPORT, write_page
 from optsched.simulator.job_table import empty, to_arrow
 from optsched.simulator.problem_solver import COLUMNS
@@ -66,10 +66,12 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
     for name, frame in frames.items():
         tables[name] = pa.Table.from_pandas(frame, preserve_index=False)
     for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet")
+        with written(folder / f"{name}.parquet") as stream:
+            pq.write_table(table, stream)
         if csv and name == "jobs":
             plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
-            pacsv.write_csv(table, folder / "jobs.csv", plain)
+            with written(folder / "jobs.csv") as stream:
+                pacsv.write_csv(table, stream, plain)
 
 
 def report(folder: Path) -> Path:

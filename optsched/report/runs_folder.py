@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import FolderKind, write_json
+from optsched.files import FolderKind, write_json, write_text, written
 from optsched.report import runs_page
 from optsched.report.gantt_chart import CHARTS
 from optsched.report.page import REPORT, write_page
@@ -44,12 +44,14 @@ def fill(
     ]
     about = {"paths": list(paths), "days": days, "runs": runs, "versions": versions()}
     write_json(folder / FOLDER.marker, about)
-    comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
+    table = comparison.table.to_csv(index=False, lineterminator="\n")
+    write_text(folder / "table.csv", table)
     columns = dict(comparison.jobs)
     for run in comparison.runs:
         columns[runs_page.wait_column(run.name)] = run.waits
     arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
-    pq.write_table(pa.table(arrays), folder / "jobs.parquet")
+    with written(folder / "jobs.parquet") as stream:
+        pq.write_table(pa.table(arrays), stream)
     draw(comparison, folder, days)
     report(folder)
 

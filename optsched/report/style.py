@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -206,13 +207,13 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
         _lay_out(figure)
         for path in paths:
             kind = path.suffix
-            with written(path) as temporary:
-                figure.savefig(
-                    temporary, format=kind[1:], dpi=DOTS_PER_INCH, metadata=METADATA[kind]
-                )
-                if kind == ".svg":
-                    drawn = temporary.read_text(encoding="utf-8")
-                    temporary.write_text(_with_numbered_ids(drawn), encoding="utf-8")
+            drawn = BytesIO()
+            figure.savefig(drawn, format=kind[1:], dpi=DOTS_PER_INCH, metadata=METADATA[kind])
+            content = drawn.getvalue()
+            if kind == ".svg":
+                content = _with_numbered_ids(content.decode()).encode()
+            with written(path) as stream:
+                stream.write(content)
 
 
 def _with_numbered_ids(svg: str) -> str:

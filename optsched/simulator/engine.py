@@ -116,6 +116,7 @@ class Engine:
         self.share = [1.0] * jobs
         self.paused = [0.0] * jobs
         self.migrations: list[Migration] = []
+        self._last_migration: dict[int, int] = {}  # place in that list
         self.reasons: dict[int, str] = {}
         self._works_since = [0.0] * jobs
         self._ends_at = [NEVER] * jobs
@@ -440,7 +441,15 @@ class Engine:
             taken = machine.resources(self.held[job])
             # a job that is stopped during a restart has not spent the rest of that delay
             added = delay - max(0.0, self._works_since[job] - now)
-            self.migrations.append(Migration(now, job, source[job], taken, job in parked, delay))
+            row = Migration(now, job, source[job], taken, job in parked, delay)
+            at = self._last_migration.get(job, -1)
+            if at >= 0 and self.migrations[at].time == now:  # one stop: no time in between
+                earlier = self.migrations[at]
+                row = row._replace(left=earlier.left, parked=row.parked or earlier.parked)
+                self.migrations[at] = row
+            else:
+                self._last_migration[job] = len(self.migrations)
+                self.migrations.append(row)
             self._works_since[job] = now + delay
             self.paused[job] += added
             self._killed_at[job] += added

@@ -7,7 +7,7 @@ Brackets, the matching OR, offer choices, one of which holds for all nodes of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from optsched.errors import InputError
@@ -84,11 +84,12 @@ class _Reading:
     def expression(self, depth: int) -> _Test:
         if depth > DEEPEST:
             raise self.wrong()
-        test = self.term(depth)
+        first = self.term(depth)
+        further: list[tuple[bool, _Test]] = []
         while self.tokens and self.tokens[-1] in "&|":
-            operator = self.tokens.pop()
-            test = _joined(operator, test, self.term(depth))
-        return test
+            both = self.tokens.pop() == "&"
+            further.append((both, self.term(depth)))
+        return _joined(first, further) if further else first
 
     def term(self, depth: int) -> _Test:
         token = self.tokens.pop() if self.tokens else ""
@@ -117,7 +118,14 @@ class _Reading:
             raise self.wrong()
 
 
-def _joined(operator: str, one: _Test, other: _Test) -> _Test:
-    if operator == "&":
-        return lambda features, choice: one(features, choice) and other(features, choice)
-    return lambda features, choice: one(features, choice) or other(features, choice)
+def _joined(first: _Test, further: Sequence[tuple[bool, _Test]]) -> _Test:
+    """Return the test of operands from left to right; each further one is joined by AND or OR."""
+
+    def holds(features: frozenset[str], choice: int) -> bool:
+        held = first(features, choice)
+        for both, test in further:
+            if held == both:
+                held = test(features, choice)
+        return held
+
+    return holds

@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import product
+from math import prod
+from typing import TypeAlias
 
 from optsched.errors import InputError
 
 MOST_HOSTS = 1_000_000
 """Most hosts of a list."""
 
-_ENTRY = re.compile(r"(?:[^,\[\]\s]|\[[^\[\]]*\])+")
+LONGEST_NAME = 255
+"""Most characters of the name of a host."""
+
+MOST_CHARACTERS = 2**25
+"""Most characters of all lists that are read together, with a comma for each host."""
+
+_ENTRY = re.compile(r"(?:[^,\[\]\s]++|\[[^\[\]]*+\])++")
 _PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_BETWEEN = re.compile(r"[^,]+|(?<![^,])(?![^,])")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+
+_Ranges: TypeAlias = list[tuple[int, int, int]]
+"""First number, last number and width of each range in a bracket."""
+
+
+class _Read:
+    """What was read together so far: the characters that are left, and lists by their text."""
+
+    def __init__(self) -> None:
+        self.left = MOST_CHARACTERS
+        self.known: dict[str, tuple[str, ...]] = {}
+
+
+_reading: ContextVar[_Read | None] = ContextVar("_reading", default=None)
+
+
+@contextmanager
+def read_together() -> Iterator[None]:
+    """Bound the characters of all host lists that are read in the context, those within it too."""
+    if _reading.get() is not None:
+        yield
+        return
+    token = _reading.set(_Read())
+    try:
+        yield
+    finally:
+        _reading.reset(token)
 
 
 def hosts_of(text: str) -> list[str]:
@@ -25,33 +63,55 @@ def hosts_of(text: str) -> list[str]:
     Raises
     ------
     InputError
-        If the text is not a host list, or has more than `MOST_HOSTS` hosts.
+        If the text is not a host list, has more than `MOST_HOSTS` hosts or a name of more than
+        `LONGEST_NAME` characters, or if the lists that are read together have more than
+        `MOST_CHARACTERS`.
 
     Examples
     --------
     >>> hosts_of("c[08-10,12],m1,r[1-2]n[1-2]")
     ['c08', 'c09', 'c10', 'c12', 'm1', 'r1n1', 'r1n2', 'r2n1', 'r2n2']
     """
+    reading = _reading.get() or _Read()
     hosts: list[str] = []
-    place = 0
-    while place < len(text):
-        entry = _ENTRY.match(text, place)
-        if entry is None:
-            raise _wrong(text)
-        parts = []
-        count = 1
-        for part in _PART.finditer(entry[0]):
-            parts.append([part[2]] if part[1] is None else _numbers(part[1], text))
-            count *= len(parts[-1])
-        if len(hosts) + count > MOST_HOSTS:
-            raise InputError(f"{_shown(text)}; expected at most {MOST_HOSTS:,} hosts")
-        hosts += map("".join, product(*parts))
-        place = entry.end()
-        if place < len(text):
-            if text[place] != "," or place + 1 == len(text):
-                raise _wrong(text)
-            place += 1
+    for count, parts in _entries_of(text):
+        longest = sum(len(part) if isinstance(part, str) else _longest(part) for part in parts)
+        if longest > LONGEST_NAME:
+            expected = f"expected names of at most {LONGEST_NAME} characters"
+            raise InputError(f"{_shown(text)}: a name has {longest:,}; {expected}")
+        reading.left -= count * (longest + 1)
+        if reading.left < 0:
+            most = f"expected at most {MOST_CHARACTERS:,} characters of all host lists together"
+            raise InputError(f"{_shown(text)}; {most}")
+        hosts += map("".join, product(*map(_texts, parts)))
     return hosts
+
+
+def hosts(text: str) -> tuple[str, ...]:
+    """Return the hosts of a list; of equal lists that are read together, the same tuple.
+
+    Raises
+    ------
+    InputError
+        As `hosts_of`.
+    """
+    reading = _reading.get()
+    if reading is None:
+        return tuple(hosts_of(text))
+    if text not in reading.known:
+        reading.known[text] = tuple(hosts_of(text))
+    return reading.known[text]
+
+
+def number_of_hosts(text: str) -> int:
+    """Return how many hosts a list has, which may be names of any length.
+
+    Raises
+    ------
+    InputError
+        If the text is not a host list, or has more than `MOST_HOSTS` hosts.
+    """
+    return sum(count for count, _ in _entries_of(text))
 
 
 def host_list(names: Iterable[str]) -> str:
@@ -141,21 +201,61 @@ def _digits(width: int, number: int) -> str:
     return str(number).zfill(width)
 
 
-def _numbers(text: str, whole: str) -> list[str]:
-    """Return the numbers in a bracket, as padded texts."""
-    numbers: list[str] = []
-    for part in text.split(","):
-        found = _RANGE.fullmatch(part)
+def _entries_of(text: str) -> Iterator[tuple[int, list[str | _Ranges]]]:
+    """Yield for each entry its number of hosts, and its texts and brackets in their order."""
+    place = total = 0
+    while place < len(text):
+        entry = _ENTRY.match(text, place)
+        if entry is None or entry[0].count("[") > LONGEST_NAME:
+            raise _wrong(text)
+        parts = [part[2] or _bracket(part[1], text) for part in _PART.finditer(entry[0])]
+        counts = (_count(part) for part in parts if not isinstance(part, str))
+        total += (count := prod(counts))
+        if total > MOST_HOSTS:
+            raise _too_many(text)
+        yield count, parts
+        place = entry.end()
+        if place < len(text):
+            if text[place] != "," or place + 1 == len(text):
+                raise _wrong(text)
+            place += 1
+
+
+def _bracket(text: str, whole: str) -> _Ranges:
+    """Return the ranges in a bracket."""
+    ranges: _Ranges = []
+    for part in _BETWEEN.finditer(text):
+        found = _RANGE.fullmatch(part[0])
         if found is None:
             raise _wrong(whole)
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
-            raise InputError(f"{_shown(whole)}: {part}; expected an ascending range")
-        if last - first >= MOST_HOSTS:
-            raise InputError(f"{_shown(whole)}; expected at most {MOST_HOSTS:,} hosts")
-        width = len(found[1])
-        numbers += [str(number).zfill(width) for number in range(first, last + 1)]
-    return numbers
+            raise InputError(f"{_shown(whole)}: {part[0]}; expected an ascending range")
+        if last - first >= MOST_HOSTS or len(ranges) >= MOST_HOSTS:
+            raise _too_many(whole)
+        ranges.append((first, last, len(found[1])))
+    return ranges
+
+
+def _count(ranges: _Ranges) -> int:
+    return sum(last - first + 1 for first, last, _ in ranges)
+
+
+def _longest(ranges: _Ranges) -> int:
+    return max(max(width, len(str(last))) for _, last, width in ranges)
+
+
+def _texts(part: str | _Ranges) -> list[str]:
+    """Return the texts that a part of an entry stands for; numbers are padded."""
+    if isinstance(part, str):
+        return [part]
+    return [
+        str(number).zfill(width) for first, last, width in part for number in range(first, last + 1)
+    ]
+
+
+def _too_many(text: str) -> InputError:
+    return InputError(f"{_shown(text)}; expected at most {MOST_HOSTS:,} hosts")
 
 
 def _wrong(text: str) -> InputError:

@@ -418,6 +418,8 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:
     """Yield the sets of nodes with the features that a job asks."""
+    if "*" in features:
+        raise NeverStartsError("it asks features of a number of its nodes (*), not simulated")
     if not features:
         yield np.ones(len(site.nodes), dtype=bool)
         return

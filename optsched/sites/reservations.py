@@ -12,10 +12,12 @@ from pathlib import Path
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, read_dump
-from optsched.sites.slurm_record import RecordFields, hosts
+from optsched.sites.slurm_record import RecordFields
+from optsched.text_files import lines_of
 
 YEAR = 365 * 86_400
 """Seconds of the year 1970."""
@@ -114,6 +116,7 @@ def untimely(reservations: Sequence[Reservation], first: float, last: float) -> 
     return ""
 
 
+@read_together()
 def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """Return the reservations in a file.
 
@@ -161,7 +164,7 @@ def _from_record(record: RecordFields) -> Reservation:
 
 def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
     found = []
-    for place, line in enumerate(text.split("\n"), 1):
+    for place, line in lines_of(text, path):
         if not line.strip() or line.startswith("No reservations"):
             continue
         name, nodes = _NAME.match(line), _NODES.search(line)

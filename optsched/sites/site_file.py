@@ -16,7 +16,7 @@ import numpy as np
 from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LARGEST, MOST_CAPACITY
-from optsched.sites.host_lists import host_list_in_order, hosts_of
+from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import (
     STATES,
@@ -116,6 +116,7 @@ def read_site_file(path: str | Path) -> Site:
         raise error.within(path) from None
 
 
+@read_together()
 def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     """Return the site that the tables of a TOML file describe.
 

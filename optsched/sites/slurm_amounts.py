@@ -24,6 +24,7 @@ _GRES = re.compile(
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"([0-9]{1,20})(\.[0-9]{1,9}(?=[A-Z]))?(?:([KMGTP])(I?B)?)?", re.IGNORECASE)
+_PART = re.compile(r"(?:[^,(]++|\([^()]*+\))++|\(")  # the last one is refused
 _ON_DEVICES = re.compile(r"(?:-|[0-9]+)/[0-9]+")
 
 SHARED = ("mps", "shard")
@@ -265,6 +266,6 @@ def whole_amount(text: str) -> int:
 
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts between commas that are in no parentheses."""
-    for part in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
-        if part.strip():
-            yield part.strip()
+    for part in _PART.finditer(text):
+        if stripped := part[0].strip():
+            yield stripped

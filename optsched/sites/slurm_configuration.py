@@ -7,12 +7,12 @@ from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file
-from optsched.sites.host_lists import hosts_of
+from optsched.sites.host_lists import hosts_of, number_of_hosts, read_together
 from optsched.sites.notes import Notes
 from optsched.sites.site import NODE_NAME, Node
 from optsched.sites.slurm_access import accesses_of
 from optsched.sites.slurm_amounts import INFINITE, licences, whole_amount
-from optsched.sites.slurm_lines import Line, configuration_lines
+from optsched.sites.slurm_lines import Line, check_keys, configuration_lines
 from optsched.sites.slurm_nodes import consumed, state_of
 from optsched.sites.slurm_partitions import partition_of
 from optsched.sites.slurm_site import SlurmNode, SlurmSite, slurm_site
@@ -25,6 +25,7 @@ NOT_YET = ("", "UNKNOWN")
 """States of nodes in slurm.conf that say nothing: Slurm finds the state out itself."""
 
 
+@read_together()
 def read_configuration(path: str | Path) -> SlurmSite:
     """Return the site that slurm.conf describes, with all its resources free.
 
@@ -50,6 +51,7 @@ def read_configuration(path: str | Path) -> SlurmSite:
             tables[line.first].append(line)
             continue
         settings |= line.values
+        check_keys(settings, line.file, line.number)
         if "licenses" in line.values:
             total = line.parsed("licenses", licences)
         if line.text("defmempercpu").upper() not in INFINITE:
@@ -145,7 +147,7 @@ def _cores(line: Line, notes: Notes) -> tuple[int, int]:
 def _listed(text: str) -> int:
     """Return how many numbers a list such as ``0,2-5`` has."""
     try:
-        return len(hosts_of(f"[{text}]")) if text else 0
+        return number_of_hosts(f"[{text}]") if text else 0
     except InputError:
         raise InputError(f"{text!r}; expected numbers of CPUs such as 0,2-5") from None
 
@@ -163,7 +165,7 @@ def _types(folder: Path, notes: Notes) -> dict[str, dict[str, int]]:
         if "count" in line.values:
             many = line.parsed("count", whole_amount)
         else:
-            many = len(line.parsed("file", hosts_of)) or 1
+            many = line.parsed("file", number_of_hosts) or 1
         for node in line.parsed("nodename", hosts_of) if "nodename" in line.values else [""]:
             own = found.setdefault(node, {})
             own[f"{name}:{kind}"] = own.get(f"{name}:{kind}", 0) + many

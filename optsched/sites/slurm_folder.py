@@ -7,19 +7,21 @@ from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file, captured_time
+from optsched.sites.host_lists import read_together
 from optsched.sites.notes import Notes
 from optsched.sites.reservations import Reservation, read_reservations
 from optsched.sites.site import Partition
 from optsched.sites.slurm_access import Access
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, is_json, read_dump
-from optsched.sites.slurm_lines import Line, printed_lines, read_text
+from optsched.sites.slurm_lines import Line, check_keys, printed_lines, read_text
 from optsched.sites.slurm_nodes import read_nodes
 from optsched.sites.slurm_partitions import partitions_of_nodes, shown_partitions
 from optsched.sites.slurm_record import RecordFields
 from optsched.sites.slurm_site import SlurmSite, slurm_site
 from optsched.sites.slurm_topology import read_first_topologies
 from optsched.sites.topology import Topology
+from optsched.text_files import lines_of
 
 PARTITIONS = ("partitions.txt", "partitions.json")
 LICENCES = ("licenses.json", "licenses.txt")
@@ -35,6 +37,7 @@ VERSION_OF_NODES = 38
 """Version of the data parser whose ``sinfo --json`` has single nodes; later ones have groups."""
 
 
+@read_together()
 def read_shown_site(path: str | Path) -> SlurmSite:
     """Return the site that captured output of Slurm describes.
 
@@ -113,10 +116,14 @@ def _note_missing(folder: Path, notes: Notes) -> None:
 def _settings(folder: Path) -> dict[str, str]:
     """Return what ``scontrol show config`` wrote, by names in small letters."""
     path = captured_file(folder, "config.txt")
-    lines = [] if path is None else read_text(path).splitlines()
-    pairs = (line.partition("=") for line in lines)
-    stripped = ((name.strip().lower(), value.strip()) for name, _, value in pairs)
-    return {name: value for name, value in stripped if value not in UNSET}
+    found: dict[str, str] = {}
+    if path is not None:
+        for number, line in lines_of(read_text(path), path):
+            name, _, value = line.partition("=")
+            if value.strip() not in UNSET:
+                found[name.strip().lower()] = value.strip()
+            check_keys(found, path, number)
+    return found
 
 
 def _licences(

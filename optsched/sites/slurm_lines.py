@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from optsched.binary_files import read_bytes
+from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
 from optsched.sites.near_misses import near_miss, on_several_lines
 from optsched.sites.slurm_json import UNSET
+from optsched.text_files import LONGEST_LINE, lines_of, too_long
 
 DEEPEST = 10
 """Most files that include each other."""
 
-_PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?=\s|$)""")
+LEAST = 2**16
+"""Bytes that an included file counts for, towards `MOST`, if it has fewer."""
+
+MOST_KEYS = 5_000
+"""Most keys of a line, and most settings of a cluster."""
+
+MOST_LINES = 250_000
+"""Most lines with keys in a file."""
+
+_PAIR = re.compile(r"""\s*([\w.]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)""")
 _PRINTED = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*(?:\s+(?![A-Za-z][\w/:]*=)\S+)*)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _WHOLE = re.compile(r"[0-9]{1,15}")
@@ -67,7 +78,7 @@ class Line(NamedTuple):
             raise self.error(key, error.mistakes[0]) from None
 
 
-def configuration_lines(path: Path, depth: int = 0) -> Iterator[Line]:
+def configuration_lines(path: Path) -> Iterator[Line]:
     """Yield the lines of a configuration file, and of the files that it includes.
 
     A backslash at the end of a line continues it, ``#`` begins a comment, and values may be in
@@ -76,24 +87,44 @@ def configuration_lines(path: Path, depth: int = 0) -> Iterator[Line]:
     Raises
     ------
     InputError
-        If a file cannot be read, files include each other, or a line has no such pairs.
+        If a file cannot be read, files include each other or are too large together, a line has no
+        such pairs or a key twice, or there are too many lines or keys.
     """
+    yield from _included(path, 0, [MOST])
+
+
+def _included(path: Path, depth: int, left: list[int]) -> Iterator[Line]:
+    """Yield the lines of a file and of those that it includes, which may have `left` bytes."""
     if depth > DEEPEST:
         raise InputError("is included too deeply; expected no circle", file=path)
-    for number, text in _logical_lines(read_text(path)):
+    whole = read_text(path)
+    left[0] -= max(len(whole), LEAST if depth else 0)
+    if left[0] < 0:
+        most = f"expected at most {MOST >> 20} MiB of all included files"
+        raise InputError(f"is included after too many others; {most}", file=path)
+    lines = 0
+    for number, text in _logical_lines(whole, path):
         if included := _INCLUDE.fullmatch(text):
-            yield from configuration_lines(path.parent / included[1], depth + 1)
+            yield from _included(path.parent / included[1], depth + 1, left)
             continue
         values: dict[str, str] = {}
-        place = 0
-        while text[place:].strip():
+        place, end = 0, len(text)
+        while place < end:
             pair = _PAIR.match(text, place)
             if pair is None:
-                shown = text[place:].strip()[:40]
+                shown = text[place : place + 100].strip()[:40]
                 raise InputError(f"{shown!r}; expected Key=Value", file=path, line=number)
-            values[pair[1].lower()] = pair[2] if pair[2] is not None else pair[3]
+            key = sys.intern(pair[1].lower())
+            if key in values:
+                raise InputError(
+                    "is there twice; expected it once", file=path, line=number, field=key
+                )
+            values[key] = pair[2] if pair[2] is not None else pair[3]
+            check_keys(values, path, number)
             place = pair.end()
         if values:
+            lines += 1
+            _check_lines(lines, path)
             yield Line(next(iter(values)), values, path, number)
 
 
@@ -105,21 +136,24 @@ def printed_lines(path: Path) -> Iterator[Line]:
     Raises
     ------
     InputError
-        If the file cannot be read, has records on several lines, or what another command wrote.
+        If the file cannot be read, has records on several lines, or what another command wrote, or
+        there are too many lines or keys.
     """
     content = read_text(path)
-    lines, found = content.splitlines(), False
-    for number, (before, text) in enumerate(pairwise(lines), 2):
+    for (_, before), (number, text) in pairwise(lines_of(content, path)):
         if said := on_several_lines(before, text):
             raise InputError(said, file=path, line=number)
-    for number, text in enumerate(lines, 1):
+    lines = 0
+    for number, text in lines_of(content, path):
         values: dict[str, str] = {}
         for pair in _PRINTED.finditer(text):
-            values.setdefault(pair[1].lower(), pair[2])
+            values.setdefault(sys.intern(pair[1].lower()), pair[2])
+            check_keys(values, path, number)
         if values:
-            found = True
+            lines += 1
+            _check_lines(lines, path)
             yield Line(next(iter(values)), values, path, number)
-    if not found and (said := near_miss(content.encode())):
+    if not lines and (said := near_miss(content.encode())):
         raise InputError(said, file=path)
 
 
@@ -133,22 +167,49 @@ def read_text(path: Path) -> str:
     """
     data, _ = read_bytes(path)
     try:
-        return data.decode("utf-8-sig")
+        if b"\0" not in data:
+            return data.decode("utf-8-sig")
+        raise InputError("has zero bytes; expected a text file", file=path)
     except UnicodeDecodeError:
         said = near_miss(data) or "not UTF-8; expected a text file"
         raise InputError(said, file=path) from None
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+def _logical_lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
     """Yield lines without comments, with the lines that continue them, and their first number."""
-    whole, begin = "", 0
-    for number, line in enumerate(text.split("\n"), 1):
+    parts: list[str] = []
+    begin = last = size = 0
+    for number, line in lines_of(text, path):
+        if parts and number > last + 1:  # an empty line ends one that is continued
+            yield begin, " ".join(parts).rstrip()
+            parts = []
+        if not parts:
+            begin, size = number, 0
         line = _COMMENT.sub("", line).replace("\\#", "#").rstrip()
-        begin = begin or number
-        if line.endswith("\\"):
-            whole += line[:-1] + " "
-            continue
-        yield begin, whole + line
-        whole, begin = "", 0
-    if whole:
-        yield begin, whole
+        continued = line.endswith("\\")
+        parts.append(line[:-1] if continued else line)
+        last, size = number, size + len(line) + 1
+        if size > LONGEST_LINE:
+            raise too_long(path, begin)
+        if not continued:
+            yield begin, " ".join(parts).rstrip()
+            parts = []
+    if parts:
+        yield begin, " ".join(parts).rstrip()
+
+
+def check_keys(values: Mapping[str, str], path: Path, number: int | None) -> None:
+    """Check that a line of a file, or all of it, has at most `MOST_KEYS` keys.
+
+    Raises
+    ------
+    InputError
+        If it has more.
+    """
+    if len(values) > MOST_KEYS:
+        raise InputError(f"expected at most {MOST_KEYS:,} keys", file=path, line=number)
+
+
+def _check_lines(lines: int, path: Path) -> None:
+    if lines > MOST_LINES:
+        raise InputError(f"expected at most {MOST_LINES:,} lines with keys", file=path)

@@ -18,6 +18,7 @@ from optsched.sites.slurm_access import Access, accesses_of
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
 from optsched.sites.slurm_json import is_json, number, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines, read_text
+from optsched.text_files import lines_of
 
 LAST_WITHOUT_DEFAULT = 44
 """Last version of the data parser that does not say which partition is the default."""
@@ -168,7 +169,7 @@ def _of_text(path: Path) -> list[Line]:
     """Return the lines of a text, which has nothing else."""
     lines = list(printed_lines(path))
     known = {line.number for line in lines}
-    for place, text in enumerate(read_text(path).splitlines(), 1):
+    for place, text in lines_of(read_text(path), path):
         if text.strip() and place not in known and not text.startswith("No partitions"):
             expected = "expected PartitionName=..., as scontrol -o show partitions writes it"
             raise InputError(f"{text.strip()[:40]!r}; {expected}", file=path, line=place)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import hosts_of
 from optsched.sites.slurm_json import UNSET, Dump
 
 NO_VALUE = 2**32 - 2
@@ -118,8 +117,3 @@ class RecordFields:
             name = self.dump.name(self.place)
             text = f"{name}: {error.mistakes[0]}"
             raise InputError(text, file=self.dump.path, field=field) from None
-
-
-def hosts(text: str) -> tuple[str, ...]:
-    """Return the hosts of a list as a tuple."""
-    return tuple(hosts_of(text))

@@ -230,7 +230,7 @@ def _kept(
             what = f"left out of simulations, as it is always {each.ahead:,.0f} s ahead"
             notes.count([each.name], what, "reservation")
         elif nodes and math.isinf(each.start):
-            what = "left out of simulations, as its times are not known"
+            what = "times not known; kept at all times in plans, and left out of simulations"
             notes.count([each.name], what, "reservation")
         elif nodes:
             found.append(replace(each, nodes=nodes))

@@ -7,19 +7,24 @@ Anything else (anchors, tags, texts of several lines, ...) is refused with its l
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.text_files import lines_of
 
 DEEPEST = 50
 """Most values within each other."""
+
+MOST_VALUES = 100_000
+"""Most values of a document, those within others included."""
 
 _KEY = re.compile(r"""(?:"([^"\\]*)"|'([^']*)'|([\w.-]+))\s*:(?:\s+|$)""")
 _FLOW_PLAIN = re.compile(r"[^\s,\[\]{}:#&*!|>'\"%@`][^,\[\]{}:#]*")
 _QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^']*)'""")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
-_COMMENT = re.compile(r"""^((?:[^"'#]|"[^"]*"|'[^']*'|(?<=\S)#)*?)(?:(?:^|\s)#.*)?$""")
+_TOKEN = re.compile(r"""[^"'#]++|"[^"]*+"|'[^']*+'|(?<=\S)#|(#)|["']""")
 
 
 class _Row(NamedTuple):
@@ -41,41 +46,55 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("- topology: fabric\n  tree:\n    - {switch: s1, nodes: 'c[1-4]'}\n- 3")
     [{'topology': 'fabric', 'tree': [{'switch': 's1', 'nodes': 'c[1-4]'}]}, 3]
     """
-    reading = _Reading(_rows(text))
+    reading = _Reading(text)
     value = reading.block(-1, 0)
-    if reading.rows:
+    if reading.row:
         raise reading.wrong("expected an end, or the indentation of the lines above")
     return value
 
 
-def _rows(text: str) -> list[_Row]:
-    """Return the lines with content, the next one last."""
-    rows: list[_Row] = []
+def _rows(text: str) -> Iterator[_Row]:
+    """Yield the lines with content."""
     begun = False
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in lines_of(text):
         line = line.rstrip()
         if line == "...":
             break
         if (line.startswith("%") or line == "---") and not begun:
             continue
-        found = _COMMENT.match(line)
-        content = (line if found is None else found[1]).rstrip()
-        if content:
+        if content := _without_comment(line):
             bare = content.lstrip(" ")
-            rows.append(_Row(len(content) - len(bare), bare, number))
+            yield _Row(len(content) - len(bare), bare, number)
             begun = True
-    return rows[::-1]
+
+
+def _without_comment(line: str) -> str:
+    comment = "#" in line and next((one for one in _TOKEN.finditer(line) if one[1]), None)
+    return line[: comment.start()].rstrip() if comment else line
 
 
 class _Reading:
-    def __init__(self, rows: list[_Row]) -> None:
-        self.rows = rows
+    """The rows that are left: the next one, and those behind it."""
+
+    def __init__(self, text: str) -> None:
+        self._rest = _rows(text)
+        self.row = next(self._rest, None)
         self.number = 0
+        self.values = 0
 
     def wrong(self, expected: str) -> InputError:
-        number = self.rows[-1].number if self.rows else self.number
-        shown = repr(self.rows[-1].text[:40]) if self.rows else "the end"
+        number = self.row.number if self.row else self.number
+        shown = repr(self.row.text[:40]) if self.row else "the end"
         return InputError(f"{shown}; {expected}", line=number)
+
+    def next_row(self) -> None:
+        self.row = next(self._rest, None)
+
+    def count(self) -> None:
+        """Count a value, before it is read."""
+        self.values += 1
+        if self.values > MOST_VALUES:
+            raise self.wrong(f"expected at most {MOST_VALUES:,} values")
 
     def block(self, above: int, depth: int, *, list_at: bool = False) -> Any:
         """Return the value on the next rows, which are indented by more than `above`.
@@ -84,9 +103,10 @@ class _Reading:
         """
         if depth > DEEPEST:
             raise self.wrong(f"expected at most {DEEPEST} values within each other")
-        if not self.rows:
+        self.count()
+        row = self.row
+        if row is None:
             return None
-        row = self.rows[-1]
         is_list = row.text == "-" or row.text.startswith("- ")
         if row.indent <= above and not (list_at and is_list and row.indent == above):
             return None
@@ -94,35 +114,38 @@ class _Reading:
             return self.sequence(row.indent, depth)
         if _KEY.match(row.text):
             return self.mapping(row.indent, depth)
-        self.rows.pop()
+        self.next_row()
         return self.value(row, row.text)
 
     def sequence(self, indent: int, depth: int) -> list[Any]:
         values = []
-        while self.rows and self.rows[-1].indent == indent:
-            row = self.rows[-1]
+        while self.row and self.row.indent == indent:
+            row = self.row
             if not (row.text == "-" or row.text.startswith("- ")):
                 break
-            self.rows.pop()
             rest = row.text[1:].lstrip(" ")
             if rest:
-                self.rows.append(_Row(indent + len(row.text) - len(rest), rest, row.number))
+                self.row = _Row(indent + len(row.text) - len(rest), rest, row.number)
+            else:
+                self.next_row()
             values.append(self.block(indent, depth + 1))
         return values
 
     def mapping(self, indent: int, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        while self.rows and self.rows[-1].indent == indent:
-            row = self.rows[-1]
+        while self.row and self.row.indent == indent:
+            row = self.row
             found = _KEY.match(row.text)
             if found is None:
                 break
             key = next(name for name in found.groups() if name is not None)
             if key in values:
                 raise self.wrong("expected each key once")
-            self.rows.pop()
-            self.number = row.number
             rest = row.text[found.end() :]
+            self.next_row()
+            self.number = row.number
+            if rest:
+                self.count()
             values[key] = (
                 self.value(row, rest) if rest else self.block(indent, depth + 1, list_at=True)
             )
@@ -130,7 +153,7 @@ class _Reading:
 
     def value(self, row: _Row, text: str) -> Any:
         """Return the value of a text that is all of the rest of a row."""
-        flow = _Flow(text, row.number)
+        flow = _Flow(text, row.number, self)
         if text[0] in "{[\"'":
             value = flow.value(0)
             if flow.text[flow.place :].strip():
@@ -144,9 +167,10 @@ class _Reading:
 class _Flow:
     """Reading of a value in braces, brackets or quotation marks, which ends on its line."""
 
-    def __init__(self, text: str, number: int) -> None:
+    def __init__(self, text: str, number: int, whole: _Reading) -> None:
         self.text = text
         self.number = number
+        self.whole = whole
         self.place = 0
 
     def wrong(self) -> InputError:
@@ -157,6 +181,7 @@ class _Flow:
     def value(self, depth: int) -> Any:
         if depth > DEEPEST:
             raise self.wrong()
+        self.whole.count()
         if self.take("{"):
             return self.mapping(depth)
         if self.take("["):

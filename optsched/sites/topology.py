@@ -51,10 +51,8 @@ class Tree(Record):
             raise InputError("expected one for each switch", field="parent")
         _check_names(self.switches, "switches")
         above = self.parent
-        for _ in self.switches:
-            if (above < 0).all():
-                break
-            above = np.where(above < 0, -1, self.parent[above])
+        for _ in range(len(self.switches).bit_length()):  # twice as far up each time
+            above = np.where(above < 0, -1, above[above])
         if (above >= 0).any():
             name = self.switches[int(np.flatnonzero(above >= 0)[0])]
             raise InputError(f"{name}: is above itself; expected a tree", field="switches")

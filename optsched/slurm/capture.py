@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from optsched.binary_files import write_bytes
 from optsched.errors import InputError
-from optsched.files import FolderKind
+from optsched.files import FolderKind, write_text
 from optsched.slurm.commands import run_command
 
 JSON_OPTIONS = ("--json=v0.0.44", "--json")
@@ -71,7 +72,7 @@ def capture_queue(folder: Path) -> str:
     InputError
         If Slurm is not installed or does not answer.
     """
-    (folder / "now").write_text(f"{int(time.time())}\n", encoding="ascii")
+    write_text(folder / "now", f"{int(time.time())}\n")
     for option in JSON_OPTIONS:
         answer = run_command(("squeue", "--all", option))
         if not answer.refusal:
@@ -79,7 +80,7 @@ def capture_queue(folder: Path) -> str:
     else:
         expected = "expected an answer, or --from DIR with captured output of Slurm"
         raise InputError(f"squeue --json: {answer.refusal}; {expected}")
-    (folder / "squeue.json").write_bytes(answer.text)
+    write_bytes(folder / "squeue.json", answer.text)
     if option != JSON_OPTIONS[0]:
         _write(folder / "jobs.txt", "scontrol", "--all", "-o", "-d", "show", "jobs")
     return option
@@ -90,5 +91,5 @@ def _write(file: Path, *words: str) -> bool:
     answer = run_command(words)
     if answer.refusal or not answer.text.strip():
         return False
-    file.write_bytes(answer.text)
+    write_bytes(file, answer.text)
     return True

@@ -304,14 +304,15 @@ def pending_job(queue: Queue, label: str) -> QueuedJob:
     InputError
         If there is none.
     """
+    array, _, task = label.partition("_")
+    number = int(task) if task.isdecimal() and len(task) < 10 else -1
     for job in queue.pending:
-        tasks = {f"{job.array_id}_{task}": task for task in job.array_tasks}
-        if label in tasks:
-            return replace(job, array_tasks=(tasks[label],))
-        if label in (job.label, str(job.job_id), str(job.array_id or job.job_id)):
+        if array == str(job.array_id) and number in job.array_tasks:
+            return replace(job, array_tasks=(number,))
+        if label in (job.label, str(job.job_id), str(job.array_id or job.job_id), job.part_of):
             return replace(job, array_tasks=job.array_tasks[:1])
     for job in queue.jobs:
-        if label in (job.label, str(job.job_id)):
+        if label in (job.label, str(job.job_id), job.part_of):
             raise InputError(f"{label!r} is {job.state}; expected a pending job", field="job")
     expected = "expected the number of a pending job, such as 17 or 17_3"
     if not label[:1].isdigit():

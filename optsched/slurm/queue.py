@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from optsched.binary_files import read_bytes
+from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
+from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.near_misses import on_several_lines
 from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
 from optsched.sites.slurm_json import read_dump
-from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
+from optsched.sites.slurm_record import NO_VALUE, RecordFields
+from optsched.text_files import lines_of
 
 LAST_WITH_SHARED = 44
 """Last version of the data parser that says which jobs are exclusive; version 45 is silent."""
@@ -38,7 +40,7 @@ SAME_NODE = ("node", "none")
 """What Slurm writes for jobs that share their nodes with no other job."""
 
 MOST_TASKS = 4_000_001
-"""Most tasks of a job array that Slurm can be configured for."""
+"""Most tasks of a job array that Slurm can be configured for; of all arrays of a queue, too."""
 
 UNSTATED = {
     "switches": "switches",
@@ -63,6 +65,7 @@ _SHARING = re.compile(
 _SWITCHES = re.compile(r" Switches=([0-9]{1,9})(?:@(\S+))?(?!\S)")
 _PLANNED = re.compile(r" SchedNodeList=(\S+) NumNodes=")
 
+_PARTS = re.compile("[^,]+|(?<![^,])(?![^,])")
 _TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 
 
@@ -108,6 +111,8 @@ class QueuedJob:
         Indices of the tasks that the record stands for, empty for a job of no array.
     array_limit : int
         Most tasks of the array that may run at once, 0 for no limit.
+    part_of : str
+        Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own.
     name, user, account, qos : str
         Names.
     partitions : tuple of str
@@ -195,6 +200,7 @@ class QueuedJob:
     array_id: int = 0
     array_tasks: tuple[int, ...] = ()
     array_limit: int = 0
+    part_of: str = ""
     name: str = ""
     user: str = ""
     account: str = ""
@@ -337,6 +343,7 @@ class Queue:
         return tuple(job for job in self.jobs if job.allocations and job.has_nodes)
 
 
+@read_together()
 def read_queue(path: str | Path) -> Queue:
     """Return the queue that a file or a folder holds.
 
@@ -366,17 +373,22 @@ def read_queue(path: str | Path) -> Queue:
     )
     texts = {} if texts_file is None or complete else _texts(texts_file)
     missing: Counter[str] = Counter()
-    jobs = tuple(
-        _job(RecordFields(dump, place), texts, missing) for place in range(len(dump.records))
-    )
-    first: dict[int, int] = {}
-    for place, job in enumerate(jobs):
-        if first.setdefault(job.job_id, place) != place:
-            raise RecordFields(dump, place).wrong("job_id", "every job once")
+    jobs: dict[int, QueuedJob] = {}
+    tasks = 0
+    for place in range(len(dump.records)):
+        record = RecordFields(dump, place)
+        job = _job(record, texts, missing)
+        if job.job_id in jobs:
+            raise record.wrong("job_id", "every job once")
+        jobs[job.job_id] = job
+        tasks += len(job.array_tasks)
+        if tasks > MOST_TASKS:
+            expected = f"at most {MOST_TASKS:,} tasks of all job arrays"
+            raise record.wrong("array_task_string", expected)
     time = dump.time
     if time is None and folder:
         time = captured_time(folder)
-    return Queue(jobs, time, dump.version, file, dict(missing))
+    return Queue(tuple(jobs.values()), time, dump.version, file, dict(missing))
 
 
 @dataclass(frozen=True)
@@ -403,13 +415,14 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
     memory_per_node, memory_per_core, memory_per_gpu = _memory(record, asked, least_nodes)
     array_id, array_tasks = _array(record, job_id)
     exclusive, switches, wait, planned = _stated(record, texts.get(job_id), missing)
-    priority = record.count("priority")
+    priority, whole = record.count("priority"), record.count("het_job_id")
     limit = record.number("time_limit")
     return QueuedJob(
         job_id=job_id,
         array_id=array_id,
         array_tasks=array_tasks,
         array_limit=record.count("array_max_tasks"),
+        part_of=f"{whole}+{record.count('het_job_offset')}" if whole else "",
         name=record.text("name"),
         user=record.text("user_name"),
         account=record.text("account"),
@@ -539,16 +552,17 @@ def _tasks(text: str) -> tuple[int, ...]:
     """Return the tasks of ``0-7:2,9%4``; of a list that Slurm cut short, those that it names."""
     listed = text.partition("%")[0].strip("[]")
     tasks: list[int] = []
-    for part in listed.split(",") if listed else ():
-        if part == "...":
+    for part in _PARTS.finditer(listed) if listed else ():
+        if part[0] == "...":
             break
-        found = _TASKS.fullmatch(part)
+        found = _TASKS.fullmatch(part[0])
         if found is None:
             raise InputError(f"{text!r}; expected tasks of a job array such as 0-7%2")
         first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
-        if not step or last - first >= MOST_TASKS:
+        tasks_of_part = range(first, last + 1, step or 1)
+        if not step or len(tasks) + len(tasks_of_part) > MOST_TASKS:
             raise InputError(f"{text!r}; expected at most {MOST_TASKS:,} tasks")
-        tasks += range(first, last + 1, step)
+        tasks += tasks_of_part
     return tuple(tasks)
 
 
@@ -663,7 +677,7 @@ def _texts(path: Path) -> dict[int, _Text]:
     twice = set()
     text = read_bytes(path)[0].decode("utf-8", errors="replace")
     before = ""
-    for place, line in enumerate(text.split("\n"), 1):
+    for place, line in lines_of(text, path, MOST):
         if said := on_several_lines(before, line):
             raise InputError(said, file=path, line=place)
         before = line

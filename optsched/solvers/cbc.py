@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -28,6 +29,9 @@ NODES = re.compile(r"Enumerated nodes: +(\d+)")
 
 WITHOUT_PROBING = ("-preprocess", "off", "-probing", "off")
 """Options without probing, which cuts optima off in CBC 2.10, of small programs too."""
+
+FULL = 2**16
+"""Bytes left on a disk that counts as full."""
 
 
 @solvers.register("cbc")
@@ -135,18 +139,19 @@ class Cbc(GenericSolver):
 def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
     nodes = NODES.search(log)
     work = int(nodes[1]) if nodes else 0
-    if not (folder / "status.txt").exists():
+    try:
+        status, x = _written(folder)
+    except (OSError, ValueError):  # missing or incomplete
         if interruption.requested():
             return Outcome(Status.NO_SOLUTION, work=work, limit=Limit.INTERRUPT)
         message = log.strip().rpartition("\n")[2] or "no answer"
+        if shutil.disk_usage(folder).free < FULL:
+            message = f"no space left in {tempfile.gettempdir()} (TMPDIR), where its files are"
+        elif _is_excluded_by_bounds(folder):
+            return Outcome(Status.INFEASIBLE, work=work)
         return Outcome(Status.ERROR, work=work, message=f"CBC: {message}")
-    with (folder / "status.txt").open() as stream:
-        status = stream.readline().partition(" - ")[0]
-    if not status and _is_excluded_by_bounds(folder):
-        return Outcome(Status.INFEASIBLE, work=work)
     if "nfeasible" in status or status == "Unbounded":
         return search.unbounded_or_infeasible(work)
-    x = None if "no integer solution" in status else _values(folder / "values.bin")
     found = BOUND.search(log)
     bound = sign * float(found[1]) + search.program.offset if found else None
     if status.startswith("Optimal"):
@@ -161,10 +166,23 @@ def _is_excluded_by_bounds(folder: Path) -> bool:
     """Return whether CBC finds no solution before its search; it then fails to write a status."""
     from pulp import PULP_CBC_CMD
 
+    if not (folder / "status.txt").exists():
+        return False
+
     command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *WITHOUT_PROBING, "-maxNodes", "0"]
     command += ["-solve", "-quit"]
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return "Problem is infeasible" in again.stdout
+
+
+def _written(folder: Path) -> tuple[str, NDArray[np.int64] | None]:
+    """Return the status that CBC wrote, and the values of the variables if it has a solution."""
+    status = (folder / "status.txt").read_text().partition("\n")[0].partition(" - ")[0]
+    if not status:
+        raise ValueError("an empty file")
+    if "nfeasible" in status or status == "Unbounded" or "no integer solution" in status:
+        return status, None
+    return status, _values(folder / "values.bin")
 
 
 def _values(path: Path) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from optsched.files import written
+from optsched.files import write_text
 from optsched.models.pages import between_marks
 from optsched.models.schema import markdown_row
 from optsched.report.page import Verdict
@@ -74,6 +74,4 @@ def with_verdicts(text: str, results: Path) -> str:
 
 
 if __name__ == "__main__":
-    content = with_verdicts(README.read_text(encoding="utf-8"), RESULTS)
-    with written(README) as temporary:
-        temporary.write_text(content, encoding="utf-8")
+    write_text(README, with_verdicts(README.read_text(encoding="utf-8"), RESULTS))

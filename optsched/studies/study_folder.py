@@ -21,6 +21,7 @@ from optsched.files import (
     remove_leftovers,
     unwritable,
     write_json,
+    write_text,
     written,
 )
 from optsched.report import style
@@ -238,8 +239,8 @@ def evaluate(folder: Path) -> Evaluation:
         frame, versions = _of_sweep(study, folder)
     else:
         frame, versions = _of_cases(folder)
-    with written(folder / RESULTS) as temporary:
-        frame.to_parquet(temporary, index=False, compression="zstd")
+    with written(folder / RESULTS) as stream:
+        frame.to_parquet(stream, index=False, compression="zstd")
     write_json(folder / FOLDER.marker, about | {"plan": _plan(study), "versions": versions})
     return _conclude(folder)
 
@@ -308,16 +309,14 @@ def _conclude(folder: Path) -> Evaluation:
     claims = () if about["quick"] else study.claims(frame)
     verdicts = frame_of_claims(claims)
     for name, table in (tables | ({CLAIMS: verdicts} if len(verdicts) else {})).items():
-        with written(folder / f"{name}.csv") as temporary:
-            table.to_csv(temporary, index=False, lineterminator="\n")
+        write_text(folder / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
     pictures = read_pictures(folder, [])
     options = {"quick": about["quick"]}
     if "trace" in about:
         checked(about, {"trace": str}, folder / FOLDER.marker)
         options["trace"] = about["trace"]
     page = study.page(frame, claims, pictures, about["versions"], **options)
-    with written(folder / MARKDOWN) as temporary:
-        temporary.write_text(markdown(page), encoding="utf-8", newline="\n")
+    write_text(folder / MARKDOWN, markdown(page))
     return Evaluation(folder, write_page(page, folder), tables, verdicts)
 
 

@@ -228,6 +228,6 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
         make_folder(path.parent)
     except OSError as error:
         raise unwritable(path.parent, error) from None
-    with written(path) as temporary:
-        temporary.write_bytes(fetched)
+    with written(path) as stream:
+        stream.write(fetched)
     return path

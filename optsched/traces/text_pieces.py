@@ -9,11 +9,9 @@ from typing import NamedTuple, NoReturn
 
 from optsched.binary_files import Content
 from optsched.errors import InputError
+from optsched.text_files import LONGEST_LINE, too_long
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-LONGEST_LINE = 2**20
-"""Most bytes of a line."""
 
 SHOWN = 30
 """Most characters of a wrong word in a message."""
@@ -49,8 +47,7 @@ def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
         else:
             begun += data
         if len(begun) > LONGEST_LINE:
-            most = f"expected lines of at most {LONGEST_LINE >> 20} MiB"
-            raise InputError(f"is too long; {most}", file=path, line=line)
+            raise too_long(path, line)
         data = content.read()
     if begun:
         yield Piece(begun, line)

@@ -9,7 +9,7 @@ from typing import Any
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.files import written
+from optsched.files import write_text
 from optsched.registry import workloads
 from optsched.text_files import read_toml
 from optsched.workloads.workload_model import WorkloadModel
@@ -58,8 +58,7 @@ def write_workload(model: WorkloadModel, path: str | Path) -> None:
     path = Path(path)
     if path.suffix != ".toml":
         raise InputError("expected a name that ends in .toml", file=path)
-    with written(path) as temporary:
-        temporary.write_text(to_toml(model.to_table()), encoding="utf-8")
+    write_text(path, to_toml(model.to_table()))
 
 
 def to_toml(table: Mapping[str, Any]) -> str:

@@ -460,6 +460,9 @@ class TestWatch:
         done = optsched("slurm", "watch", "--every", 0.1, "--cycles", 2, env=slurm.env)
         assert done.returncode == 0
         assert slurm.updates == []
+        notes = [line for line in done.stderr.splitlines() if "dry run" not in line]
+        assert notes
+        assert len(notes) == len({*notes})  # not again in the second cycle
 
     def test_a_slurm_that_stops_to_answer_is_said_and_asked_again(self, optsched, slurm):
         slurm.add(1, 2)

@@ -4,9 +4,9 @@
 is one command in a fork of a process that has imported everything, in a folder of its own.
 
 - `mutation`: how valid input is damaged
-- `seeds`: the valid input
+- `seeds`, `captures`: the valid input
 - `commands`: the commands and their options, as the command line declares them
-- `readers`, `options`, `folders`: the targets, that is, what is damaged
+- `readers`, `slurm`, `options`, `folders`: the targets, that is, what is damaged
 - `forks`: how a case is run
 - `oracle`: what is wrong with how a command ended
 - `campaign`: many cases, and the report

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import fuzz.folders
 import fuzz.options
-import fuzz.readers  # noqa: F401 (each has targets)
+import fuzz.readers
+import fuzz.slurm  # noqa: F401 (each has targets)
 import optsched
 from fuzz.campaign import Place, Report, in_turn, run_cases, typed, until
 from fuzz.forks import Bounds

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from fuzz.captures import CAPTURES, CONFIGURATION
 from fuzz.engine import Here
 from fuzz.mutation import to_toml
 from optsched import registry
@@ -47,8 +48,8 @@ PROGRAMS = {
     ".lp": b"max\n obj: 3 x + 2 y + 5 z + 1\nst\n c1: 0.5 x + 2 y + z <= 2.5\n c2: x - y >= -1\n"
     b"bounds\n -1 <= z <= 5\nbin\n x y\ngen\n z\nend\n",
     ".mps": b"NAME p\nOBJSENSE\n MAX\nROWS\n N obj\n L c1\n G c2\nCOLUMNS\n"
-    b" MARKER MARKER 'MARKER' 'INTORG'\n x obj 3 c1 2\n x c2 1\n y obj 2 c1 1\n"
-    b" MARKER MARKER 'MARKER' 'INTEND'\nRHS\n r c1 5 c2 1\nBOUNDS\n UP b x 4\n UP b y 3\nENDATA\n",
+    b" FIRST 'MARKER' 'INTORG'\n x obj 3 c1 2\n x c2 1\n y obj 2 c1 1\n"
+    b" LAST 'MARKER' 'INTEND'\nRHS\n r c1 5 c2 1\nBOUNDS\n UP b x 4\n UP b y 3\nENDATA\n",
 }
 
 CARGO = b"kind,size,profit,name\nknapsack,10,,left\nitem,4,9,a\nitem,5,8,b\n"
@@ -172,14 +173,55 @@ class Seeds:
             self._make()
 
     def _make(self) -> None:
+        self._make_files()
+        self._make_folders()
+
+    def _make_files(self) -> None:
+        """Show that each file is accepted: else no damage of it gets past its first line."""
+        accepted = {"k.txt": KNAPSACKS, "k.csv": CARGO}
+        accepted |= {f"p{suffix}": data for suffix, data in PROGRAMS.items()}
+        accepted |= {f"b{place}.txt": data for place, data in enumerate(OR_LIBRARY)}
+        for name, data in accepted.items():
+            Path(name).write_bytes(data)
+            assert _done("snapshot", "check", name), name
+        Path("known_values.csv").write_bytes(KNOWN_VALUES.replace(b"s,", b"k,"))
+        assert _done("snapshot", "check", "k.csv"), "known values"
+        for profile in PROFILES:
+            Path("p.toml").write_bytes(to_toml(profile))
+            assert _done("solve", "k.csv", "--solver", "p.toml"), profile
+        for place, capture in enumerate((*CAPTURES, CONFIGURATION)):
+            folder = Path(f"capture-{place}")
+            folder.mkdir()
+            for name, data in capture.items():
+                (folder / name).write_bytes(data)
+            words = ("--machine", f"site:{folder}", "--no-plots")
+            assert _done("simulate", "t.swf", *words, "-o", f"on-{place}"), folder
+            if "squeue.json" not in capture:
+                continue
+            for words in (("plan",), ("explain", "7"), ("snapshot", "-o", "q.json"), ("reset",)):
+                assert _done("slurm", *words, "--from", str(folder)), (folder, words)
+
+    def _make_folders(self) -> None:
         for suffix in (".json", ".parquet", ".csv"):
             assert _done("trace", "convert", "t.swf", "-o", f"t{suffix}")
         assert _done("trace", "annotate", "bandwidth", "t.swf", "--mix", "HIGH", "-o", "d.swf")
         for trace in ("t.swf", "t.sacct", "sacct.json"):
             assert _done("trace", "info", trace, "--json")
         assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")
-        assert _done("trace", "generate", "w.toml", "--jobs", "5", "-o", "g.swf")
+        for place, spec in enumerate(self.workloads):
+            Path("g.toml").write_bytes(spec)
+            assert _done("trace", "generate", "g.toml", "--jobs", "5", "-o", "g.swf"), place
         Path(SITE).write_bytes(to_toml(MACHINES["site"]))
+        for kind, machine in MACHINES.items():
+            Path("m.toml").write_bytes(to_toml(machine))
+            words = ("--machine", "m.toml", "--no-plots")
+            done = (
+                _done("simulate", trace, *words, "--policy", policy, "-o", "on-m")
+                for policy in registry.policies
+                if kind in registry.policies[policy].machines
+                for trace in ("d.swf", "t.rackham")
+            )
+            assert any(done), kind
         for policy in registry.policies:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
             done = [

@@ -290,3 +290,18 @@ def test_a_shortage_names_what_rules_out_nodes():
         ("in a", 2),
         ("with 4 or more cores free", 1),
     )
+
+
+@pytest.mark.parametrize("solver", ["cp-sat", "highs", "scip", "cheapest-first"])
+def test_a_node_where_no_chunk_goes_is_not_drained(solver):
+    held = [[[0, 2]], [[1, 1]]]
+    problem = Hold(
+        ["cores"], [[0], [0], [4], [4]], 1, [2], [3, 3], held, pending=[0, 1], fixed=[0, 1],
+        drain_costs=[0, 0, 0, 0],
+    )  # fmt: skip
+    unused = Release((), (2,), (1, 2))
+    assert [each.constraint for each in problem.violations(unused)] == ["drain"]
+    assert "node 1 is drained, where no chunk goes" in str(problem.violations(unused)[0])
+    result = solve(problem, solver)
+    assert result.objective == 0
+    assert {*result.solution.drained} <= {*result.solution.nodes}

@@ -37,6 +37,13 @@ def test_two_rows_take_turns(make_trace):
     assert run.end.tolist() == [120, 50]
 
 
+def test_rounding_of_times_in_the_far_future_loses_no_work(make_trace):
+    rows = [(86, 19, 38, 2), (107, 106, 212, 1), (113, 70, 140, 2), (153, 3, 6, 4)]
+    trace = make_trace(*((2**36 + at, *row) for at, *row in rows), (2**36 + 164, 124, 248, 1))
+    run = gang(trace, mpl=5, context_switch=0.1)  # and checks it
+    assert run.summary["finished"] == 5
+
+
 def test_the_matrix_has_no_more_rows_than_the_multiprogramming_level(make_trace):
     trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (11, 20, 20, 3), (12, 5, 5, 1))
     run = gang(trace, mpl=2)

@@ -96,6 +96,22 @@ def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_tra
     assert found.summary["mean_migration_delay"] == 12.5
 
 
+def test_a_job_that_migrates_twice_at_one_instant_is_stopped_once(make_trace):
+    trace = make_trace((0, 100, 100, 1), (0, 100, 100, 1))
+    boxes = [Box(x, 0, 0, 1, 1, 1) for x in range(4)]
+    twice = [Migrate({0: boxes[2], 1: boxes[3]}), Migrate({0: boxes[1]}, parked=frozenset({0}))]
+    script = {0: [Start(0, boxes[0]), Start(1, boxes[1])], 40: twice}
+    execution = MigrationDelay(restart=20, per_node=0)
+    found = simulate(trace, "torus:4x1x1", Scripted(script), execution=execution, check=True)
+    assert found.migrations.values.tolist() == [
+        [40.0, 1, "1x1x1@0,0,0", "1x1x1@1,0,0", True, 40.0],
+        [40.0, 2, "1x1x1@1,0,0", "1x1x1@3,0,0", False, 20.0],
+    ]
+    lost = found.jobs["migration_delay"].tolist()
+    assert lost == found.migrations["delay"].tolist() == found.schedule.paused.tolist()
+    assert found.summary["migrations"] == 2
+
+
 def test_a_job_that_starts_now_loses_nothing(make_trace):
     script = {0: [Start(0, LEFT), Migrate({0: RIGHT})]}
     found = run(make_trace((0, 100, 100, 1)), script, MigrationDelay(restart=20, per_node=0))

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sites.host_lists import host_list, hosts_of
+from optsched.sites.host_lists import (
+    LONGEST_NAME,
+    MOST_CHARACTERS,
+    host_list,
+    hosts,
+    hosts_of,
+    number_of_hosts,
+    read_together,
+)
 
 NAMES = st.builds(
     lambda prefix, number, width: f"{prefix}{str(number).zfill(width) if width else ''}",
@@ -66,3 +74,37 @@ def test_a_list_of_too_many_hosts_is_refused_before_it_is_made():
         hosts_of("c[1-999999999999999]")
     with pytest.raises(InputError, match="at most 1,000,000 hosts"):
         hosts_of("c[1-2000]x[1-2000]")
+
+
+def test_names_have_a_longest_length_and_need_not_be_written_out_to_be_counted():
+    fits = "n[1-9]" + "x" * (LONGEST_NAME - 2)
+    assert len(hosts_of(fits)) == 9
+    with pytest.raises(InputError, match=rf"a name has 256; expected .* {LONGEST_NAME} characters"):
+        hosts_of(fits.replace("9", "10"))
+    long = "/dev/[0-9]" + "x" * 10**6
+    assert number_of_hosts(f"{long},b[1-3][1-3]") == 19
+
+
+@pytest.mark.parametrize(
+    "text", ["a" + "[1]" * 1000, "a[" + "1," * 10**6 + "1]", "a," * 10**6 + "a"]
+)
+def test_lists_of_many_parts_are_refused(text):
+    with pytest.raises(InputError, match="expected"):
+        hosts_of(text)
+    with pytest.raises(InputError, match="expected"):
+        number_of_hosts(text)
+
+
+def test_the_characters_of_all_lists_that_are_read_together_are_bounded():
+    text = "n[0000001-1000000]"
+    lists = MOST_CHARACTERS // (9 * 10**6)
+    with read_together():
+        for _ in range(lists):
+            hosts_of(text)
+        with pytest.raises(InputError, match=r"at most 33,554,432 characters of all host lists"):
+            hosts_of(text)
+    with read_together():
+        assert hosts("c[1-2],b") == ("c1", "c2", "b")
+        with read_together():  # within another reading, it counts towards that
+            assert hosts("c[1-2]") is hosts("c[1-2]")
+    assert len(hosts_of(text)) == 10**6

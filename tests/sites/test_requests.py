@@ -103,7 +103,7 @@ def test_a_job_may_be_on_as_many_nodes_as_in_the_log(job, demands):
         ),
         ({"partition_name": "gpu", "nodes": 2}, "it asks more nodes than its partition allows"),
         ({"features": "warm"}, "no node that it may use has its features"),
-        ({"features": "ib*2"}, "its features cannot be read"),
+        ({"features": "ib*2"}, "it asks features of a number of its nodes (*), not simulated"),
         ({"licences": "ansys"}, "the site does not have all of its licences"),
         ({"licences": "matlab:4"}, "it asks more licences than the site has"),
         ({"licences": "matlab:many"}, "its licences cannot be read"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import tracemalloc
 
 import pytest
 
@@ -228,3 +229,77 @@ def test_printed_values_end_where_any_key_of_slurm_begins(tmp_path):
     assert (line.count("numtasks"), line.count("cpus/task")) == (2, 4)
     assert tres(line.text("tres")) == {"cpu": 8, "mem": 1024}
     assert line.text("comment") == "as http://x?a=1 says"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"NodeName=c1 CPUs=4 CPUs=4\n", r"line 1, cpus: is there twice; expected it once"),
+        (b"NodeName=c1 CPUS=4 cpus=8\n", r"line 1, cpus: is there twice"),
+        (b"# none\nNodeName=c1 Reason=" + b"x" * 2**20, r"line 2: is too long"),
+        (b"NodeName=c1 \\\n" * 10**5, r"line 1: is too long"),
+        (b"NodeName=c1 " + b" ".join(b"k%d=1" % k for k in range(6000)), "at most 5,000 keys"),
+        (b"a=b\n" * 250_001, "at most 250,000 lines"),
+        (b"# c\0", "has zero bytes; expected a text file"),
+    ],
+)
+def test_what_no_configuration_has_is_refused(tmp_path, text, message):
+    path = tmp_path / "slurm.conf"
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=message) as raised:
+        list(configuration_lines(path))
+    assert len(str(raised.value)) < 5000
+
+
+def test_an_empty_line_ends_one_that_is_continued(tmp_path):
+    path = tmp_path / "slurm.conf"
+    path.write_text("NodeName=c1 \\\n\nNodeName=c2 \\\n CPUs=2\n\n# c\nNodeName=c3 \\\n")
+    found = [(line.values["nodename"], line.number) for line in configuration_lines(path)]
+    assert found == [("c1", 1), ("c2", 3), ("c3", 7)]
+
+
+def test_files_that_include_files_that_include_files_are_read_up_to_a_size(tmp_path):
+    for name, inner in (("slurm.conf", "b"), ("b", "c")):
+        (tmp_path / name).write_text(f"Include {inner}\n" * 1000)
+    (tmp_path / "c").write_text("")
+    with pytest.raises(InputError, match="expected at most 256 MiB of all included files"):
+        list(configuration_lines(tmp_path / "slurm.conf"))
+
+
+JUNK = (
+    b"- top" + bytes(2 * 10**6), b"-\n" * 10**6, b"- ab\n" * 500_000, b"- " + b"[]," * 700_000,
+    b"- [" + b"[]," * 300_000, b"".join(b"a%d: 1\n" % k for k in range(300_000)),
+    b"- " + b"'\"" * 10**6, "- é\U0001d54f\n".encode() * 300_000, b"a: {" + b"b: {" * 10**5,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+def test_junk_in_yaml_takes_no_more_than_ten_times_its_size(tmp_path, junk):
+    path = tmp_path / "topology.yaml"
+    path.write_bytes(junk)
+    read_bytes = 2 * 2**22  # in pieces of this size
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"topology\.yaml"):
+            read_topologies(path, INDEX, [])
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(junk) + read_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_comments_in_yaml_end_values_but_not_words_and_quoted_texts():
+    text = "a: b#c # d\nb: 'x # y' # z\nc: it's # this\n# d: 1\n"
+    assert parse_yaml(text) == {"a": "b#c", "b": "x # y", "c": "it's"}
+
+
+def test_a_constraint_may_have_any_number_of_features():
+    constraint = parse_constraint("|".join(f"f{k}" for k in range(10_000)) + "&ib")
+    assert constraint.holds(["f9999", "ib"])
+    assert not constraint.holds(["f9999"])
+
+
+@pytest.mark.parametrize("text", ["(", "gpu:1,(", "((((gpu:1"])
+def test_parentheses_that_do_not_close_are_refused(text):
+    for parse in (gres, tres):
+        with pytest.raises(InputError, match="expected"):
+            parse(text)

@@ -289,6 +289,12 @@ def test_tasks_of_arrays_are_found_by_number(job, label, tasks):
     assert pending_job(queue_of(job(job_id=1), array), label).array_tasks == tasks
 
 
+def test_a_part_of_a_heterogeneous_job_is_found_by_both_numbers(job):
+    part = job(job_id=32, part_of="31+1")
+    queue = queue_of(job(job_id=1), part)
+    assert pending_job(queue, "31+1") == pending_job(queue, "32") == part
+
+
 def test_other_jobs_are_refused(job, running, supply):
     queue = queue_of(job(), running(7, "c1"))
     with pytest.raises(InputError, match="'7' is RUNNING; expected a pending job"):

@@ -353,6 +353,11 @@ class Hold(Problem[Release]):
         elif solution.drained and (others := {*solution.nodes} - {*solution.drained}):
             detail = f"node {min(others)} of the job is not drained, as others are"
             found.append(Violation("drain", detail))
+        else:
+            served = {*solution.nodes}.union(*(at for _, at in solution.moved))
+            if others := {*solution.drained} - served:
+                detail = f"node {min(others)} is drained, where no chunk goes"
+                found.append(Violation("drain", detail))
         for claim, at in solution.moved:
             needed = sum(count for count, *_ in self.moved[claim])
             alike = len({*at}) < len(at) or any(node not in nodes for node in at)

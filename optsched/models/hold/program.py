@@ -135,7 +135,7 @@ class HoldFormulation(Formulation[Hold, Release]):
         return builder.build(), blocks
 
     def _add_drains(self, builder: ProgramBuilder, blocks: dict[str, Block], most: Ints) -> None:
-        """Add the rows by which all nodes of the job are drained or none, and free rows then."""
+        """Add the rows by which all nodes of the job are drained or none, and what that frees."""
         held = self._held
         (r, away), y, (b, nodes) = blocks["r"], blocks["y"].variables, blocks["b"]
         x, in_play = blocks["x"]
@@ -157,6 +157,10 @@ class HoldFormulation(Formulation[Hold, Release]):
             (most, o),
             (-most, b[in_play]),
             at_most=most,
+        )
+        k, (_, to) = blocks["k"]
+        builder.ragged_rows(
+            "served_node{}", (len(nodes),), (1, b, nodes), (-1, x, in_play), (-1, k, to), at_most=0
         )
         rows("away_{}", _names(held, away), (1, r), (-1, b[held.node[away]]), at_most=0)
         rows("kept_{}", _names(held, away), (1, r), (1, y[held.claim[away]]), at_most=1)
