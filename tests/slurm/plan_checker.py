@@ -9,7 +9,7 @@ divided as Slurm does. `needless_weights` names the starts that a node of less w
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -405,6 +405,8 @@ class Limits:
         self.held: dict[tuple[str, ...], Held] = {}
         self.parents: dict[str, str] = {}
         self.started: Counter[tuple[str, ...]] = Counter()
+        self.nodes: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        """Nodes of jobs of a scope, as those that jobs share count once."""
         users: dict[str, str] = {}
         scope: tuple[str, ...] = ()
         for line in cluster.text("assoc_mgr.txt").splitlines():
@@ -430,6 +432,10 @@ class Limits:
                     entry = self.held.setdefault(scope, {})
                     entry[f"{name}.{kind}" if kind else name] = (float(most), float(used))
 
+        for job in cluster.running:
+            for scope in self._scopes(job):
+                self.nodes[scope] |= set(hosts(job["nodes"]))
+
     def _scopes(self, job: Record) -> Iterator[tuple[str, ...]]:
         user, account = job["user_name"], job["account"]
         yield from (("qos", job["qos"]), ("User Limits", job["qos"], user))
@@ -447,13 +453,18 @@ class Limits:
                 kind = "jobs" if name in ("GrpJobs", "MaxJobsPU") else kind
                 counts = kind == "jobs" or name in ("GrpTRES", "MaxTRESPU")
                 asked = amounts[kind] if counts else 0
+                if kind == "node":
+                    asked = len({node.name for node in at} - self.nodes[scope])
                 if asked and used + self.started[(*scope, kind)] + asked > most:
                     over.append(f"{key} of {' '.join(scope[1:])} is {most:g}, {used:g} in use")
         return over
 
     def take(self, job: Record, shares: dict[str, Share], at: list[Node]) -> None:
+        amounts = _amounts(shares, at)
         for scope in self._scopes(job):
-            for kind, count in _amounts(shares, at).items():
+            amounts["node"] = len(shares.keys() - self.nodes[scope])
+            self.nodes[scope] |= shares.keys()
+            for kind, count in amounts.items():
                 self.started[(*scope, kind)] += count
 
 
