@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.raw_capture import (
@@ -366,7 +366,26 @@ class Division:
         )
         if lacking > 0:
             return f"its nodes lack room for {lacking} tasks"
-        return {node.name: self.share(node, tasks[node.name], own[node.name]) for node in at}
+        shares = {node.name: self.share(node, tasks[node.name], own[node.name]) for node in at}
+        return self._with_surplus(shares, at) if self.of_job and self.cpus_per_gpu else shares
+
+    def _with_surplus(self, shares: dict[str, Share], at: list[Node]) -> dict[str, Share]:
+        """Return shares with the CPUs that Slurm takes beside those of the GPUs, if they are free.
+
+        Version 24.11 gives each node as many as the one with most GPUs, 22.05 the first the rest.
+        """
+        most, total = max(s.cores for s in shares.values()), sum(s.cores for s in shares.values())
+        if isinstance(self.job["job_state"], str):
+            first = at[0].name
+            rest = max(most, total - (len(at) - 1) * self.cpus_per_gpu // at[0].threads)
+            wanted = {name: rest if name == first else s.cores for name, s in shares.items()}
+        else:
+            wanted = dict.fromkeys(shares, most)
+        free = {node.name: node.cores for node in at}
+        return {
+            name: replace(share, cores=max(share.cores, min(wanted[name], free[name])))
+            for name, share in shares.items()
+        }
 
 
 def _fill(
