@@ -9,9 +9,9 @@ divided as Slurm does. `needless_weights` names the starts that a node of less w
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.raw_capture import (
@@ -366,7 +366,26 @@ class Division:
         )
         if lacking > 0:
             return f"its nodes lack room for {lacking} tasks"
-        return {node.name: self.share(node, tasks[node.name], own[node.name]) for node in at}
+        shares = {node.name: self.share(node, tasks[node.name], own[node.name]) for node in at}
+        return self._with_surplus(shares, at) if self.of_job and self.cpus_per_gpu else shares
+
+    def _with_surplus(self, shares: dict[str, Share], at: list[Node]) -> dict[str, Share]:
+        """Return shares with the CPUs that Slurm takes beside those of the GPUs, if they are free.
+
+        Version 24.11 gives each node as many as the one with most GPUs, 22.05 the first the rest.
+        """
+        most, total = max(s.cores for s in shares.values()), sum(s.cores for s in shares.values())
+        if isinstance(self.job["job_state"], str):
+            first = at[0].name
+            rest = max(most, total - (len(at) - 1) * self.cpus_per_gpu // at[0].threads)
+            wanted = {name: rest if name == first else s.cores for name, s in shares.items()}
+        else:
+            wanted = dict.fromkeys(shares, most)
+        free = {node.name: node.cores for node in at}
+        return {
+            name: replace(share, cores=max(share.cores, min(wanted[name], free[name])))
+            for name, share in shares.items()
+        }
 
 
 def _fill(
@@ -405,6 +424,8 @@ class Limits:
         self.held: dict[tuple[str, ...], Held] = {}
         self.parents: dict[str, str] = {}
         self.started: Counter[tuple[str, ...]] = Counter()
+        self.nodes: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        """Nodes of jobs of a scope, as those that jobs share count once."""
         users: dict[str, str] = {}
         scope: tuple[str, ...] = ()
         for line in cluster.text("assoc_mgr.txt").splitlines():
@@ -430,6 +451,10 @@ class Limits:
                     entry = self.held.setdefault(scope, {})
                     entry[f"{name}.{kind}" if kind else name] = (float(most), float(used))
 
+        for job in cluster.running:
+            for scope in self._scopes(job):
+                self.nodes[scope] |= set(hosts(job["nodes"]))
+
     def _scopes(self, job: Record) -> Iterator[tuple[str, ...]]:
         user, account = job["user_name"], job["account"]
         yield from (("qos", job["qos"]), ("User Limits", job["qos"], user))
@@ -447,13 +472,18 @@ class Limits:
                 kind = "jobs" if name in ("GrpJobs", "MaxJobsPU") else kind
                 counts = kind == "jobs" or name in ("GrpTRES", "MaxTRESPU")
                 asked = amounts[kind] if counts else 0
+                if kind == "node":
+                    asked = len({node.name for node in at} - self.nodes[scope])
                 if asked and used + self.started[(*scope, kind)] + asked > most:
                     over.append(f"{key} of {' '.join(scope[1:])} is {most:g}, {used:g} in use")
         return over
 
     def take(self, job: Record, shares: dict[str, Share], at: list[Node]) -> None:
+        amounts = _amounts(shares, at)
         for scope in self._scopes(job):
-            for kind, count in _amounts(shares, at).items():
+            amounts["node"] = len(shares.keys() - self.nodes[scope])
+            self.nodes[scope] |= shares.keys()
+            for kind, count in amounts.items():
                 self.started[(*scope, kind)] += count
 
 

@@ -182,6 +182,10 @@ def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:
     other = _job(2, tres_per_node="gres/gpu:1")
     assert illegal_starts(build(first, other), _plan(j1="n[1-2]", j2="n2")) == []
     assert "1 gpu needed" in illegal_starts(build(first, other), _plan(j1="n[1-2]", j2="n1"))[0]
+    # and every node gives as many CPUs as the one with most GPUs, if it has them
+    first["cpus_per_tres"] = "gpu:2"
+    wrong = illegal_starts(build(first, _job(2)), _plan(j1="n[1-2]", j2="n2"))
+    assert "n2 has 0 cores" in wrong[0]
     # the third job of a user who may have three, of which two run
     jobs = (_job(1), _job(2))
     wrong = illegal_starts(
