@@ -145,7 +145,7 @@ def command(
         scenario = Scenario(trace, **from_words(options))
     span = scenario.span
     began = clock()
-    prepared = prepare_trace(trace)
+    prepared = prepare_trace(trace, scenario.unknown_negative)
     say_file(prepared)
     if demands_sha256 is not None:
         check_demands(prepared, demands_sha256)

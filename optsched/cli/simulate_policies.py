@@ -16,6 +16,7 @@ from optsched.cli.terminal import print_lines, say, say_note
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_replaceable
 from optsched.numbers import counted
+from optsched.report.run_page import ignored
 from optsched.settings import settings_of
 from optsched.simulator.scenario import OPTIONS, configure
 from optsched.sweeps.sweep_file import KEYS, SweepPlan, read_sweep
@@ -76,6 +77,8 @@ def simulate_policies(
         for left, what in (("rejected", "rejected"), ("waiting", "never started")):
             if jobs := run.summary[left]:
                 say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
+    for text in dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)):
+        say(f"optsched: {text}")
     baseline = comparison.runs[0]
     for line in [] if json else cleaning_notes(baseline.config, baseline.summary):
         say_note(line)

@@ -38,6 +38,7 @@ from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned_placements
 from optsched.slurm.plan import Plan, PlannedJob, Situation, read_situation
 from optsched.slurm.queue import read_queue
+from optsched.slurm.snapshot import Row
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -70,7 +71,7 @@ Solver: TypeAlias = Annotated[
     Parameter(help="A solver of node-placement; by default the default solver of the model."),
 ]
 
-SPARE = ("partition", "user", "start by Slurm", "nodes by Slurm")
+SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
 TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
@@ -176,6 +177,8 @@ def apply(
     solved = _solve(_situation(source, weigh), solver, time_limit)
     if isinstance(solved, int):
         return solved
+    for text, many in solved.plan.unseen.items():
+        say_note(f"optsched: not known of {counted(many, 'job')}: {text}")
     return _follow_once(solved.plan.updates.updates, yes)
 
 
@@ -323,8 +326,8 @@ def _print_jobs(plan: Plan) -> None:
     """Print a table of the jobs that start now, beside Slurm's plan."""
     problem = plan.situation.posed.problem
     blocks = problem.switches is None and problem.blocks is not None
-    columns = ["job", "user", "partition", "nodes", "blocks" if blocks else "leaf switches"]
-    columns += ["nodes by Slurm", "start by Slurm"]
+    columns = ["job", "user", "partition", "priority", "nodes"]
+    columns += ["blocks" if blocks else "leaf switches", "nodes by Slurm", "start by Slurm"]
     now = plan.situation.supply.time
     rows = [_row(each, now) for each in plan.jobs]
     if rows:
@@ -338,6 +341,7 @@ def _row(each: PlannedJob, now: int) -> list[str]:
         each.label,
         each.job.user,
         ",".join(each.job.partitions),
+        f"{each.job.priority:,}",
         host_list(each.nodes) or NO_PLACE,
         ", ".join(each.groups) or NO_PLACE,
         by_slurm,
@@ -370,10 +374,26 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("gap", NO_PLACE if result.gap is None else percent(result.gap)),
             ("time", short(result.seconds)),
         ]
-    lines.append(("not placed", f"{len(situation.posed.rows) - ours['jobs']:,}"))
+    known = [f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items()]
+    lines += [("not known" if not place else "", text) for place, text in enumerate(known)]
+    lines += _not_placed(plan)
     lines += _reasons("blocked", situation.posed.blocked)
     lines += _reasons("left to Slurm", situation.posed.left)
     lines += _reasons("not pinned", plan.updates.without)
+    return lines
+
+
+def _not_placed(plan: Plan) -> list[tuple[str, str]]:
+    """Return the number of jobs that are not placed, and those of highest priority with reasons."""
+    lines = [("not placed", f"{len(plan.not_placed):,}")]
+    tasks: dict[tuple[int, str], list[Row]] = {}
+    for row, reason in plan.not_placed:
+        tasks.setdefault((row.job.job_id, reason), []).append(row)
+    for (_, reason), (first, *others) in list(tasks.items())[:SHOWN]:
+        more = f" and {counted(len(others), 'more task')}" if others else ""
+        lines.append(("", f"job {first.label}{more}, priority {first.job.priority:,}: {reason}"))
+    if rest := sum(map(len, list(tasks.values())[SHOWN:])):
+        lines.append(("", f"{counted(rest, 'more job')}, see --json"))
     return lines
 
 
@@ -381,10 +401,12 @@ def _reasons(label: str, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the number of jobs, then the reasons with the number of jobs of each."""
     counts = Counter(reasons.values()).most_common()
     lines = [(label, f"{len(reasons):,}")]
-    lines += [("", f"{count:,}: {reason}") for reason, count in counts[:SHOWN]]
+    lines += [("", f"{counted(count, 'job')}: {reason}") for reason, count in counts[:SHOWN]]
     if len(counts) > SHOWN:
         rest = sum(count for _, count in counts[SHOWN:])
-        lines.append(("", f"{rest:,} for {counted(len(counts) - SHOWN, 'more reason')}"))
+        lines.append(
+            ("", f"{counted(rest, 'job')} for {counted(len(counts) - SHOWN, 'more reason')}")
+        )
     return lines
 
 

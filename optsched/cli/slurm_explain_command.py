@@ -20,7 +20,6 @@ from optsched.models.hold import Hold
 from optsched.models.hold.shortage import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
-from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import capture
@@ -28,9 +27,10 @@ from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import Claim
 from optsched.slurm.pins import without_pins
-from optsched.slurm.queue import QueuedJob, read_queue
+from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
-from optsched.slurm.supply import CORES, MEMORY, read_supply
+from optsched.slurm.running import read_captured
+from optsched.slurm.supply import CORES, MEMORY
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -70,6 +70,7 @@ def explain(
     by: str | None = None,
     within: Number | None = None,
     actions: str = ",".join(DEFAULT),
+    force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
     time_limit: Number = SECONDS,
     json: Json = False,
@@ -91,6 +92,8 @@ def explain(
         In how many seconds the job is to start, in place of --by.
     actions
         What may be done, with commas: requeue, hold, drain, migrate, resume.
+    force
+        Print lines that stop running jobs also where something is not known of the job.
     solver
         A solver of hold; by default the default solver of the model.
     time_limit
@@ -106,9 +109,9 @@ def explain(
     if source is None:
         with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
             capture(Path(folder))
-            found = _explanation(Path(folder), job, by, within, asked)
+            found = _explanation(Path(folder), job, by, within, asked, force)
     else:
-        found = _explanation(source, job, by, within, asked)
+        found = _explanation(source, job, by, within, asked, force)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
     answer = _least(found, solver, time_limit)
@@ -121,15 +124,20 @@ def explain(
 
 
 def _explanation(
-    folder: Path, label: str, by: str | None, within: float | None, actions: tuple[str, ...]
+    folder: Path,
+    label: str,
+    by: str | None,
+    within: float | None,
+    actions: tuple[str, ...],
+    force: bool,
 ) -> Explanation:
-    queue = without_pins(read_queue(captured_folder(folder)))
-    supply = read_supply(folder, queue.time)
+    queue, supply = read_captured(folder)
+    queue = without_pins(queue)
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)
     with as_options(("by", "actions")):
-        return explained(queue, supply, label, by=at, actions=actions)
+        return explained(queue, supply, label, by=at, actions=actions, force=force)
 
 
 def _seconds(text: str) -> int:
@@ -151,13 +159,13 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     results = []
     for question in found.questions:
         problem = question.problem
-        name = solver or problem.default_solver
+        name = solver
         if not shortage(problem).is_proof:
             name = RULE  # which lifts nothing then, and nothing is less
         hint = None if name == RULE else RULE
         result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
         if result.status is Status.ERROR:
-            raise InputError(result.message or f"{name} failed")
+            raise InputError(result.message or f"{result.solver} failed")
         results.append(result)
         if result.solution is not None and result.verified:
             relief = Relief(found, question, result.solution)
@@ -189,17 +197,14 @@ def _print(found: Explanation, answer: Answer) -> None:
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return
+    lines += _labelled("not known", found.unseen)
     lines += _labelled("asks", _asks(found))
     lines += _labelled("now", _short(found, found.shortage))
     if found.shortage.is_proof and found.shortage_of_idle.is_proof:
         lines += _labelled("if no job ran", _short(found, found.shortage_of_idle))
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
-        highest = sorted(found.ahead, key=lambda each: (-each.priority, each.job_id))
-        names = ", ".join(each.label for each in highest[:3])
-        more = "" if len(found.ahead) <= 3 else ", ..."
-        jobs = counted(len(found.ahead), "job")
-        lines.append(("before it", f"{jobs} by priority: {names}{more}"))
+        lines.append(("before it", _ahead(found)))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
@@ -211,6 +216,10 @@ def _print(found: Explanation, answer: Answer) -> None:
     if rows:
         print()
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
+    if relief.withheld:
+        print()
+        print_line("# no lines, as not all is known of the job: --force prints them")
+        return
     parts = (
         ("", [*_by_hand(relief), *relief.lines]),
         (f"# at {moment(found.by)}:", relief.at_start),
@@ -219,6 +228,17 @@ def _print(found: Explanation, answer: Answer) -> None:
     for heading, listed in parts:
         for line in (heading, *listed) if listed else ():
             print_line(line)
+
+
+def _ahead(found: Explanation) -> str:
+    """Return how many jobs come first, and the highest of them."""
+    higher = len(found.ahead) - len(found.ahead_by_priority)
+    names = ", ".join(each.label for each in found.ahead[:3])
+    more = "" if len(found.ahead) <= 3 else ", ..."
+    by = "by the tier of their partitions" if higher else "by priority"
+    if 0 < higher < len(found.ahead):
+        by = f"by priority, {higher:,} of them by the tier of a partition"
+    return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
 
 
 def _row(
@@ -233,7 +253,7 @@ def _row(
         job.label,
         job.user,
         host_list(there),
-        "-" if claim.is_pending else short(now - (job.start or now)),
+        "-" if claim.is_pending else short(job.has_run(now)),
         lost / MICROSECONDS,
     )
 
@@ -313,7 +333,7 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
         for each in short_of.licences
     ]
     if short_of.is_proof:
-        return [*lines, "so it cannot start"]
+        return [*lines, f"so it cannot start{_as_known(found)}"]
     if found.rule:
         return [*lines, "so it would fit, and the rule keeps it from starting"]
     return [*lines, "so it fits, and waits for other jobs or for Slurm"]
@@ -327,8 +347,13 @@ def _earliest(found: Explanation) -> str:
         if found.gives_up_switches:
             text += ", when it no longer waits for one switch"
         return f"{text}, if jobs end at their limits and no other starts{once}"
+    if found.lacks_service == "drained":
+        hint = "" if "resume" in found.actions else ", see --actions resume"
+        return f"not before nodes that are drained are resumed{hint}"
+    if found.lacks_service == "down":
+        return "not before nodes that are down come back"
     if found.shortage_of_idle.is_proof:
-        return "never, as the site is now"
+        return "none that is known" if found.unseen else "never, as the site is now"
     return "unknown, as it is unknown when the rule ends" if found.rule else "unknown"
 
 
@@ -338,16 +363,24 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     if found.rule_then:
         return [f"nothing lets it start {when}: {found.rule_then}"]
     relief, result = answer.relief, answer.result
+    stops = relief is None or any(not claim.is_pending for claim in relief.lifted)
+    resume = []
+    if stops and "resume" not in found.actions and found.resumed_fits:
+        resume = ["it would fit if drained nodes were resumed: see --actions resume"]
     if relief is None:
         if answer.proven:
-            return [f"nothing that may be done lets it start {when}: proven"]
-        return [f"not found within the time limit for a start {when}"]
+            proof = _as_known(found) or ": proven"
+            return [f"nothing that may be done lets it start {when}{proof}", *resume]
+        return [f"not found within the time limit for a start {when}", *resume]
     assert result is not None
     pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
-    proof = f"proven by {result.solver}" if answer.proven else "not proven to be the least"
+    proof = "not proven to be the least"
+    if answer.proven:
+        proof = "the least as far as is known" if found.unseen else f"proven by {result.solver}"
     at = f"to start {when} on {host_list(relief.nodes)}"
     if not relief.count:
-        return [f"nothing has to be done {at}", *pinned]
+        steps = ", ".join(relief.steps)
+        return [f"{steps or 'nothing has to be done'}{',' if steps else ''} {at}", *pinned]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)
     counts = {
@@ -361,8 +394,14 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     return [
         f"{', '.join(parts)}, {at}",
         f"{relief.lost / MICROSECONDS:,.3g} node-hours are lost, {proof}",
+        *resume,
         *pinned,
     ]
+
+
+def _as_known(found: Explanation) -> str:
+    """Return what weakens a claim where something is not known of the job."""
+    return ", as far as is known" if found.unseen else ""
 
 
 def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
@@ -378,17 +417,21 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "slurm_nodes": list(job.planned_nodes),
         "rule": found.rule or None,
         "left": (found.left != found.rule and found.left) or None,
+        "unseen": list(found.unseen),
     }
     if found.left:
         return described
     request, relief, result = found.request, answer.relief, answer.result
     least = None
     if result is not None:
-        is_best = answer.proven and relief is not None
+        status = Status.OPTIMAL if answer.proven and relief is not None else result.status
+        if found.unseen and status in (Status.OPTIMAL, Status.INFEASIBLE):
+            status = Status.FEASIBLE if relief is not None else Status.NO_SOLUTION
         least = {
             "solver": result.solver,
-            "status": (Status.OPTIMAL if is_best else result.status).value,
-            "proven": answer.proven,
+            "status": status.value,
+            "proven": answer.proven and not found.unseen,
+            "withheld": relief is not None and relief.withheld,
             "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],
             "drained": list(relief.drained) if relief else [],
@@ -417,6 +460,8 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "now": _shortage(found, found.shortage),
         "idle": _shortage(found, found.shortage_of_idle),
         "earliest": found.earliest,
+        "lacks_service": found.lacks_service or None,
+        "resume_suffices": found.resumed_fits,
         "ahead": [each.label for each in found.ahead],
         "by": found.by,
         "actions": list(found.actions),

@@ -91,13 +91,13 @@ def command(
         draw = find_picture(read.problem.name)
     known = read_known(read, snapshot)
     check_options(read, snapshot)
-    name = solver or read.problem.default_solver
+    name = solver or read.problem.solver
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = budget_of(time_limit, work_limit)
     elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve_in_process(read, name, budget, hint, seed, watched=True)
+    result = solve_in_process(read, solver, budget, hint, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -123,14 +123,14 @@ def command(
 
 def solve_in_process(
     snapshot: Snapshot,
-    name: str,
+    name: str | None,
     budget: Budget | None,
     hint: Any,
     seed: int | None,
     *,
     watched: bool = False,
 ) -> Result:
-    """Solve in a separate process, and verify the result again in this one.
+    """Solve in a separate process, by default with the default solver, and verify the result again.
 
     If the user watches, progress is shown on a terminal, and the first Ctrl-C is passed on to that
     process, which then returns its best solution.
@@ -161,7 +161,8 @@ def solve_in_process(
             if requested():
                 raise KeyboardInterrupt from None
             seconds = time.perf_counter() - began
-            return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
+            label = name or snapshot.problem.solver
+            return Result(label, Status.ERROR, seconds=seconds, message=f"{label} {error}")
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:

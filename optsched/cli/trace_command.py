@@ -26,18 +26,27 @@ command.command(annotate)
 
 
 @command.command
-def info(trace: TraceName, /, *, processors: Integer | None = None, json: Json = False) -> None:
+def info(
+    trace: TraceName,
+    /,
+    *,
+    processors: Integer | None = None,
+    unknown_negative: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+) -> None:
     """Print facts about a trace: jobs, span, load, sizes, run times, and the cleaning.
 
     Parameters
     ----------
     processors
         Processors of the machine, if the trace does not state them.
+    unknown_negative
+        Read negative times of SWF as unknown, and count them.
     """
     from optsched.traces.facts import facts, lines
     from optsched.traces.reading import read_trace
 
-    read = read_trace(trace)
+    read = read_trace(trace, unknown_negative=unknown_negative)
     say_file(read)
     known = facts(read, processors)
     if json:
@@ -58,7 +67,14 @@ def clean(trace: TraceName, /, *, output: TraceOutput) -> None:
 
 
 @command.command
-def convert(trace: TraceName, /, *, columns: str | None = None, output: TraceOutput) -> None:
+def convert(
+    trace: TraceName,
+    /,
+    *,
+    columns: str | None = None,
+    unknown_negative: Annotated[bool, Parameter(negative=())] = False,
+    output: TraceOutput,
+) -> None:
     """Write a trace in another format, without cleaning.
 
     Parameters
@@ -66,8 +82,13 @@ def convert(trace: TraceName, /, *, columns: str | None = None, output: TraceOut
     columns
         Columns of a table (CSV, Parquet) that have other names there: NAME=COLUMN,NAME=COLUMN,
         submit=submit_time for instance.
+    unknown_negative
+        Read negative times of SWF as unknown, and count them.
     """
-    read = read_to_write(trace, output, clean=False, columns=_columns(columns))
+    renamed = _columns(columns)
+    read = read_to_write(
+        trace, output, clean=False, columns=renamed, unknown_negative=unknown_negative
+    )
     write(read, output)
     for what, count in read.oddities.items():
         say_note(f"{what}: {count:,}")

@@ -21,11 +21,17 @@ def say_file(trace: Trace) -> None:
 
 
 def read_to_write(
-    trace: str, output: Path, *, clean: bool = True, columns: Mapping[str, str] | None = None
+    trace: str,
+    output: Path,
+    *,
+    clean: bool = True,
+    columns: Mapping[str, str] | None = None,
+    unknown_negative: bool = False,
 ) -> Trace:
     """Read a trace, of which the command writes another form to `output`.
 
-    The trace is cleaned or not, and columns are renamed, as in `optsched.read_trace`.
+    The trace is cleaned or not, columns are renamed, and negative times are allowed, as in
+    `optsched.read_trace`.
 
     Raises
     ------
@@ -35,7 +41,7 @@ def read_to_write(
     from optsched.traces.reading import read_trace
 
     check_output(output)
-    read = read_trace(trace, clean=clean, columns=columns)
+    read = read_trace(trace, clean=clean, columns=columns, unknown_negative=unknown_negative)
     check_output(output, read.path)
     say_file(read)
     return read

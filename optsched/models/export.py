@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.files import written
+from optsched.models.linear_text import lp_text, mps_text
 from optsched.models.minizinc import minizinc_model
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
@@ -25,15 +24,6 @@ FORMATS = {
     ".txt": "knapsack",
 }
 """Format of an export by the suffix of its file; the first that matches counts."""
-
-LAST = {"lp": "end\n", "mps": "ENDATA\n"}
-"""Last line of a complete file of HiGHS, by format."""
-
-LARGEST_NUMBER = 10**15
-"""Upper limit of the numbers that LP and MPS files hold exactly."""
-
-PORTABLE_NAME = re.compile(r"(?![eE](\d|$))[A-Za-z_][A-Za-z0-9_.]{0,99}")
-"""Names that every LP reader accepts; ``e`` before a digit may be read as part of a number."""
 
 
 def highs_model(program: Program) -> Any:
@@ -126,8 +116,8 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
     Notes
     -----
-    LP and MPS files are written by HiGHS, which keeps 15 digits; the writer of OR-Tools keeps six,
-    so that 1,234,567 becomes 1,234,570.
+    Numbers are written to the last digit; the LP and MPS writer of OR-Tools keeps six, so that
+    1,234,567 becomes 1,234,570.
     """
     path = Path(path)
     if format is None:
@@ -145,7 +135,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
         elif format == "cp-sat":
             text = str(cp_sat_model(problem.formulate().program, names=True).proto)
         else:
-            text = _text_by_highs(problem.formulate().program, format)
+            text = (lp_text if format == "lp" else mps_text)(problem.formulate().program)
     except InputError as error:
         raise error.within(path) from None
     with written(path) as temporary:
@@ -159,41 +149,6 @@ def _knapsack(problem: Problem[Any]) -> str:
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")
     return window_mkp_text(problem)
-
-
-def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002
-    parts = (
-        program.objective,
-        program.values,
-        program.lower,
-        program.upper,
-        program.row_lower,
-        program.row_upper,
-        np.array([program.offset]),
-    )
-    numbers = np.abs(np.concatenate(parts))
-    if numbers[numbers != UNBOUNDED].max(initial=0) >= LARGEST_NUMBER:
-        raise InputError("a number of 16 digits or more does not fit; export as cp-sat instead")
-    columns = [program.variable_name(number) for number in range(program.num_variables)]
-    rows = [program.row_name(number) for number in range(program.num_rows)]
-    for name in (*columns, *rows):
-        if not PORTABLE_NAME.fullmatch(name):
-            raise InputError(f"{name!r} cannot be the name of a variable or row")
-    if len(set(columns)) < len(columns) or len(set(rows)) < len(rows):
-        raise InputError("two variables or two rows have the same name")
-    highs = highs_model(program)
-    for number, name in enumerate(columns):
-        highs.passColName(number, name)
-    for number, name in enumerate(rows):
-        highs.passRowName(number, name)
-    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-        # HiGHS takes the format from the suffix
-        file = Path(folder) / f"program.{format}"
-        highs.writeModel(str(file))
-        text = file.read_text()
-    if not text.endswith(LAST[format]):  # HiGHS reports no error
-        raise InputError(f"cannot be written to {tempfile.gettempdir()} first; is the disk full?")
-    return text
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:

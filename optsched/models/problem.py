@@ -110,6 +110,11 @@ class Problem(ABC, Generic[Solution]):
         # the constructor also accepts lists for arrays and texts for boxes
         def __init__(self, *values: Any, **fields: Any) -> None: ...
 
+    @property
+    def solver(self) -> str:
+        """Name of the default solver of this problem."""
+        return self.default_solver
+
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in combinations of valid fields; the default has no such check.

@@ -25,7 +25,7 @@ from optsched.report.folder_files import (
 )
 from optsched.report.job_rows import JOB, NAMES
 from optsched.report.run_comparison import OUTCOME
-from optsched.report.run_page import CLEANING, read_config, read_summary
+from optsched.report.run_page import read_config, read_summary
 from optsched.schedule import Migration, Schedule
 from optsched.simulator.job_table import Column, from_pandas
 from optsched.simulator.journal import Journal
@@ -102,7 +102,7 @@ class ReadRun(Run):
     def trace(self) -> Trace:
         """The jobs, with the columns of the table of jobs."""
         columns, counts = self._columns, self.summary["cleaning"]
-        cleaning = counts and CleaningReport(**{name: counts[name] for name in CLEANING})
+        cleaning = counts and CleaningReport.from_json(counts)
         return Trace(
             job_id=columns["job_id"],
             submit=_whole(columns["submission_time"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,9 @@ SOLVER: Expected = {
     "fallback": str,
 }
 BUDGET: Expected = dict.fromkeys(("seconds", "work"), NUMBER)
-CLEANING: Expected = {field.name: int for field in fields(CleaningReport)}
+CLEANING: Expected = {
+    field.name: int for field in fields(CleaningReport) if field.default is MISSING
+}
 COUNTS = (
     *("jobs", "finished", "killed", "rejected", "waiting"),
     *("decisions", "problems", "unproven", "fallbacks"),
@@ -149,7 +151,9 @@ def page(folder: Path) -> Page:
     ]
     return Page(
         title=load.named(trace, config),
-        lead=_alarm(folder, config, summary) + _lead(config, summary),
+        lead=" ".join(
+            filter(None, (_alarm(folder, config, summary) + _lead(config, summary), lost(summary)))
+        ),
         sections=[section for section in sections if section.parts],
         repeat=config["repeat"],
         versions=config["versions"],
@@ -255,6 +259,12 @@ def _lead(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     if others:
         words += f" Jobs that did not finish: {', '.join(others)}."
     return words
+
+
+def lost(summary: Mapping[str, Any]) -> str:
+    """Return a sentence on the jobs of the trace that cleaning dropped; empty without any."""
+    counts = summary["cleaning"]
+    return "" if counts is None else CleaningReport.from_json(counts).lost()
 
 
 def _facts(config: Mapping[str, Any]) -> list[Part]:
@@ -420,4 +430,11 @@ def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Par
     text += "jobs dropped or changed:" if changes else "no job dropped or changed."
     if config["jobs"]:
         text = f"Of the whole trace, of which a part was run: {text}"
-    return [text, *([Facts([(what, count) for count, what in changes])] if changes else [])]
+    listed = Facts([(what, count) for count, what in changes])
+    return [text, *([listed] if changes else []), *(f"{text}." for text in ignored(config))]
+
+
+def ignored(config: Mapping[str, Any]) -> list[str]:
+    """Return what the trace states and the run does not heed, in words; none in older runs."""
+    found = config.get("ignored", [])
+    return [text for text in found if isinstance(text, str)]

@@ -41,6 +41,9 @@ HEADS = {
 }
 """Figures under a common head; all others have the names of their measures."""
 
+AS_LOGGED = "as-logged"
+"""Policy that takes the waits from the log."""
+
 COUNTS = ("rejected", "waiting")
 """Figures whose change is a number of jobs."""
 
@@ -118,7 +121,7 @@ def page_of(
     return Page(
         title=f"{len(runs)} runs of {counted(len(jobs['job_id']), 'job')}"
         f" of {PurePath(baseline.config['trace']).name}",
-        lead=_lead(runs),
+        lead=" ".join(filter(None, (_lead(runs), _lost(runs)))),
         summary=_cautions(runs),
         sections=[
             Section("Result", [_figures(runs)]),
@@ -154,6 +157,17 @@ def _lead(runs: Sequence[ComparedRun]) -> str:
     )
 
 
+def _lost(runs: Sequence[ComparedRun]) -> str:
+    """Return sentences on the jobs of the trace that no run has, and on what that means."""
+    words = run_page.lost(runs[0].summary)
+    if words and any(run.config["policy"] == AS_LOGGED for run in runs):
+        words += (
+            f" In the log the other jobs waited beside them: the waits of {AS_LOGGED} are those of"
+            " a fuller machine, and other policies look better than they are."
+        )
+    return words
+
+
 def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
     """Return sentences that name differences between the runs, which limit the comparison."""
     words = []
@@ -162,6 +176,7 @@ def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
             "Not all runs ran the same jobs: the means of each are over its own finished jobs, and"
             " the comparison job by job is over those that started in both."
         )
+    words += dict.fromkeys(f"{one}." for run in runs for one in run_page.ignored(run.config))
     if len({run.config["machine"] for run in runs}) > 1:
         words.append("The runs are on different machines, see the last table.")
     if len({str(run.config["versions"].get("optsched")) for run in runs}) > 1:

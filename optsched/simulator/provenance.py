@@ -10,11 +10,14 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from optsched import registry
 from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.json_text import json_text
 from optsched.machines.machine import Machine
+from optsched.numbers import counted
 from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
@@ -88,12 +91,38 @@ def describe(
         **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
         "versions": versions(),
     }
+    if ignored := _ignored(trace, machine):
+        config["ignored"] = ignored
     known = _is_named(policy, registry.policies) and (
         execution is None or _is_named(execution, registry.executions)
     )
     repeatable = source.path is not None and known and _names_solvers(problem_solver)
     config["repeat"] = _command(config) if repeatable else None
     return config
+
+
+def _ignored(trace: Trace, machine: Machine) -> list[str]:
+    """Return what holds jobs back in the trace and not in the run, with the numbers of jobs."""
+    found = []
+    stated = trace.texts.get("dependency", np.full(len(trace), "", dtype=object)) != ""
+    if not machine.follows_requests:
+        begins = np.zeros(len(trace), dtype=bool)
+        for name in ("begin", "eligible"):
+            if name in trace.annotations:
+                begins |= trace.annotations[name] > trace.submit
+        for what, jobs in (("dependencies", stated), ("a begin time", begins & ~stated)):
+            if number := int(jobs.sum()):
+                start = f"{counted(number, 'job')} with {what}, which a site heeds"
+                found.append(f"{start} and {machine.spec} does not")
+    if number := int(((trace.preceding_job != UNKNOWN) & (trace.preceding_job > 0)).sum()):
+        named = "with a preceding job and think time (columns 17 and 18 of SWF)"
+        found.append(f"{counted(number, 'job')} {named}, which no machine heeds")
+    found += [
+        f"{counted(number, 'job')} with dependencies that are not read"
+        for what, number in trace.oddities.items()
+        if "not used" in what and "depend" in what
+    ]
+    return found
 
 
 def _files(*parts: Any) -> dict[str, Any]:

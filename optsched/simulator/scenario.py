@@ -137,6 +137,8 @@ class Scenario:
     jobs : (int, int), int or str, optional
         FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included. FROM or TO may
         be left out; a number alone is TO.
+    unknown_negative : bool
+        Read negative times of a trace in SWF as unknown, and count them.
     event_order : {"batched", "one-by-one"}
         Order within an instant: all ends, all submissions, one decision; or each event alone.
     capture : path, optional
@@ -193,6 +195,7 @@ class Scenario:
     jobs: tuple[int, int | None] | int | str | None = _option(
         None, str, "FROM:TO, 1:5000 for instance", recorded=True
     )
+    unknown_negative: bool = _option(False, bool, "true or false", recorded=True)
     event_order: EventOrder | str = _option(
         EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
     )
@@ -230,7 +233,7 @@ class Scenario:
         if not isinstance(self.execution, ExecutionModel | ClassInFile | str | None):
             expected = "expected an execution model or the name of one"
             raise InputError(f"{brief(self.execution)}; {expected}", field="execution")
-        for name in ("charge_decisions", "check", "journal"):
+        for name in ("unknown_negative", "charge_decisions", "check", "journal"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{value!r}; expected True or False", field=name)
         if not isinstance(self.compiled_from, int | None):

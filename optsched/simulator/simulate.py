@@ -56,7 +56,7 @@ def run_scenario(scenario: Scenario) -> Run:
     """
     policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
     began = clock()
-    source = prepare_trace(scenario.trace)
+    source = prepare_trace(scenario.trace, scenario.unknown_negative)
     trace = source
     if scenario.span is not None:
         first, last = scenario.span
@@ -112,6 +112,7 @@ def run_scenario(scenario: Scenario) -> Run:
         execution_report=report,
         policy_figures=figures,
         notes=(
+            *config.get("ignored", ()),
             *machine.notes,
             *_odd_pair(policy, execution),
             *notes,
@@ -151,8 +152,12 @@ def _from_fields(scenario: Callable[Arguments, Scenario]) -> Callable[Arguments,
 simulate = _from_fields(Scenario)
 
 
-def prepare_trace(trace: Trace | str | Path | pd.DataFrame) -> Trace:
+def prepare_trace(
+    trace: Trace | str | Path | pd.DataFrame, unknown_negative: bool = False
+) -> Trace:
     """Return a cleaned trace from a trace, a file, a name or a DataFrame.
+
+    In a file, negative times may count as unknown, as in `optsched.read_trace`.
 
     Raises
     ------
@@ -162,7 +167,7 @@ def prepare_trace(trace: Trace | str | Path | pd.DataFrame) -> Trace:
     if is_frame(trace):
         trace = trace_from_frame(trace)
     if isinstance(trace, str | Path):
-        trace = read_trace(trace)
+        trace = read_trace(trace, unknown_negative=unknown_negative)
     elif not isinstance(trace, Trace):
         expected = "expected a trace, a file, a name or a DataFrame"
         raise InputError(f"{brief(trace)}; {expected}", field="trace")

@@ -10,6 +10,7 @@ from optsched.sites.bundled_sites import find_site
 from optsched.sites.captured import captured_file
 from optsched.sites.site import Site
 from optsched.sites.site_file import read_site_file
+from optsched.sites.slurm_access import left_out
 from optsched.sites.slurm_configuration import read_configuration
 from optsched.sites.slurm_folder import read_shown_site
 
@@ -41,7 +42,7 @@ def load_site(path_or_name: str | Path, notes: list[str] | None = None) -> Site:
         return read_site_file(path)
     found = (read_shown_site if _is_shown(path) else read_configuration)(path)
     if notes is not None:
-        notes += found.notes
+        notes += (*found.notes, *left_out(found.access))
     return found.site
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.sites.slurm_json import read_dump
+from optsched.sites.records import repeated
+from optsched.sites.slurm_amounts import licences
+from optsched.sites.slurm_json import UNSET, read_dump
 from optsched.sites.slurm_record import RecordFields, hosts
 
 YEAR = 365 * 86_400
 """Seconds of the year 1970."""
 
+FLOATS = "TIME_FLOAT"
+"""Flag of a reservation that is always some time ahead."""
+
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
+_LICENCES = re.compile(r" Licenses=(\S+) State=")
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,11 @@ class Reservation:
         Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     start, end : float
         Times in seconds since 1970; minus infinity and infinity where they are not known.
+    licences : mapping of str to int
+        Licences that only its jobs may use.
+    ahead : float, optional
+        Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
+        never holds, but keeps from its nodes the jobs that run for longer.
 
     Raises
     ------
@@ -45,6 +56,8 @@ class Reservation:
     nodes: tuple[str, ...]
     start: float = -math.inf
     end: float = math.inf
+    licences: Mapping[str, int] = field(default_factory=dict)
+    ahead: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -54,7 +67,7 @@ class Reservation:
 
     def at(self, time: float) -> bool:
         """Return whether the reservation holds at a time."""
-        return self.start <= time < self.end
+        return self.ahead is None and self.start <= time < self.end
 
     @property
     def finite(self) -> list[float]:
@@ -63,6 +76,8 @@ class Reservation:
 
     def overlaps(self, first: float, last: float) -> bool:
         """Return whether the reservation holds at some time from `first` until `last`."""
+        if self.ahead is not None:
+            return first + self.ahead < last
         return self.start < last and first < self.end
 
 
@@ -116,26 +131,30 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """
     path = Path(path)
     data, _ = read_bytes(path)
-    if not data.lstrip().startswith(b"{"):
-        return _from_text(data.decode("utf-8", errors="replace"), path)
-    dump = read_dump(path, "reservations")
-    records = (RecordFields(dump, place) for place in range(len(dump.records)))
-    return tuple(map(_from_record, records))
+    if data.lstrip().startswith(b"{"):
+        dump = read_dump(path, "reservations")
+        records = (RecordFields(dump, place) for place in range(len(dump.records)))
+        found = tuple(map(_from_record, records))
+    else:
+        found = _from_text(data.decode("utf-8", errors="replace"), path)
+    if (twice := repeated(each.name for each in found)) is not None:
+        raise InputError(f"{twice}: is there twice; expected different names", file=path)
+    return found
 
 
 def _from_record(record: RecordFields) -> Reservation:
-    fields = (
-        record.text("name"),
-        record.parsed("node_list", hosts),
-        record.instant("start_time") or -math.inf,
-        record.instant("end_time") or math.inf,
-    )
+    name, nodes = record.text("name"), record.parsed("node_list", hosts)
+    begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
+    now = record.dump.time
+    if name and FLOATS in record.words("flags") and now is not None and now <= begin:
+        return Reservation(name, nodes, licences=kept, ahead=begin - now)
+    fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
     try:
         return Reservation(*fields)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:])
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in fields[2:4])
         message = f"{record.dump.name(record.place)}: {end}; expected a time after {start}"
         raise InputError(message, file=record.dump.path, field="end_time") from None
 
@@ -151,7 +170,13 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
             raise InputError(expected, file=path, line=place)
         listed = "" if nodes[1] == "(null)" else nodes[1]
         try:
-            found.append(Reservation(name[1], hosts(listed)))
+            there = hosts(listed)
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=place, field="Nodes") from None
+        has = _LICENCES.search(line)
+        try:
+            kept = licences("" if has is None or has[1] in UNSET else has[1])
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
+        found.append(Reservation(name[1], there, licences=kept))
     return tuple(found)

@@ -46,6 +46,8 @@ class Partition(Record):
         Most nodes of a job; infinity for no limit.
     exclusive : bool
         Whether jobs share no node.
+    exclusive_user : bool
+        Whether jobs share nodes only with jobs of their user. Simulations do not heed it.
     up : bool
         Whether jobs start.
     priority_tier : int
@@ -69,6 +71,7 @@ class Partition(Record):
     max_time: float = math.inf
     max_nodes: float = math.inf
     exclusive: bool = False
+    exclusive_user: bool = False
     up: bool = True
     priority_tier: int = 1
     priority_factor: int = 1

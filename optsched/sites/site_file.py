@@ -38,7 +38,7 @@ KEYS = (
 )
 NODE_KEYS = ("names", "cores", "memory", "gpus", "resources", "features", "state", "reason")
 PARTITION_KEYS = (
-    *("name", "nodes", "default", "max_time", "max_nodes", "exclusive", "up"),
+    *("name", "nodes", "default", "max_time", "max_nodes", "exclusive", "exclusive_user", "up"),
     *("priority_tier", "priority_factor", "memory_per_core", "topology"),
 )
 RESERVATION_KEYS = ("name", "nodes", "start", "end", "overlap")
@@ -240,6 +240,7 @@ def _partitions(
             ),
             "max_nodes": part.read("max_nodes", _amount, whole, math.inf),
             "exclusive": part.read("exclusive", _flag, "true or false", False),
+            "exclusive_user": part.read("exclusive_user", _flag, "true or false", False),
             "up": part.read("up", _flag, "true or false", True),
             "priority_tier": part.read("priority_tier", _amount, whole, 1),
             "priority_factor": part.read("priority_factor", _amount, whole, 1),
@@ -588,6 +589,8 @@ def _partition_lines(site: Site, partition: Partition) -> Iterator[str]:
         yield f"max_nodes = {int(partition.max_nodes)}"
     if partition.exclusive:
         yield "exclusive = true"
+    if partition.exclusive_user:
+        yield "exclusive_user = true"
     if not partition.up:
         yield "up = false"
     for name, usual in (("priority_tier", 1), ("priority_factor", 1), ("memory_per_core", 0)):

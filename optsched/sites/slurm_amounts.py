@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal
+from typing import NamedTuple
 
 from optsched.errors import InputError
+from optsched.sites.host_lists import hosts_of
 
 MEGABYTES = {"": Decimal(1), "K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024)}
 MEGABYTES |= {"T": Decimal(1024) ** 2, "P": Decimal(1024) ** 3}
@@ -17,9 +19,15 @@ INFINITE = ("UNLIMITED", "INFINITE", "PARTITION_LIMIT")
 _MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)B?", re.IGNORECASE)
 _TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?(\.[0-9]+)?")
 _GRES = re.compile(
-    r"(?:gres[/:])?([^:(,=\s]+)(?:[:=]([^:(,=\s]+))??(?:[:=]([0-9]+[KMG]?))?(?:\(.*\))?"
+    r"(?:gres[/:])?([^:(,=\s]+)(?:[:=]([^:(,=\s]+))??"
+    r"(?:[:=]([0-9]+(?:\.[0-9]+)?(?:[KMGTP](?:I?B)?)?))?(?:\((.*)\))?",
+    re.IGNORECASE,
 )
-_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+_WHOLE = re.compile(r"([0-9]{1,20})(\.[0-9]{1,9}(?=[A-Z]))?(?:([KMGTP])(I?B)?)?", re.IGNORECASE)
+_ON_DEVICES = re.compile(r"(?:-|[0-9]+)/[0-9]+")
+
+SHARED = ("mps", "shard")
+"""Generic resources that are shares of GPUs: a GPU is in use as a whole, or by its shares."""
 
 
 def megabytes(text: str) -> int:
@@ -133,20 +141,76 @@ def gres(text: str) -> dict[str, int]:
     ({'gpu': 6, 'gpu:a100': 4}, {'gpu': 3, 'gpu:h100': 3}, {'gpu': 0, 'gpu:a100': 0})
     """
     found: dict[str, int] = {}
-    for part in _parts(text):
-        match = _GRES.fullmatch(part.replace(":(null)", "", 1))
-        if match is None:
-            expected = "expected generic resources such as gpu:a100:4"
-            raise InputError(f"{text!r}; {expected}")
-        name, kind, count = match.groups()
-        if count is None and kind is not None and kind.isdigit():
-            kind, count = None, kind
-        many = 1 if count is None else whole_amount(count)
+    for name, kind, many, _ in _gres_parts(text):
         found[name] = found.get(name, 0) + many
         if kind is not None:
             typed = f"{name}:{kind}"
             found[typed] = found.get(typed, 0) + many
     return found
+
+
+class Shares(NamedTuple):
+    """Shares of the GPUs of a node that are in use.
+
+    Parameters
+    ----------
+    kind : str
+        Type of the GPUs; empty where it is not stated.
+    many : int
+        Number of shares in use.
+    gpus : frozenset of int or None
+        The GPUs concerned, from 0 among those of the type; None where they are not stated.
+    """
+
+    kind: str
+    many: int
+    gpus: frozenset[int] | None
+
+
+def shares_in_use(text: str) -> list[Shares]:
+    """Return the shares of GPUs in a list of generic resources, those that are in use.
+
+    Raises
+    ------
+    InputError
+        If the text is not a list of generic resources.
+
+    Examples
+    --------
+    >>> shares_in_use("gpu:l40:1(IDX:2),shard:l40:4(1/8,3/8,-/8)")
+    [Shares(kind='l40', many=4, gpus=frozenset({0, 1}))]
+    >>> shares_in_use("shard:3(IDX:1-2),mps:50")
+    [Shares(kind='', many=3, gpus=frozenset({1, 2})), Shares(kind='', many=50, gpus=None)]
+    """
+    return [
+        Shares(kind or "", many, _devices(where or ""))
+        for name, kind, many, where in _gres_parts(text)
+        if name in SHARED and many
+    ]
+
+
+def _devices(where: str) -> frozenset[int] | None:
+    """Return the devices that the text in parentheses says are in use, None if it does not."""
+    counts = where.split(",")
+    if all(map(_ON_DEVICES.fullmatch, counts)):
+        return frozenset(place for place, each in enumerate(counts) if each[0] not in "-0")
+    if not where.startswith("IDX:"):
+        return None
+    try:
+        return frozenset(map(int, hosts_of(f"[{where[4:]}]")))
+    except (InputError, ValueError):
+        return None
+
+
+def _gres_parts(text: str) -> Iterator[tuple[str, str | None, int, str | None]]:
+    """Yield name, type, count and the text in parentheses of each generic resource."""
+    for part in _parts(text):
+        match = _GRES.fullmatch(part.replace(":(null)", "", 1))
+        if match is None:
+            expected = "expected generic resources such as gpu:a100:4"
+            raise InputError(f"{text!r}; {expected}")
+        name, kind, count, where = match.groups()
+        yield name, kind, 1 if count is None else whole_amount(count), where
 
 
 def licences(text: str) -> dict[str, int]:
@@ -172,7 +236,9 @@ def licences(text: str) -> dict[str, int]:
 
 
 def whole_amount(text: str) -> int:
-    """Return a whole number, perhaps with K, M or G for powers of 1,024.
+    """Return a whole number below 2^64, rounded up.
+
+    It may have K, M, G, T or P for powers of 1,024 after it, or KB and so on for powers of 1,000.
 
     Raises
     ------
@@ -181,13 +247,20 @@ def whole_amount(text: str) -> int:
 
     Examples
     --------
-    >>> whole_amount("12"), whole_amount("4G")
-    (12, 4294967296)
+    >>> whole_amount("12"), whole_amount("4G"), whole_amount("2TB")
+    (12, 4294967296, 2000000000000)
     """
-    found = re.fullmatch(r"([0-9]{1,15})([KMG]?)", text)
+    found = _WHOLE.fullmatch(text)
     if found is None:
         raise InputError(f"{text!r}; expected a whole number")
-    return int(found[1]) * _FACTORS[found[2]]
+    number, fraction, unit, of_bytes = found.groups()
+    factor = (1000 if (of_bytes or "").upper() == "B" else 1024) ** (
+        1 + "KMGTP".index(unit.upper()) if unit else 0
+    )
+    amount = int((Decimal(number + (fraction or "")) * factor).to_integral_value(ROUND_CEILING))
+    if amount >= 2**64:
+        raise InputError(f"{text!r}; expected a number below 2^64")
+    return amount
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from optsched.sites.captured import captured_file
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
 from optsched.sites.site import NODE_NAME, Node
+from optsched.sites.slurm_access import accesses_of
 from optsched.sites.slurm_amounts import INFINITE, licences, whole_amount
 from optsched.sites.slurm_lines import Line, configuration_lines
 from optsched.sites.slurm_nodes import consumed, state_of
@@ -58,13 +59,13 @@ def read_configuration(path: str | Path) -> SlurmSite:
         raise InputError("no nodes; expected lines with NodeName=", file=path)
     index = {each.node.name: place for place, each in enumerate(nodes)}
     sets = _Sets(tables["nodeset"], nodes, index)
-    partitions = [
-        partition_of(line, sets.nodes_of, index, settings, notes)
-        for line in _with_defaults(tables["partitionname"])
-    ]
+    lines = list(_with_defaults(tables["partitionname"]))
+    partitions = [partition_of(line, sets.nodes_of, index, settings, notes) for line in lines]
     names = ("topology.yaml", "topology.conf")
     topologies = read_first_topologies(path.parent, names, index, notes)
-    return slurm_site(nodes, partitions, topologies, settings, (total, total), notes, file=path)
+    access, counts = accesses_of(lines), (total, total, dict[str, int]())
+    described = nodes, partitions, access, topologies, settings, counts
+    return slurm_site(*described, notes, file=path)
 
 
 def _with_defaults(lines: Iterable[Line]) -> Iterator[Line]:

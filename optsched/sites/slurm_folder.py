@@ -10,6 +10,7 @@ from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.notes import Notes
 from optsched.sites.reservations import Reservation, read_reservations
 from optsched.sites.site import Partition
+from optsched.sites.slurm_access import Access
 from optsched.sites.slurm_amounts import licences
 from optsched.sites.slurm_json import UNSET, is_json, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines, read_text
@@ -57,12 +58,18 @@ def read_shown_site(path: str | Path) -> SlurmSite:
     path = Path(path)
     notes = Notes()
     nodes_file = _nodes_file(path) if path.is_dir() else path
-    nodes, time = read_nodes(nodes_file, notes)
+    beside = None
+    if path.is_dir() and nodes_file.name.startswith("sinfo"):
+        beside = captured_file(path, "nodes.txt")
+        if beside is None:
+            notes.add("no nodes.txt: memory kept for the system (MemSpecLimit) is not known")
+    nodes, time = read_nodes(nodes_file, notes, beside)
     index = {each.node.name: place for place, each in enumerate(nodes)}
     settings: Mapping[str, str] = {}
     partitions: list[Partition] = []
+    access: dict[str, Access] = {}
     topologies: dict[str, Topology] = {}
-    counts: tuple[dict[str, int], dict[str, int]] = {}, {}
+    counts: tuple[dict[str, int], ...] = {}, {}, {}
     reservations: tuple[Reservation, ...] = ()
     if path.is_dir():
         now = captured_time(path)
@@ -70,12 +77,13 @@ def read_shown_site(path: str | Path) -> SlurmSite:
         settings = _settings(path)
         _note_missing(path, notes)
         topologies = read_first_topologies(path, TOPOLOGIES, index, notes)
-        partitions = _partitions(path, index, settings, notes)
+        if shown := captured_file(path, *PARTITIONS):
+            partitions, access = shown_partitions(shown, index, settings, notes)
         counts = _licences(path, settings, notes)
         reserved = captured_file(path, *RESERVATIONS)
         reservations = () if reserved is None else read_reservations(reserved)
     partitions = partitions or partitions_of_nodes([each.partitions for each in nodes], notes)
-    described = nodes, partitions, topologies, settings, counts
+    described = nodes, partitions, access, topologies, settings, counts
     return slurm_site(*described, notes, time, reservations=reservations, file=nodes_file)
 
 
@@ -111,19 +119,10 @@ def _settings(folder: Path) -> dict[str, str]:
     return {name: value for name, value in stripped if value not in UNSET}
 
 
-def _partitions(
-    folder: Path, index: Mapping[str, int], settings: Mapping[str, str], notes: Notes
-) -> list[Partition]:
-    path = captured_file(folder, *PARTITIONS)
-    if path is None:
-        return []
-    return shown_partitions(path, index, settings, notes)
-
-
 def _licences(
     folder: Path, settings: Mapping[str, str], notes: Notes
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the numbers of all and of the free licences."""
+) -> tuple[dict[str, int], ...]:
+    """Return the numbers of all, of the free and of the reserved licences."""
     path = captured_file(folder, *LICENCES)
     if path is None:
         try:
@@ -132,18 +131,19 @@ def _licences(
             message = error.mistakes[0]
             raise InputError(message, file=folder / "config.txt", field="Licenses") from None
         notes.count(list(total), "taken as free, without licenses.txt", "licence")
-        return total, total
-    keys = ("licensename", "total", "free")
+        return total, total, {}
+    keys = ("licensename", "total", "free", "reserved")
     sources: Iterable[Line | RecordFields] = printed_lines(path)
     if is_json(path):
         dump = read_dump(path, "licenses")
         sources = (RecordFields(dump, place) for place in range(len(dump.records)))
-        keys = ("LicenseName", "Total", "Free")
-    total, left = {}, {}
+        keys = ("LicenseName", "Total", "Free", "Reserved")
+    total, left, reserved = {}, {}, {}
     for source in sources:
         name = source.text(keys[0])
         if not name or name in total:
             raise source.wrong(keys[0], "every licence once")
         total[name] = source.count(keys[1])
         left[name] = min(source.count(keys[2]), total[name])
-    return total, left
+        reserved[name] = source.count(keys[3])
+    return total, left, reserved

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from optsched.binary_files import read_bytes, read_head
 from optsched.errors import InputError
+from optsched.sites.near_misses import A_LIST, near_miss
 from optsched.text_files import parse_json
 
 VERSIONS = range(38, 46)
@@ -21,6 +22,9 @@ VERSIONS = range(38, 46)
 
 UNSET = ("", "None assigned", "(null)", "N/A", "None", "Unknown")
 """Texts that stand for no value."""
+
+_IS_OF = {"squeue": "job_state", "sacct": "steps"}
+"""Field of jobs that one command alone writes."""
 
 _VERSION = re.compile(r"v0\.0\.([0-9]+)$")
 
@@ -40,6 +44,8 @@ class Dump(NamedTuple):
         The file.
     time : int or None
         When the records were written, in seconds since 1970; None if it is not stated.
+    errors : str
+        What Slurm reports to have failed beside the records.
     """
 
     records: list[dict[str, Any]]
@@ -47,6 +53,7 @@ class Dump(NamedTuple):
     release: str
     path: Path
     time: int | None = None
+    errors: str = ""
 
     def name(self, place: int) -> str:
         """Return the name of a record, from 0, for messages."""
@@ -66,7 +73,7 @@ def is_json(path: Path) -> bool:
     return read_head(path).lstrip().startswith(b"{")
 
 
-def read_dump(path: str | Path, *keys: str) -> Dump:
+def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Dump:
     """Return the records of a file, plain or gzip.
 
     Parameters
@@ -75,18 +82,25 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
         The file.
     *keys : str
         Key of the records, ``jobs`` or ``nodes`` for instance; the first one that is there counts.
+    written_by : {"squeue", "sacct"}, optional
+        Command whose jobs are expected.
 
     Raises
     ------
     InputError
-        If the file is not JSON, has no version of a known data parser, or no such records.
+        If the file is not JSON, has no version of a known data parser, no such records,
+        errors of Slurm in their place, or jobs of another command.
     """
     path = Path(path)
     data, _ = read_bytes(path)
     try:
         value = parse_json(data)
     except InputError as error:
+        if said := near_miss(data):
+            raise InputError(said, file=path) from None
         raise error.within(path) from None
+    if isinstance(value, list):
+        raise InputError(A_LIST, file=path)
     meta = value.get("meta") if isinstance(value, Mapping) else None
     if not isinstance(meta, Mapping):
         expected = "expected what Slurm writes with --json"
@@ -94,16 +108,37 @@ def read_dump(path: str | Path, *keys: str) -> Dump:
     for key in keys:
         records = value.get(key)
         if isinstance(records, list):
+            errors = _errors(value)
+            if errors and not records:
+                raise InputError(f"no {key}, and an error of Slurm: {errors}", file=path)
             for place, record in enumerate(records, 1):
                 if not isinstance(record, dict):
                     shown = f"{record!r:.60}"
                     raise InputError(
                         f"record {place}: {shown}; expected an object", file=path, field=key
                     )
+            other = "squeue" if written_by == "sacct" else "sacct"
+            if written_by and records and _IS_OF[other] in records[0]:
+                raise InputError(
+                    f"jobs of {other} --json; expected those of {written_by} --json", file=path
+                )
             time = number(value.get("last_update"))
             time = int(time) if time is not None and 0 < time < math.inf else None
-            return Dump(records, _version(meta, path), _release(meta), path, time)
-    raise InputError(f"no list; expected {' or '.join(keys)}", file=path, field=keys[0])
+            return Dump(records, _version(meta, path), _release(meta), path, time, errors)
+    lists = [key for key, each in value.items() if isinstance(each, list) and each]
+    there = f"no list, but of {', '.join(lists)[:60]}" if lists else "no list"
+    raise InputError(f"{there}; expected {' or '.join(keys)}", file=path, field=keys[0])
+
+
+def _errors(value: Mapping[str, Any]) -> str:
+    """Return the errors that Slurm reports beside the records."""
+    errors = value.get("errors")
+    told = []
+    for each in errors if isinstance(errors, list) else ():
+        fields = each if isinstance(each, Mapping) else {"error": each}
+        texts = (fields.get(key) for key in ("description", "error", "source"))
+        told.append(", ".join(str(one) for one in texts if one) or "not described")
+    return "; ".join(told)[:200]
 
 
 def number(value: Any, otherwise: float | None = None) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.sites.near_misses import near_miss, on_several_lines
 from optsched.sites.slurm_json import UNSET
 
 DEEPEST = 10
@@ -103,14 +105,22 @@ def printed_lines(path: Path) -> Iterator[Line]:
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If the file cannot be read, has records on several lines, or what another command wrote.
     """
-    for number, text in enumerate(read_text(path).splitlines(), 1):
+    content = read_text(path)
+    lines, found = content.splitlines(), False
+    for number, (before, text) in enumerate(pairwise(lines), 2):
+        if said := on_several_lines(before, text):
+            raise InputError(said, file=path, line=number)
+    for number, text in enumerate(lines, 1):
         values: dict[str, str] = {}
         for pair in _PRINTED.finditer(text):
             values.setdefault(pair[1].lower(), pair[2])
         if values:
+            found = True
             yield Line(next(iter(values)), values, path, number)
+    if not found and (said := near_miss(content.encode())):
+        raise InputError(said, file=path)
 
 
 def read_text(path: Path) -> str:
@@ -125,7 +135,8 @@ def read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("not UTF-8; expected a text file", file=path) from None
+        said = near_miss(data) or "not UTF-8; expected a text file"
+        raise InputError(said, file=path) from None
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

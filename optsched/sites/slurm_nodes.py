@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError
 from optsched.sites.notes import Notes
-from optsched.sites.site import NODE_NAME, Node
-from optsched.sites.slurm_amounts import gres, tres
+from optsched.sites.site import NODE_NAME, Node, typed
+from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
 from optsched.sites.slurm_json import UNSET, is_json, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines
 from optsched.sites.slurm_record import RecordFields
@@ -32,6 +32,9 @@ DRAINED = frozenset(
 RESERVED = frozenset(("MAINT", "MAINTENANCE", "RESERVED", "RESV"))
 """Words of the state of a node that a reservation holds now."""
 
+ALLOCATED = frozenset(("ALLOC", "ALLOCATED"))
+"""Words of the state of a node of which jobs have all cores."""
+
 UP = frozenset(
     (
         *("ALLOC", "ALLOCATED", "CLOUD", "COMPLETING", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "IDLE"),
@@ -41,11 +44,19 @@ UP = frozenset(
 )
 """Words of the state of a node on which jobs start, at once or when Slurm has woken it up."""
 
-ASLEEP = frozenset(("POWERED_DOWN", "POWERING_UP", "POWER_UP"))
+ASLEEP = "POWERED_DOWN"
+
+BOOTING = frozenset(("POWERING_UP", "POWER_UP"))
+"""Words of the state of a node that does not respond yet, which is no fault."""
+
+SILENT = frozenset(("NOT_RESPONDING", "NO_RESPOND"))
 
 _MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "%": "POWERING_DOWN"}
 _MARKS |= {"!": "POWER_DOWN", "$": "MAINT", "@": "REBOOT_REQUESTED", "^": "REBOOT_ISSUED"}
 _MARKS |= {"-": "PLANNED"}
+
+_NUMBERED = re.compile(r"\([0-9]+\)$")
+"""The number of a user after its name, in text."""
 
 _BY_WHOM = re.compile(r"\[[^\[\]]*@[0-9T:.-]+\]$")
 _NOT_CONSUMED = re.compile(r"(?:^|,)[^,(]*:no_consume\b[^,(]*(?:\([^)]*\))?")
@@ -70,21 +81,28 @@ class _Keys(NamedTuple):
     threads: str
     partitions: str
     reason: str
+    configured: str
+    owner: str
+    label: str
 
 
 _JSON = _Keys(
     *("name", "effective_cpus", "cpus", "real_memory", "specialized_memory"),
     *("alloc_cpus", "alloc_memory", "gres", "gres_used", "gres_drained", "tres_used"),
     *("active_features", "features", "threads", "partitions", "reason"),
+    *("tres", "owner", "mcs_label"),
 )
 _TEXT = _Keys(
     *("nodename", "cpuefctv", "cputot", "realmemory", "memspeclimit"),
     *("cpualloc", "allocmem", "gres", "gresused", "gresdrain", "alloctres"),
     *("activefeatures", "availablefeatures", "threadspercore", "partitions", "reason"),
+    *("cfgtres", "owner", "mcs_label"),
 )
 
 
-def read_nodes(path: Path, notes: Notes) -> tuple[list[SlurmNode], int | None]:
+def read_nodes(
+    path: Path, notes: Notes, beside: Path | None = None
+) -> tuple[list[SlurmNode], int | None]:
     """Return the nodes in a file, and when it was written in seconds since 1970, if it says so.
 
     Parameters
@@ -94,6 +112,9 @@ def read_nodes(path: Path, notes: Notes) -> tuple[list[SlurmNode], int | None]:
         what ``sinfo --json`` of Slurm 22.05 wrote; plain or gzip.
     notes : Notes
         What is left out or changed is added.
+    beside : pathlib.Path, optional
+        What ``scontrol show nodes -o`` wrote at the same time, for the cores and the memory that
+        are kept for the system where the JSON does not state them, as that of Slurm 22.05.
 
     Raises
     ------
@@ -112,8 +133,11 @@ def read_nodes(path: Path, notes: Notes) -> tuple[list[SlurmNode], int | None]:
         sources = printed_lines(path)
     nodes: list[SlurmNode] = []
     seen: set[str] = set()
+    texts = (
+        {} if beside is None else {each.text(_TEXT.name): each for each in printed_lines(beside)}
+    )
     for source in sources:
-        shown = _node(source, keys, notes)
+        shown = _node(source, keys, notes, texts)
         if shown.node.name in seen:
             raise source.wrong(keys.name, "every node once")
         seen.add(shown.node.name)
@@ -126,23 +150,34 @@ def read_nodes(path: Path, notes: Notes) -> tuple[list[SlurmNode], int | None]:
 def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the state of a node in a site, and the words that are not known.
 
-    It is the worst that the words say; a node with unknown words counts as drained.
+    It is the worst that the words say; a node with unknown words counts as drained. A node that
+    boots does not respond yet: Slurm sets both words, and starts jobs on it.
 
     Examples
     --------
     >>> state_of(("MIXED", "DRAIN")), state_of(("IDLE", "PLANNED")), state_of(("DOWN*",))
     (('drained', ()), ('up', ()), ('down', ()))
+    >>> state_of(("IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP")), state_of(("IDLE*",))
+    (('up', ()), ('down', ()))
     """
-    said = set()
-    for word in words:
-        base = word.upper().rstrip("".join(_MARKS))
-        said |= {base, *(_MARKS[mark] for mark in word[len(base) :])}
+    said = _said(words)
+    if said & BOOTING:
+        said -= SILENT
     unknown = tuple(sorted(said - DOWN - DRAINED - RESERVED - UP))
     if said & DOWN:
         return "down", unknown
     if said & DRAINED or unknown:
         return "drained", unknown
     return ("reserved" if said & RESERVED else "up"), unknown
+
+
+def _said(words: Iterable[str]) -> set[str]:
+    """Return the words of a state, with those that marks stand for."""
+    said = set()
+    for word in words:
+        base = word.upper().rstrip("".join(_MARKS))
+        said |= {base, *(_MARKS[mark] for mark in word[len(base) :])}
+    return said
 
 
 def consumed(text: str) -> dict[str, int]:
@@ -156,22 +191,26 @@ def consumed(text: str) -> dict[str, int]:
     return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 
-def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
+def _node(
+    source: Line | RecordFields, keys: _Keys, notes: Notes, texts: Mapping[str, Line]
+) -> SlurmNode:
     name = source.text(keys.name)
     if not NODE_NAME.fullmatch(name):
         raise source.wrong(keys.name, "the name of a node")
     words = _state_words(source)
+    said = _said(words)
     state, unknown = state_of(words)
     if unknown:
         notes.count([name], f"taken as drained, in the unknown state {'+'.join(unknown)}")
-    if state == "up" and not ASLEEP.isdisjoint(words):
+    if state == "up" and said & BOOTING:
+        notes.count([name], "booting; taken as up, as Slurm starts jobs there once it responds")
+    elif state == "up" and ASLEEP in said:
         notes.count([name], "powered down; taken as up, as Slurm wakes it up for a job")
     if ":no_consume" in source.text(keys.gres):
         notes.count([name], "left out what jobs do not use up (no_consume)")
     have = source.parsed(keys.gres, consumed)
     memory = source.count(keys.memory)
-    system = source.count(keys.system_memory)
-    cores = source.count(keys.effective) or source.count(keys.cores)
+    cores, system = _for_jobs(source, keys, texts.get(name))
     if not cores:
         raise source.wrong(keys.cores, "a whole number from 1")
     if not memory:
@@ -180,6 +219,8 @@ def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
         raise source.wrong(keys.system_memory, f"at most the memory of {memory}")
     amounts = {"cores": cores, "memory": memory - system}
     used = {"cores": source.count(keys.used_cores), "memory": source.count(keys.used_memory)}
+    if not said.isdisjoint(ALLOCATED):
+        used["cores"] = max(cores, used["cores"])
     features = _words(source, keys.active) or _words(source, keys.features)
     return SlurmNode(
         Node(
@@ -190,9 +231,21 @@ def _node(source: Line | RecordFields, keys: _Keys, notes: Notes) -> SlurmNode:
             _BY_WHOM.sub("", source.text(keys.reason)).rstrip(),
         ),
         source.count(keys.threads) or 1,
-        used | (_used_gres(source, keys, name, used["cores"], notes) if have else {}),
+        used | (_used_gres(source, keys, name, have, used["cores"], notes) if have else {}),
         _words(source, keys.partitions),
+        _NUMBERED.sub("", source.text(keys.owner)),
+        source.text(keys.label),
     )
+
+
+def _for_jobs(source: Line | RecordFields, keys: _Keys, text: Line | None) -> tuple[int, int]:
+    """Return the cores that jobs may have, and the memory in MB that they may not."""
+    effective, system = source.count(keys.effective), source.count(keys.system_memory)
+    if text is not None:
+        effective = effective or text.count(_TEXT.effective)
+        system = system or text.count(_TEXT.system_memory)
+    effective = effective or source.parsed(keys.configured, tres).get("cpu", 0)
+    return effective or source.count(keys.cores), system
 
 
 def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
@@ -205,13 +258,20 @@ def _state_words(source: Line | RecordFields) -> tuple[str, ...]:
 
 
 def _used_gres(
-    source: Line | RecordFields, keys: _Keys, name: str, cores: int, notes: Notes
+    source: Line | RecordFields,
+    keys: _Keys,
+    name: str,
+    have: Mapping[str, int],
+    cores: int,
+    notes: Notes,
 ) -> dict[str, int]:
     """Return the generic resources that jobs have or that are drained."""
     used = dict(source.parsed(keys.used_gres, consumed))
+    shares = source.parsed(keys.used_gres, shares_in_use)
     if not source.text(keys.used_gres):  # the text has it with --details only
         counted = source.parsed(keys.used_tres, tres)
         used = {key[5:]: many for key, many in counted.items() if key.startswith("gres/")}
+        shares = [Shares("", used[key], None) for key in SHARED if used.get(key)]
         if cores and not used:
             notes.count([name], "no word on GPUs and the like in use; taken as free")
     drained = {key: n for key, n in source.parsed(keys.drained_gres, consumed).items() if n}
@@ -219,7 +279,41 @@ def _used_gres(
         used[key] = used.get(key, 0) + many
     if drained:
         notes.count([name], f"{', '.join(drained)} drained")
+    if _of_any_type(used, have):
+        notes.count([name], "GPUs and the like of unstated types in use; taken as of every type")
+    if shares:
+        _use_shared_gpus(used, have, shares)
+        notes.count([name], "shares of GPUs in use (mps, shard); these GPUs taken as in use")
     return used
+
+
+def _of_any_type(used: dict[str, int], have: Mapping[str, int]) -> bool:
+    """Count what is in use of no stated type for every type; return whether there are several."""
+    found = False
+    for base, types in typed(names := tuple(have)).items():
+        of_types = sum(used.get(names[place], 0) for place in types)
+        unstated = used.get(base, 0) - of_types
+        used[base] = max(used.get(base, 0), of_types)
+        for kind in (names[place] for place in types) if unstated > 0 else ():
+            used[kind] = min(have[kind], used.get(kind, 0) + unstated)
+            found |= len(types) > 1
+    return found
+
+
+def _use_shared_gpus(
+    used: dict[str, int], have: Mapping[str, int], shares: Iterable[Shares]
+) -> None:
+    """Count GPUs with shares in use as in use.
+
+    Where Slurm does not say which GPUs these are, as many as possible count, and where it does not
+    say of which type, of every type.
+    """
+    for kind, count, gpus in shares:
+        many = count if gpus is None else len(gpus)
+        own = f"gpu:{kind}"
+        types = [own] if own in have else [each for each in have if each.startswith("gpu:")]
+        for key in ("gpu", *types):
+            used[key] = min(have.get(key, 0), used.get(key, 0) + many)
 
 
 def _words(source: Line | RecordFields, key: str, separator: str = ",") -> tuple[str, ...]:

@@ -12,7 +12,9 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.notes import Notes
+from optsched.sites.records import repeated
 from optsched.sites.site import Partition
+from optsched.sites.slurm_access import Access, accesses_of
 from optsched.sites.slurm_amounts import INFINITE, seconds, time_text
 from optsched.sites.slurm_json import is_json, number, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines, read_text
@@ -23,22 +25,20 @@ LAST_WITHOUT_DEFAULT = 44
 UP = ("UP", "DRAIN")
 """States in which jobs start; of a partition in DRAIN those that wait there already."""
 
-USUAL = {
-    **dict.fromkeys(("allowgroups", "allowaccounts", "allowqos", "allocnodes"), ("ALL",)),
-    **dict.fromkeys(("denyaccounts", "denyqos", "qos", "alternate"), ()),
-    **dict.fromkeys(("rootonly", "reqresv", "exclusiveuser", "exclusivetopo"), ("NO",)),
-    **dict.fromkeys(("maxcpuspernode", "maxcpuspersocket"), INFINITE),
-    **dict.fromkeys(("maxmempernode", "maxmempercpu", "defmempernode"), ("0", *INFINITE)),
-    "minnodes": ("0", "1"),
+FLAGS = {
+    "default": "DEFAULT",
+    "rootonly": "ROOT_ONLY",
+    "reqresv": "REQ_RESV",
+    "exclusiveuser": "EXCLUSIVE_USER",
 }
-"""Rules of a partition that a site does not have, and their values without effect."""
+"""Flags of a partition in JSON, by the key of the text."""
 
 NodesOf: TypeAlias = Callable[[str], list[str]]
 
 
 def shown_partitions(
     path: Path, index: Mapping[str, int], settings: Mapping[str, str], notes: Notes
-) -> list[Partition]:
+) -> tuple[list[Partition], dict[str, Access]]:
     """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
 
     Parameters
@@ -53,13 +53,27 @@ def shown_partitions(
     notes : Notes
         What is left out is added.
 
+    Returns
+    -------
+    partitions : list of Partition
+        The partitions.
+    access : dict of str to Access
+        By name of the partition, the rules that a site does not have.
+
     Raises
     ------
     InputError
         If the file cannot be read, or a value has another form.
     """
-    lines = _of_dump(path, notes) if is_json(path) else _of_text(path)
-    return [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
+    partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
+    names = [each.name for each in partitions]
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{twice}: is there twice", file=path, field="PartitionName")
+    if (default := [each.name for each in partitions if each.default])[1:]:
+        message = f"{' and '.join(default)} are default; expected one at most"
+        raise InputError(message, file=path, field="Default")
+    return partitions, accesses_of(lines)
 
 
 def partition_of(
@@ -86,7 +100,6 @@ def partition_of(
     if strange:  # Slurm does not show nodes that are in the state FUTURE
         notes.count(strange, f"left out of partition {name}, not among the nodes")
     state = line.text("state").upper() or "UP"
-    _note_left_out(line, name, notes)
     try:
         return Partition(
             name,
@@ -95,6 +108,7 @@ def partition_of(
             max_time=line.parsed("maxtime", _limit),
             max_nodes=float(line.count("maxnodes")) if _limited(line, "maxnodes") else math.inf,
             exclusive=_exclusive(line),
+            exclusive_user=_exclusive_user(line),
             up=state in UP,
             priority_tier=_priority(line, "prioritytier"),
             priority_factor=_priority(line, "priorityjobfactor"),
@@ -145,16 +159,9 @@ def _exclusive(line: Line) -> bool:
     return shared == "EXCLUSIVE" or line.text("exclusive").upper() == "NODE"
 
 
-def _note_left_out(line: Line, name: str, notes: Notes) -> None:
-    for key in line.values.keys() & USUAL:
-        value = line.text(key)
-        if value and value.upper() not in USUAL[key]:
-            notes.count([name], f"{key} left out", "partition")
-    shared = (line.text("oversubscribe") or line.text("shared")).upper()
-    if shared.startswith(("YES", "FORCE")) and not shared.endswith(":1"):
-        notes.count([name], "cores that jobs may share are taken as not shared", "partition")
-    if line.text("exclusive").upper() not in ("", "NO", "NODE"):
-        notes.count([name], "exclusive left out", "partition")
+def _exclusive_user(line: Line) -> bool:
+    given = line.text("exclusiveuser").upper(), line.text("exclusive").upper()
+    return given[0] == "YES" or given[1] == "USER"
 
 
 def _of_text(path: Path) -> list[Line]:
@@ -189,7 +196,6 @@ def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
     values = {
         "partitionname": _at(record, "name"),
         "nodes": _at(record, "nodes", "configured"),
-        "default": "YES" if isinstance(flags, list) and "DEFAULT" in flags else "NO",
         "maxtime": _minutes(number(_at(record, "maximums", "time"))),
         "maxnodes": _whole(number(_at(record, "maximums", "nodes"), math.inf)),
         "exclusive": _at(record, "partition", "exclusive"),
@@ -199,7 +205,21 @@ def _texts(record: Mapping[str, Any], version: int) -> dict[str, str]:
         "priorityjobfactor": _whole(number(_at(record, "priority", "job_factor"), 1)),
         "defmempercpu": per_core if per_core != "0" else None,
         "topology": _at(record, "topology"),
+        "allowaccounts": _at(record, "accounts", "allowed"),
+        "denyaccounts": _at(record, "accounts", "deny"),
+        "allowqos": _at(record, "qos", "allowed"),
+        "denyqos": _at(record, "qos", "deny"),
+        "qos": _at(record, "qos", "assigned"),
+        "allowgroups": _at(record, "groups", "allowed"),
+        "minnodes": _whole(number(_at(record, "minimums", "nodes"), 0)),
+        "maxcpuspernode": _whole(number(_at(record, "maximums", "cpus_per_node"), math.inf)),
+        "maxcpuspersocket": _whole(number(_at(record, "maximums", "cpus_per_socket"), math.inf)),
+        "maxmempernode": _whole(number(_at(record, "maximums", "partition_memory_per_node"), 0)),
+        "maxmempercpu": _whole(number(_at(record, "maximums", "partition_memory_per_cpu"), 0)),
+        "flags": None if isinstance(flags, list) else "not stated",
     }
+    for key, flag in FLAGS.items():
+        values[key] = "YES" if isinstance(flags, list) and flag in flags else "NO"
     if version <= LAST_WITHOUT_DEFAULT and shares == 0:  # version 45 has 0 for all partitions
         values["oversubscribe"] = "EXCLUSIVE"
     return {key: value for key, value in values.items() if isinstance(value, str)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,17 @@ from optsched.sites.notes import Notes
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
+from optsched.sites.slurm_access import Access
 from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024
 """Most threads of a core."""
+
+MOST_UNITS = 10**6
+"""Most units of a resource on a node, so that solvers reckon with them exactly."""
+
+UNITS = sorted(2**i * 5**j for i in range(64) for j in range(28))
+"""Units in which large amounts are counted: of 1,024 bytes, or of 1,000 for instance."""
 
 
 class SlurmNode(NamedTuple):
@@ -34,12 +42,18 @@ class SlurmNode(NamedTuple):
         Amounts that jobs have, and GPUs and the like that are drained.
     partitions : tuple of str
         Names of its partitions, where the node names them.
+    owner : str
+        User whose jobs share it with those of no other user, empty for none.
+    label : str
+        Label of multi-category security of its jobs, empty for none.
     """
 
     node: Node
     threads: int
     used: Mapping[str, int]
     partitions: tuple[str, ...] = ()
+    owner: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +68,22 @@ class SlurmSite:
         Free amounts of the resources of the site; all of them for a site from slurm.conf.
     threads : array of int, shape (nodes,)
         Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
-    licences : mapping of str to int
-        Free licences.
+    licences, reserved : mapping of str to int
+        Free licences, and those that reservations keep, which count as free.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
-    priority : mapping of str to str
-        Settings of the priority of jobs, such as ``priorityweightage``, in small letters.
+    units : mapping of str to int
+        What an amount of 1 stands for, for resources with amounts that are too large otherwise.
+    owners, labels : tuple of str
+        Owner and label of each node, see `SlurmNode`.
+    by_label : bool
+        Whether jobs with a label share nodes only with jobs of the same one.
+    reservations : tuple of Reservation
+        All reservations, also those that the site leaves out.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters.
     time : int or None
         When the output was captured, in seconds since 1970; None if no file says it.
     notes : tuple of str
@@ -70,8 +94,15 @@ class SlurmSite:
     free: Ints
     threads: Ints
     licences: Mapping[str, int]
+    reserved: Mapping[str, int]
     counts_memory: bool
-    priority: Mapping[str, str]
+    units: Mapping[str, int]
+    owners: tuple[str, ...]
+    labels: tuple[str, ...]
+    by_label: bool
+    reservations: tuple[Reservation, ...]
+    access: Mapping[str, Access]
+    settings: Mapping[str, str]
     time: int | None
     notes: tuple[str, ...]
 
@@ -79,9 +110,10 @@ class SlurmSite:
 def slurm_site(
     nodes: Sequence[SlurmNode],
     partitions: Iterable[Partition],
+    access: Mapping[str, Access],
     topologies: Mapping[str, Topology],
     settings: Mapping[str, str],
-    licences: tuple[Mapping[str, int], Mapping[str, int]],
+    licences: Sequence[Mapping[str, int]],
     notes: Notes,
     time: int | None = None,
     *,
@@ -96,19 +128,21 @@ def slurm_site(
         The nodes.
     partitions : iterable of Partition
         The partitions. A topology that is not among `topologies` is left out and noted.
+    access : mapping of str to Access
+        By name of the partition, its rules that the site does not have.
     topologies : mapping of str to topology
         The topologies, the default one first.
     settings : mapping of str to str
         Settings of slurm.conf, by names in small letters.
-    licences : tuple of two mappings
-        Numbers of all and of the free licences.
+    licences : sequence of three mappings
+        Numbers of all, of the free and of the reserved licences.
     notes : Notes
         What is left out or changed is added.
     time : int, optional
         When the output was captured.
     reservations : sequence of Reservation
-        The reservations. Those of unknown times, and nodes that are not there, are left out and
-        noted. Those that overlap are noted.
+        The reservations. Those of unknown times, those that float, and nodes that are not there,
+        are left out of the site and noted. Those that overlap are noted.
     file : pathlib.Path
         The file or folder, for messages.
 
@@ -121,17 +155,19 @@ def slurm_site(
     if settings.get("selecttype", "").endswith("linear"):
         notes.add("exclusive partitions, as select/linear gives whole nodes")
         partitions = [replace(each, exclusive=True) for each in partitions]
-    total, left = licences
+    total, left, reserved = licences
+    nodes = _comparable(nodes, notes)
+    units = _units(nodes, notes)
     try:
         threads = whole_numbers([each.threads for each in nodes], "threads", 1, MOST_THREADS)
-        resources, capacity = described([each.node for each in nodes])
+        resources, capacity = described([_in_units(each.node, units) for each in nodes])
         site = Site(
             settings.get("clustername", "slurm"),
             tuple(each.node.name for each in nodes),
             resources,
             capacity,
             tuple(each.node.features for each in nodes),
-            tuple(each.node.state for each in nodes),
+            tuple(_states(nodes, reservations)),
             tuple(each.node.reason for each in nodes),
             tuple(partitions),
             total,
@@ -143,11 +179,19 @@ def slurm_site(
     _note_unpartitioned(site, notes)
     return SlurmSite(
         site,
-        _free(site, nodes, notes),
+        _free(site, nodes, units, notes),
         threads,
         left,
+        reserved,
         "MEMORY" in settings.get("selecttypeparameters", "CR_CORE_MEMORY").upper(),
-        {key: value for key, value in settings.items() if key.startswith("priority")},
+        units,
+        tuple(each.owner for each in nodes),
+        tuple(each.label for each in nodes),
+        any(each.label for each in nodes)
+        or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
+        tuple(reservations),
+        access,
+        settings,
         time,
         notes.texts,
     )
@@ -175,14 +219,87 @@ def _kept(
         strange = [name for name in each.nodes if name not in there]
         notes.count(strange, f"reservation {each.name}: not among the nodes")
         nodes = tuple(name for name in each.nodes if name in there)
-        if nodes and math.isinf(each.start):
-            notes.count([each.name], "left out, as its times are not known", "reservation")
+        if nodes and each.ahead is not None:
+            what = f"left out of simulations, as it is always {each.ahead:,.0f} s ahead"
+            notes.count([each.name], what, "reservation")
+        elif nodes and math.isinf(each.start):
+            what = "left out of simulations, as its times are not known"
+            notes.count([each.name], what, "reservation")
         elif nodes:
             found.append(replace(each, nodes=nodes))
             for other, shared in overlapping(found[-1], found):
                 what = f"in reservations {other.name} and {each.name} at the same time, which keep"
                 notes.count(shared, f"{what} each other's jobs from them")
             yield found[-1]
+
+
+def _states(nodes: Sequence[SlurmNode], reservations: Iterable[Reservation]) -> list[str]:
+    """Return the states: Slurm marks nodes as reserved that only reservations that float have."""
+    floating, others = set[str](), set[str]()
+    for each in reservations:
+        (others if each.ahead is None else floating).update(each.nodes)
+    free = floating - others
+    return [
+        "up" if each.node.state == "reserved" and each.node.name in free else each.node.state
+        for each in nodes
+    ]
+
+
+def _comparable(nodes: Sequence[SlurmNode], notes: Notes) -> Sequence[SlurmNode]:
+    """Return the nodes without resources of which what there is has lost its unit.
+
+    Slurm 22.05 shows ``scratch:900`` for 900G, and what is in use in full.
+    """
+    lost = {
+        key.partition(":")[0]
+        for each in nodes
+        for key, many in each.used.items()
+        if many >= 1024 * each.node.amounts.get(key, many) > 0
+    } - {"cores", "memory"}
+    if not lost:
+        return nodes
+    notes.add(f"{', '.join(sorted(lost))}: left out, as what there is has no unit, unlike the rest")
+
+    def rest(amounts: Mapping[str, int]) -> dict[str, int]:
+        return {key: n for key, n in amounts.items() if key.partition(":")[0] not in lost}
+
+    return [
+        each._replace(
+            node=each.node._replace(amounts=rest(each.node.amounts)), used=rest(each.used)
+        )
+        for each in nodes
+    ]
+
+
+def _units(nodes: Sequence[SlurmNode], notes: Notes) -> dict[str, int]:
+    """Return a unit for each resource, without its type, of which a node has too much otherwise.
+
+    It divides all amounts if one of 2^i 5^j does.
+    """
+    amounts: dict[str, set[int]] = {}
+    for each in nodes:
+        for key, many in (*each.node.amounts.items(), *each.used.items()):
+            amounts.setdefault(key.partition(":")[0], set()).add(many)
+    found = {}
+    for base in sorted(amounts.keys() - {"cores", "memory"}):
+        least = -(-max(amounts[base]) // MOST_UNITS)
+        if least > 1:
+            whole = math.gcd(*amounts[base])
+            enough = [unit for unit in UNITS if unit >= least]
+            found[base] = next((unit for unit in enough if whole % unit == 0), enough[0])
+            notes.add(f"{base}: counted in units of {found[base]:,}")
+    return found
+
+
+def _in_units(node: Node, units: Mapping[str, int]) -> Node:
+    """Return a node with its amounts in units, rounded down."""
+    amounts = {key: many // unit_of(key, units) for key, many in node.amounts.items()}
+    return node._replace(amounts=amounts) if units else node
+
+
+def unit_of(resource: str, units: Mapping[str, int]) -> int:
+    """Return what an amount of 1 stands for, of a resource with or without a type."""
+    return units.get(resource.partition(":")[0], 1)
 
 
 def _note_unpartitioned(site: Site, notes: Notes) -> None:
@@ -194,9 +311,13 @@ def _note_unpartitioned(site: Site, notes: Notes) -> None:
     notes.count(names, "in no partition, so no job starts there")
 
 
-def _free(site: Site, nodes: Sequence[SlurmNode], notes: Notes) -> Ints:
-    used = [[each.used.get(name, 0) for name in site.resources] for each in nodes]
-    free = site.capacity - np.array(used, dtype=np.int64).reshape(site.capacity.shape)
+def _free(site: Site, nodes: Sequence[SlurmNode], units: Mapping[str, int], notes: Notes) -> Ints:
+    free = np.zeros_like(site.capacity)
+    for place, name in enumerate(site.resources):
+        unit = unit_of(name, units)
+        for node, (each, has) in enumerate(zip(nodes, site.capacity[:, place].tolist())):
+            left = each.node.amounts.get(name, has * unit) - each.used.get(name, 0)
+            free[node, place] = left // unit
     for place, name in enumerate(site.resources):
         short = np.flatnonzero(free[:, place] < 0).tolist()
         what = f"more {name} in use than there are; taken as none free"

@@ -28,6 +28,7 @@ TEXT_FILES = {
     "topology.txt": ("scontrol", "show", "topology"),
     "topoconf.txt": ("scontrol", "show", "topoconf"),
     "config.txt": ("scontrol", "show", "config"),
+    "assoc_mgr.txt": ("scontrol", "-o", "show", "assoc_mgr", "flags=users,assoc,qos"),
 }
 """Commands whose output is text, by file."""
 

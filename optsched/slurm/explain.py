@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
+import numpy as np
+
+from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.shortage import Shortage, shortage
-from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, questions
+from optsched.slurm.access import open_partitions, partitions_of
+from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
@@ -20,11 +25,15 @@ from optsched.slurm.requests import (
     blocked_by_rule,
     requirements,
 )
-from optsched.slurm.running import end_of, supply_at
+from optsched.slurm.running import Held, end_of, held_by, supply_at
 from optsched.slurm.supply import Supply
+from optsched.slurm.unseen import unseen
 
 DEFAULT = ("requeue",)
 """What may be done by default."""
+
+RESOLUTION = 60
+"""Seconds to which Slurm's backfill scheduler rounds times down (``bf_resolution``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,8 @@ class Explanation:
         When it is to start, in seconds since 1970.
     actions : tuple of str
         What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
+    force : bool
+        Whether running jobs may be stopped although something is not known of the job.
     """
 
     queue: Queue
@@ -50,6 +61,24 @@ class Explanation:
     job: QueuedJob
     by: int
     actions: tuple[str, ...] = DEFAULT
+    force: bool = False
+
+    @cached_property
+    def unseen(self) -> tuple[str, ...]:
+        """In words, what is not known that decides on its start; nothing is proven if there is any.
+
+        A start that Slurm plans, but that seems impossible, is among them.
+        """
+        found = unseen(self.job, self.queue, self.supply)
+        planned, now = self.job.start, self.supply.time
+        if planned is None or planned <= now or self.left or self.rule:
+            return found
+        if self.earliest is not None and self.earliest <= planned + RESOLUTION:
+            return found
+        return (
+            *found,
+            f"why Slurm plans its start in {short(planned - now)}, which seems too soon",
+        )
 
     @cached_property
     def rule(self) -> str:
@@ -90,24 +119,28 @@ class Explanation:
         LeftToSlurmError
             If the model cannot state the job.
         """
+        return self._request(self.supply)
+
+    def _request(self, supply: Supply) -> Request:
         return max(
-            alternatives(self.job, self.supply),
-            key=lambda each: (_fits(each, self.supply), min(each.room(self.supply), each.chunks)),
+            alternatives(self.job, supply),
+            key=lambda each: (_fits(each, supply), min(each.room(supply), each.chunks)),
         )
 
     @cached_property
     def shortage(self) -> Shortage:
         """What is short now."""
-        return self._shortage(self.supply)
+        return self._shortage(self.supply, self.request)
 
     @cached_property
     def shortage_of_idle(self) -> Shortage:
         """What would be short if no job ran."""
-        return self._shortage(self.supply.idle)
+        # nodes that others own now are open then
+        return self._shortage(self.supply.idle, self._request(self.supply.idle))
 
-    def _shortage(self, supply: Supply) -> Shortage:
-        problem = hold_problem(self.job, supply, self.request)
-        return shortage(problem, requirements(self.job, supply, self.request))
+    def _shortage(self, supply: Supply, request: Request) -> Shortage:
+        problem = hold_problem(self.job, supply, request)
+        return shortage(problem, requirements(self.job, supply, request))
 
     @cached_property
     def earliest(self) -> int | None:
@@ -128,18 +161,68 @@ class Explanation:
 
     @cached_property
     def ahead(self) -> tuple[QueuedJob, ...]:
-        """Pending jobs before it in its partitions that no rule keeps from starting.
+        """Pending jobs before it on the nodes of its partitions that no rule keeps from starting.
 
-        Their priority is higher, or the same and their number is lower.
+        Their partition is of a higher tier, or of the same one and their priority is higher, or the
+        same and their number is lower.
         """
-        rank = -self.job.priority, self.job.job_id
-        return tuple(
+        rank = self._rank(self.job)
+        found = [
             other
             for other in self.queue.pending
-            if (-other.priority, other.job_id) < rank
-            and {*other.partitions} & {*self.job.partitions}
+            if self._tier(other)
+            and self._rank(other) < rank
             and not blocked_by_rule(other, self.supply, _started(other, self.queue, self.supply))
-        )
+        ]
+        return tuple(sorted(found, key=self._rank))
+
+    @cached_property
+    def ahead_by_priority(self) -> tuple[QueuedJob, ...]:
+        """Those of `ahead` that it can overtake by its priority: they are of no higher tier."""
+        return tuple(each for each in self.ahead if self._tier(each) == self._tier(self.job))
+
+    def _rank(self, job: QueuedJob) -> tuple[int, int, int]:
+        return -self._tier(job), -job.priority, job.job_id
+
+    def _tier(self, job: QueuedJob) -> int:
+        """Return 1 and the tier in which a job may take nodes of this one; 0 if it may not."""
+        return max((self._tiers.get(name, 0) for name in job.partitions), default=0)
+
+    @cached_property
+    def _tiers(self) -> dict[str, int]:
+        """1 and the tier of each partition that shares nodes with those of the job."""
+        parts = open_partitions(self.job, self.supply) or partitions_of(self.job, self.supply)
+        mine = {node for each in parts for node in each.nodes.tolist()}
+        return {
+            each.name: 1 + each.priority_tier
+            for each in self.supply.site.partitions
+            if not mine.isdisjoint(each.nodes.tolist())
+        }
+
+    @cached_property
+    def resumed_fits(self) -> bool:
+        """Whether it would fit at the time `by` if all drained nodes were in service."""
+        then = supply_at(self.supply, self.queue, self.by)
+        running = [each for each in self.queue.running if end_of(each, self.supply.time) > self.by]
+        held = [held_by(each, self.supply) for each in running]
+        return self._fits_with(("drained",), then, held)
+
+    @cached_property
+    def lacks_service(self) -> str:
+        """The state of the nodes without which it never fits; empty if it may fit without them."""
+        if not self.shortage_of_idle.is_proof:
+            return ""
+        if self._fits_with(("drained",), self.supply.idle, ()):
+            return "drained"
+        return "down" if self._fits_with(("drained", "down"), self.supply.idle, ()) else ""
+
+    def _fits_with(self, states: tuple[str, ...], supply: Supply, held: Sequence[Held]) -> bool:
+        """Return whether it would fit if nodes in some states were up."""
+        up = in_service(supply, np.isin(supply.site.states, states), held)
+        try:
+            return any(_fits(each, up) for each in alternatives(self.released, up))
+        except LeftToSlurmError:
+            return False
 
     @property
     def follows_plan(self) -> bool:
@@ -168,6 +251,7 @@ def explain(
     *,
     by: int | None = None,
     actions: tuple[str, ...] = DEFAULT,
+    force: bool = False,
 ) -> Explanation:
     """Return why a pending job does not start.
 
@@ -183,6 +267,8 @@ def explain(
         When it is to start, in seconds since 1970; by default now.
     actions : tuple of str
         What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
+    force : bool
+        Whether running jobs may be stopped although something is not known of the job.
 
     Raises
     ------
@@ -201,7 +287,8 @@ def explain(
     if by < supply.time:
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
-    return Explanation(queue, supply, job, by, actions)
+    supply = supply_at(supply, queue, supply.time)
+    return Explanation(queue, supply, job, by, actions, force)
 
 
 def moment(seconds: int) -> str:
@@ -250,6 +337,8 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
     limits = {each.max_time for each in supply.site.partitions if each.name in job.partitions}
     limits = limits if job.limit is None else {job.limit}
     changes = {each.end for each in supply.reservations}
+    if job.deadline is not None:
+        changes |= {job.deadline - (job.least_time or limit) for limit in limits}
     changes |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
     # a job that ends when a reservation begins is not in its way, one second later it is
     seconds = {math.floor(at) + late for at in changes if abs(at) < math.inf for late in (0, 1)}

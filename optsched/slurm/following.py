@@ -20,7 +20,7 @@ FRESH = 1.0
 CHANGING = frozenset(
     (
         *("job_id", "array_tasks", "flags", "reason", "eligible", "start", "end"),
-        *("priority", "planned_nodes", "allocations"),
+        *("priority", "planned_nodes", "allocations", "tres"),
     )
 )
 """Fields that change while a job waits, or that tasks of one array do not share."""

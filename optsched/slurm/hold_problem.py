@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from optsched.sites.records import Ints
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives
-from optsched.slurm.running import Held, end_of, held_by, supply_at
+from optsched.slurm.requests import Request, alternatives, shares_with_own
+from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
 from optsched.slurm.supply import MEMORY, Flags, Supply
 
@@ -33,6 +34,11 @@ ACTIONS = {
 
 IN_SERVICE = "in service"
 """Name of the resource that drained nodes lack."""
+
+OPEN = "not closed by others"
+"""Name, with a number behind it, of the resource that nodes lack while a job closes them."""
+
+NO_CLOSERS: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 MIGRATION = 600
 """Seconds that the nodes of a job are taken to lose when it is checkpointed and restarted."""
@@ -71,6 +77,12 @@ class Claim:
     def is_pending(self) -> bool:
         """Whether it is a pending job."""
         return self.job is not None and self.job.state == "PENDING"
+
+    @property
+    def cores(self) -> Mapping[str, Ints]:
+        """By name of the partition of the job, its cores on each of its nodes."""
+        partitions = () if self.job is None else self.job.partitions
+        return dict.fromkeys(partitions, self.held.amounts[:, 0])
 
     @property
     def label(self) -> str:
@@ -141,12 +153,14 @@ def questions(
     """
     then = supply_at(supply, queue, by)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
-    held = [held_by(each, supply) for each in running]
+    held = held_alone(running, supply)
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
-        then = _in_service(then, drained, held)
+        then = in_service(then, drained, held)
     planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
+    closers = _closers(running, lambda each: closes(each, job, supply), then)
+    then = _opened(then, closers)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
     runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
     waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
@@ -163,7 +177,11 @@ def questions(
             Claim(0, _nothing_on(node, supply), node=supply.site.nodes[node])
             for node in np.flatnonzero(drained & request.nodes).tolist()
         ]
-        problem = hold_problem(job, rest, request, mine, everywhere=moves)
+        closing = closers
+        if request.joins is not None:
+            jobs = [*running, *(each for each, _ in waiting)]
+            closing = _strangers(job, jobs, closers, then)
+        problem = hold_problem(job, rest, request, mine, closing, everywhere=moves)
         found.append(_question(problem, request, mine, supply, idle))
     return tuple(found)
 
@@ -182,7 +200,9 @@ def _running_claim(
     job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
 ) -> Claim | None:
     """Return the claim of a running job; None if nothing may be done to it."""
-    lost = _node_time(held, supply, 0 if job.start is None else max(0, by - job.start))
+    # of its cores too, which a suspended job has given back
+    all_of_it = held_by(replace(job, state="RUNNING"), supply)
+    lost = _node_time(all_of_it, supply, job.has_run(by))
     requeues = job.requeues and "requeue" in actions
     moved_to = None
     if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):
@@ -190,6 +210,51 @@ def _running_claim(
     if not requeues and moved_to is None:
         return None
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
+
+
+def _closers(
+    jobs: Iterable[QueuedJob], closing: Callable[[QueuedJob], bool], supply: Supply
+) -> dict[int, list[int]]:
+    """Return by node the numbers of the jobs that close it to another, by a rule."""
+    found: dict[int, list[int]] = {}
+    for job in filter(closing, jobs):
+        for name in job.planned_nodes if job.state == "PENDING" else job.nodes:
+            if name in supply.site.index:
+                found.setdefault(supply.site.index[name], []).append(job.job_id)
+    return found
+
+
+def _strangers(
+    job: QueuedJob, jobs: Sequence[QueuedJob], closers: Mapping[int, list[int]], supply: Supply
+) -> dict[int, list[int]]:
+    """Return the closers of nodes to a job that shares with its user, or its label, alone.
+
+    Job 0 stands for those that use cores of a node and are not shown.
+    """
+    by_user = shares_with_own(job, supply)
+
+    def is_stranger(each: QueuedJob) -> bool:
+        return each.user != job.user if by_user else each.mcs_label != job.mcs_label
+
+    found = _closers(jobs, is_stranger, supply)
+    for node, numbers in closers.items():
+        found[node] = list(dict.fromkeys([*found.get(node, ()), *numbers]))
+    hidden = (supply.site.capacity - supply.free)[:, 0]
+    for each in jobs:
+        if each.state != "PENDING":
+            held = held_by(each, supply)
+            hidden[held.nodes] -= held.amounts[:, 0]
+    for node in np.flatnonzero((hidden > 0) & (np.array(supply.owners) != job.user)).tolist():
+        found.setdefault(node, []).append(0)
+    return found
+
+
+def _opened(supply: Supply, closers: Mapping[int, Sequence[int]]) -> Supply:
+    """Return the supply with its nodes open that visible jobs close."""
+    owners, taken = list(supply.owners), supply.taken.copy()
+    for node in closers:
+        owners[node], taken[node] = "", False
+    return replace(supply, owners=tuple(owners), taken=taken)
 
 
 def _pending_claim(
@@ -238,7 +303,9 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     requests = [each for each in found if each.span == "anywhere" and not each.limits]
     if not requests:
         return None
-    nodes: Flags = np.any([each.nodes for each in requests], axis=0)
+    if any(each.joins is not None for each in requests):  # with whom they share is not modelled
+        return None
+    nodes: Flags = np.any([each.nodes for each in requests], axis=0) & ~supply.taken
     alike = [supply.threads]
     if any(each.exclusive for each in requests):
         alike.append(site.capacity[:, 0])
@@ -249,8 +316,8 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     return nodes if nodes.any() else None
 
 
-def _in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
-    """Return what is free if the drained nodes were up."""
+def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
+    """Return what is free if drained nodes were up; `held` is what the running jobs have."""
     free = supply.site.capacity.copy()
     for each in held:
         free[each.nodes] -= each.amounts
@@ -321,7 +388,7 @@ def _question(
             "moved": [_chunks(claim, supply, names) for claim in claims],
             "move_costs": costs[len(claims) : 2 * len(claims)],
             "moved_to": [None if c.moved_to is None else next(others) for c in claims],
-            "free_before": _in_columns(supply.free, supply, names),
+            "free_before": _in_columns(supply.free, supply, names, cores=supply.cores_left),
         }
     return Question(
         replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
@@ -329,16 +396,22 @@ def _question(
 
 
 def _in_columns(
-    amounts: Ints, supply: Supply, names: Sequence[str], nodes: Ints | slice = slice(None)
+    amounts: Ints,
+    supply: Supply,
+    names: Sequence[str],
+    nodes: Ints | slice = slice(None),
+    *,
+    cores: Mapping[str, Ints],
 ) -> Ints:
     """Return amounts of the resources of the site in the columns of a problem.
 
-    What is in service counts for the blocked job alone.
+    What else the problem has, such as being in service, counts for the blocked job alone; `cores`
+    are those of partitions that limit them.
     """
-    wide = supply.widened(amounts, nodes)
+    wide = supply.widened(amounts, nodes, cores=cores)
     wide = np.hstack([wide, np.zeros((len(wide), 1), dtype=np.int64)])
-    columns = [*supply.columns, IN_SERVICE]
-    return wide[:, [columns.index(name) for name in names]]
+    columns = {name: place for place, name in enumerate(supply.columns)}
+    return wide[:, [columns.get(name, -1) for name in names]]
 
 
 def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int]]:
@@ -346,7 +419,7 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
     if claim.moved_to is None:
         return []
     held = claim.held
-    amounts = _in_columns(held.amounts, supply, names, held.nodes)
+    amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
     if not supply.counts_memory:
         amounts[:, [name.startswith(MEMORY) for name in names]] = 0
     rows = Counter(map(tuple, amounts.tolist()))
@@ -358,6 +431,7 @@ def hold_problem(
     supply: Supply,
     request: Request,
     claims: Sequence[Claim] = (),
+    closers: Mapping[int, Sequence[int]] = NO_CLOSERS,
     *,
     everywhere: bool = False,
 ) -> Hold:
@@ -373,30 +447,45 @@ def hold_problem(
         What the job asks.
     claims : sequence of Claim
         The claims.
+    closers : mapping of int to sequence of int
+        By node, the jobs that close it to the job: none of them may stay. By default, a job that
+        may join others joins those of `supply`.
     everywhere : bool
         Whether to state what claims hold of nodes that the job may not use, too.
     """
     fields = placement_fields([Row(job.label, job, request)], supply)
     names, free = list(fields["resources"]), fields["free"]
     demand = fields["demand"][0].tolist()
-    resumed = [supply.site.index[claim.node] for claim in claims if claim.job is None]
-    if resumed:
-        # an amount of its own, as lifting one of drain and job on a node is not enough
-        service = np.full((len(free), 1), request.chunks)
-        service[resumed] = 0
-        names, free, demand = [*names, IN_SERVICE], np.hstack([free, service]), [*demand, 1]
+    # an amount for each that is in the way, as lifting one of them on a node is not enough
+    barred = {IN_SERVICE: [supply.site.index[each.node] for each in claims if each.job is None]}
+    for node, jobs in closers.items():
+        for place in range(len(jobs)):
+            barred.setdefault(f"{OPEN} {place + 1}", []).append(node)
+    for name, nodes in barred.items():
+        if nodes:
+            bar = np.full((len(free), 1), request.chunks)
+            bar[nodes] = 0
+            names, free, demand = [*names, name], np.hstack([free, bar]), [*demand, 1]
+    # with whom a job shares nodes that joins others the closers say
+    exclusive = request.exclusive and (request.joins is None or closers is NO_CLOSERS)
     rows = []
     busy = np.zeros(len(free), dtype=np.int64)
     for claim in claims:
         held = claim.held
-        amounts = _in_columns(held.amounts, supply, names, held.nodes)
+        amounts = _in_columns(held.amounts, supply, names, held.nodes, cores=claim.cores)
         busy[held.nodes] += amounts[:, 0]
-        if claim.job is None:
-            amounts[:, -1] = request.chunks
         there = request.nodes[held.nodes] | everywhere
+        if claim.job is None:
+            amounts[:, names.index(IN_SERVICE)] = request.chunks
+        else:
+            for row, node in enumerate(held.nodes.tolist()):
+                if claim.job.job_id in (jobs := closers.get(node, ())):
+                    place = names.index(f"{OPEN} {jobs.index(claim.job.job_id) + 1}")
+                    amounts[row, place] = request.chunks
         rows.append(np.column_stack([held.nodes, amounts])[there].tolist())
     licences = sorted(request.licences)
     first = supply.columns.index(names[0])
+    in_use = free[:, 0] + busy < supply.capacity[:, first]
     span, blocks = request.held_in(supply)
     return Hold(
         resources=names,
@@ -411,8 +500,8 @@ def hold_problem(
         switches=fields["switches"],
         blocks=blocks,
         span=span,
-        exclusive=request.exclusive,
-        busy=tuple(np.flatnonzero(free[:, 0] + busy < supply.capacity[:, first]).tolist()),
+        exclusive=exclusive,
+        busy=tuple(np.flatnonzero(request.not_joined(in_use)).tolist()),
         licences=fields["licences"],
         licences_of=[request.licences[name] for name in licences],
         held_licences=table([claim.held.licences for claim in claims], licences),

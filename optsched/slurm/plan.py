@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optsched.models.node_placement.problem import Placements
 from optsched.models.snapshot import Snapshot
-from optsched.sites.captured import captured_folder
+from optsched.numbers import counted
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Updates, updates_of, without_pins
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
-from optsched.slurm.snapshot import SlurmSnapshot, amounts_to_weigh, placement_problem
-from optsched.slurm.supply import Supply, read_supply
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.requests import Request
+from optsched.slurm.running import read_captured
+from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
+from optsched.slurm.supply import Supply, resource_of
+from optsched.slurm.unseen import unseen_preemption, unseen_rules
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,32 @@ class Plan:
             )
         return tuple(found)
 
+    @cached_property
+    def not_placed(self) -> tuple[tuple[Row, str], ...]:
+        """The jobs of the problem that are not placed, and why; of high priority first."""
+        situation = self.situation
+        found = [
+            (row, _why_not(row.request, situation.supply))
+            for row, at in zip(situation.posed.rows, self.placements.nodes)
+            if not at
+        ]
+        return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
+
+    @cached_property
+    def unseen(self) -> Mapping[str, int]:
+        """What is not known that decides on the starts of the jobs, with the number of these."""
+        queue, supply = self.situation.queue, self.situation.supply
+        found = Counter[str]()
+        for job in {row.job.job_id: row.job for row in self.situation.posed.rows}.values():
+            found.update(unseen_rules(job, queue, supply))
+        alike: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
+        for row, _ in self.not_placed:
+            key = row.job.partitions, row.job.qos
+            if key not in alike:
+                alike[key] = unseen_preemption(row.job, queue, supply)
+            found.update(alike[key])
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON-able object."""
         lines = {update.label: update.line for update in self.updates.updates}
@@ -149,6 +181,7 @@ class Plan:
                     "job": each.label,
                     "user": each.job.user,
                     "partition": ",".join(each.job.partitions),
+                    "priority": each.job.priority,
                     "nodes": list(each.nodes),
                     "groups": list(each.groups),
                     "slurm_nodes": list(each.slurm.nodes) if each.slurm else [],
@@ -157,11 +190,47 @@ class Plan:
                 for each in self.jobs
             ],
             "totals": {name: dict(total) for name, total in self.totals.items()},
+            "not_placed": [
+                {
+                    "job": row.label,
+                    "user": row.job.user,
+                    "partition": ",".join(row.job.partitions),
+                    "priority": row.job.priority,
+                    "reason": reason,
+                }
+                for row, reason in self.not_placed
+            ],
+            "unseen": dict(self.unseen),
             "blocked": dict(self.situation.posed.blocked),
             "left": dict(self.situation.posed.left),
             "not_pinned": dict(self.updates.without),
             "lines": list(lines.values()),
         }
+
+
+def _why_not(request: Request, supply: Supply) -> str:
+    """Return why a job is not placed: what it is short of even alone, or that others take it."""
+    for name, needed in request.licences.items():
+        if needed > supply.licences[name]:
+            return f"{supply.licences[name]:,} free of licence {name}, and {needed:,} needed"
+    room = min(request.room(supply), request.chunks)
+    if room == request.chunks:
+        return "it fits alone, but other jobs of the plan take its room"
+    if not request.nodes.any():
+        return "no node that is in service meets what it asks"
+    nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
+    most = request.most_per_node or request.chunks
+    lacks: list[str] = []
+    for place, name in enumerate(supply.columns):
+        if needed := request.demand[name]:
+            each = np.minimum(supply.amounts[nodes, place] // needed, most)
+            if each.sum() < request.chunks:
+                base = resource_of(name)
+                lacks = [each for each in lacks if not base.startswith(f"{each}:")] + [base]
+    if request.exclusive and nodes.sum() * most < request.chunks:
+        lacks = ["nodes without other jobs"]
+    text = f"room for {room:,} of {counted(request.chunks, 'chunk')}"
+    return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 
 def read_situation(folder: Path, weigh: str) -> Situation:
@@ -172,7 +241,6 @@ def read_situation(folder: Path, weigh: str) -> Situation:
     InputError
         If a file cannot be read or is wrong, or if the weight is unknown.
     """
-    queue = read_queue(captured_folder(folder))
-    supply = read_supply(folder, queue.time)
+    queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     return Situation(queue, supply, posed, weigh)

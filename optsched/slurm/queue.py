@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.sites.captured import captured_file, captured_time
-from optsched.sites.slurm_amounts import gres, seconds, tres
+from optsched.sites.near_misses import on_several_lines
+from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
 from optsched.sites.slurm_json import read_dump
 from optsched.sites.slurm_record import NO_VALUE, RecordFields, hosts
 
@@ -73,12 +74,15 @@ class Allocation:
         Memory in MB.
     gres : dict of str to int
         Generic resources, by ``gpu`` and by ``gpu:TYPE``.
+    shares : tuple of Shares
+        Shares of GPUs.
     """
 
     node: str
     cores: int
     memory: int
     gres: Mapping[str, int]
+    shares: tuple[Shares, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +117,16 @@ class QueuedJob:
     submit, eligible, start, end : int or None
         Times of submission, from which the job may start (``--begin``), of the start and of the
         end at the time limit; the last two are planned ones for a pending job.
+    suspended : int or None
+        When the job was last suspended or resumed, in seconds since 1970.
+    ran : int
+        Seconds for which the job ran before it was last suspended.
     limit : float or None
         Time limit in seconds, infinity for none; None for that of the partition.
+    least_time : int
+        Seconds that suffice in place of the time limit, 0 for none.
+    deadline : int or None
+        When the job must have ended.
     least_nodes, most_nodes : int
         Limits on the number of nodes; a `most_nodes` of 0 stands for no limit.
     tasks : int
@@ -141,6 +153,8 @@ class QueuedJob:
     exclusive : str or None
         With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user`` with
         those of its user, ``mcs`` or ``topo``; None where the dump does not say it.
+    mcs_label : str
+        Label of multi-category security (MCS), by which jobs may share nodes.
     licences, dependency, reservation : str
         As Slurm writes them.
     switches : int
@@ -154,6 +168,9 @@ class QueuedJob:
         Whether one larger block holds all segments.
     other : tuple of str
         In words, what else the job asks, which is not among these fields.
+    tres : dict of str to int
+        What Slurm counts of a running job, or expects of a pending one, against limits: ``cpu``,
+        ``mem`` in MB, ``node``, ``gres/gpu`` and others.
     priority : int
         Priority.
     nice : int
@@ -185,7 +202,11 @@ class QueuedJob:
     eligible: int | None = None
     start: int | None = None
     end: int | None = None
+    suspended: int | None = None
+    ran: int = 0
     limit: float | None = None
+    least_time: int = 0
+    deadline: int | None = None
     least_nodes: int = 1
     most_nodes: int = 0
     tasks: int = 1
@@ -204,6 +225,7 @@ class QueuedJob:
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     exclusive: str | None = ""
+    mcs_label: str = ""
     licences: str = ""
     dependency: str = ""
     reservation: str = ""
@@ -212,6 +234,7 @@ class QueuedJob:
     segment: int | None = 0
     segments_together: bool = False
     other: tuple[str, ...] = ()
+    tres: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
     nice: int = 0
     comment: str = ""
@@ -225,6 +248,23 @@ class QueuedJob:
         if "COMPLETING" in (self.state, *self.flags):
             return True
         return self.state != "PENDING" and self.state not in ENDED
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes of a running job."""
+        return tuple(each.node for each in self.allocations)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the job is suspended: it has memory and GPUs, but no cores and no end."""
+        return self.state == "SUSPENDED"
+
+    def has_run(self, time: int) -> int:
+        """Return for how many seconds the job has run until a time, unless it is suspended."""
+        since = self.suspended or self.start
+        if self.is_suspended or since is None:
+            return self.ran
+        return self.ran + max(0, time - since)
 
     @property
     def label(self) -> str:
@@ -269,12 +309,12 @@ class Queue:
     def notes(self) -> tuple[str, ...]:
         """What the dump does not state, counted."""
         found = []
-        for field, number in self.missing.items():
+        for name, number in self.missing.items():
             jobs = counted(number, "job")
-            if field == "exclusive":
+            if name == "exclusive":
                 text = f"whether {jobs} {'is' if number == 1 else 'are'} exclusive"
             else:
-                text = f"the {UNSTATED[field]} of {jobs}"
+                text = f"the {UNSTATED[name]} of {jobs}"
             found.append(f"the queue does not state {text}")
         return tuple(found)
 
@@ -306,7 +346,7 @@ def read_queue(path: str | Path) -> Queue:
     file = captured_file(folder, "squeue.json") if folder else path
     if file is None:
         raise InputError("no squeue.json; expected what squeue --json writes", file=path)
-    dump = read_dump(file, "jobs")
+    dump = read_dump(file, "jobs", written_by="squeue")
     texts_file = captured_file(folder, "jobs.txt") if folder else None
     complete = dump.version <= LAST_WITH_SHARED and all(
         "required_switches" in record for record in dump.records
@@ -368,7 +408,11 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         eligible=record.instant("eligible_time"),
         start=record.instant("start_time"),
         end=record.instant("end_time"),
+        suspended=record.instant("suspend_time"),
+        ran=record.count("pre_sus_time"),
         limit=None if limit is None else 60 * limit,
+        least_time=60 * record.count("time_minimum"),
+        deadline=record.instant("deadline"),
         # of a range of nodes, node_count is the upper limit
         least_nodes=asked.get("node") or least_nodes or 1,
         most_nodes=record.count("max_nodes"),
@@ -389,6 +433,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         required=record.parsed("required_nodes", hosts),
         excluded=record.parsed("excluded_nodes", hosts),
         exclusive=exclusive,
+        mcs_label=record.text("mcs_label"),
         licences=record.text("licenses"),
         dependency=record.text("dependency"),
         reservation=record.text("resv_name"),
@@ -397,6 +442,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         segment=_segment(record),
         segments_together="CONSOLIDATE_SEGMENTS" in record.words("flags"),
         other=_other(record),
+        tres=record.parsed("tres_alloc_str", tres) or asked,
         priority=priority,
         nice=record.integer("nice"),
         comment=record.text("comment"),
@@ -563,15 +609,16 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
     ):
         raise record.wrong("job_resources", expected)
     try:
-        there = [gres(text) for text in record.words("gres_detail")]
+        texts = record.words("gres_detail")
+        there = [(gres(text), tuple(shares_in_use(text))) for text in texts]
     except InputError:
         raise record.wrong("gres_detail", "a list such as gpu:a100:2(IDX:0-1)") from None
     if there and len(there) != len(nodes):
         missing["allocations.gres"] += 1
         there = []
     return tuple(
-        Allocation(node=node, cores=cores, memory=memory, gres=has)
-        for (node, cores, memory), has in zip(nodes, there or [{}] * len(nodes))
+        Allocation(node=node, cores=cores, memory=memory, gres=has, shares=shares)
+        for (node, cores, memory), (has, shares) in zip(nodes, there or [({}, ())] * len(nodes))
     )
 
 
@@ -584,7 +631,11 @@ def _texts(path: Path) -> dict[int, _Text]:
     found: dict[int, _Text] = {}
     twice = set()
     text = read_bytes(path)[0].decode("utf-8", errors="replace")
+    before = ""
     for place, line in enumerate(text.split("\n"), 1):
+        if said := on_several_lines(before, line):
+            raise InputError(said, file=path, line=place)
+        before = line
         if not line.strip() or (found and not _JOB.match(line)):
             continue
         try:

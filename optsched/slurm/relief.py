@@ -8,6 +8,7 @@ from functools import cached_property
 
 from optsched.models.hold import Release
 from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
@@ -68,6 +69,29 @@ class Relief:
         """How many claims are lifted or moved, and nodes drained."""
         return len(self.lifted) + len(self.moved) + len(self.drained)
 
+    @property
+    def withheld(self) -> bool:
+        """Whether the lines are held back: they stop running jobs, and not all is known."""
+        stops = self.moved or any(claim.action == "requeue" for claim in self.lifted)
+        return bool(stops and self.explanation.unseen and not self.explanation.force)
+
+    @property
+    def _comes_next(self) -> bool:
+        """Whether the job starts without any line: it fits, and no other is before it."""
+        explanation = self.explanation
+        return not (self.count or explanation.ahead or explanation.released is not explanation.job)
+
+    @cached_property
+    def steps(self) -> tuple[str, ...]:
+        """What the lines do to the job itself, in words."""
+        explanation = self.explanation
+        if self.withheld or self._comes_next:
+            return ()
+        found = ["release it"] if explanation.released is not explanation.job else []
+        if self._first and not explanation.follows_plan:
+            found.append(f"put it before {counted(len(explanation.ahead_by_priority), 'job')}")
+        return (*found, *("pin it" for _ in self._pins.updates))
+
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes on which the job then starts."""
@@ -79,13 +103,15 @@ class Relief:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines for a shell to run now.
+        """The lines for a shell to run now; none if they are `withheld`, or nothing has to be done.
 
         The job is put first, unless other jobs are to start as Slurm plans, and pinned to its
         nodes; other jobs are held, or kept away from these nodes. If it is to start now, what
         `at_start` has follows.
         """
         explanation, job = self.explanation, self.explanation.job
+        if self.withheld or self._comes_next:
+            return ()
         found = []
         if explanation.released is not job:
             found.append(f"scontrol release {job.label}")
@@ -103,7 +129,7 @@ class Relief:
 
         Jobs are requeued no sooner, as they may end before.
         """
-        if self._is_now or not self._freeing:
+        if self._is_now or not self._freeing or self.withheld:
             return ()
         return (*(self._first if self.explanation.follows_plan else ()), *self._freeing)
 
@@ -127,7 +153,7 @@ class Relief:
     @property
     def _first(self) -> tuple[str, ...]:
         """The line that puts the job before the others, if there are any."""
-        if not self.explanation.ahead:
+        if not self.explanation.ahead_by_priority:
             return ()
         return (f"scontrol update JobId={self.explanation.job.label} Nice={self._nice}",)
 
@@ -139,7 +165,7 @@ class Relief:
         below 1.
         """
         job = self.explanation.job
-        first = max(other.priority for other in self.explanation.ahead)
+        first = max(other.priority for other in self.explanation.ahead_by_priority)
         return job.nice - 2 * (first - job.priority + 1)
 
     @cached_property
@@ -151,6 +177,8 @@ class Relief:
     def afterwards(self) -> tuple[str, ...]:
         """The lines that take back what was done, once the job has started."""
         job = self.explanation.job
+        if self.withheld or self._comes_next:
+            return ()
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
         if self._first and (self._freeing or not self.explanation.follows_plan):

@@ -20,17 +20,27 @@ import numpy as np
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.node_placement.group_limits import most_chunks
-from optsched.numbers import counted
+from optsched.numbers import MOST_CAPACITY, counted
 from optsched.sites.chunks import divided, spread
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
+from optsched.sites.slurm_amounts import SHARED
+from optsched.sites.slurm_site import unit_of
 from optsched.sites.topology import Blocks, Torus, Tree
+from optsched.slurm.access import (
+    affordable,
+    cores_for_memory,
+    limits_changed,
+    open_partitions,
+    partitions_of,
+    why_closed,
+)
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column, limited_cores
 
 WAITING = frozenset(
     (
@@ -42,6 +52,9 @@ WAITING = frozenset(
 
 OF_PARTITION = "Partition"
 """Start of the reasons that concern one partition, of several perhaps."""
+
+OF_LIMITS = ("Assoc", "QOS")
+"""Starts of the reasons that name a limit of an association or a QOS."""
 
 HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 """States of jobs that wait for someone to release them."""
@@ -68,6 +81,10 @@ class Request:
         its own if they have segments.
     exclusive : bool
         Whether the job shares its nodes with no other job.
+    joins : array of bool, shape (nodes,), optional
+        Nodes that an exclusive job may share with the jobs that run there, all of its user.
+    has_shares : bool
+        Whether a GPU stands for shares of one; other GPUs may have as many left.
     licences : mapping of str to int
         Licences that the job needs.
     notes : tuple of str
@@ -81,6 +98,8 @@ class Request:
     span: str = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     exclusive: bool = False
+    joins: Flags | None = None
+    has_shares: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
@@ -89,7 +108,11 @@ class Request:
         most = np.where(self.nodes, _most(self.demand, supply.columns, supply.amounts), 0)
         if self.most_per_node:
             most = np.minimum(most, self.most_per_node)
-        return np.where(supply.busy, 0, most) if self.exclusive else most
+        return np.where(self.not_joined(supply.busy), 0, most) if self.exclusive else most
+
+    def not_joined(self, busy: Flags) -> Flags:
+        """Return the busy nodes without those whose jobs it may join, shape (nodes,)."""
+        return busy if self.joins is None else busy & ~self.joins
 
     def room(self, supply: Supply) -> int:
         """Return how many chunks fit at most if no other job is placed."""
@@ -106,6 +129,10 @@ class Request:
         LeftToSlurmError
             If several groups may hold them.
         """
+        if self.has_shares:
+            raise LeftToSlurmError(
+                "it asks shares of a GPU, and what it lacks of them is not modelled"
+            )
         if not self.limits:
             return self.span, supply.blocks
         limit = self.limits[0]
@@ -154,9 +181,11 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
             return f"there is no reservation {job.reservation}"
         if not reservation.at(supply.time):
             return f"reservation {job.reservation} does not hold now"
-    partitions = _partitions(job, supply)
-    if partitions and all(_closed(job, partition) for partition in partitions):
+    partitions = partitions_of(job, supply)
+    if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
+    if job.reason.startswith(OF_LIMITS) and limits_changed(job, supply):
+        return ""  # they are known, and others than when Slurm named them
     if job.reason in WAITING or (job.reason.startswith(OF_PARTITION) and len(partitions) > 1):
         return ""
     return f"Slurm names the reason {job.reason}"
@@ -193,20 +222,23 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     if job.exclusive in ("mcs", "topo"):
         raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
     licences = licences_of(job, supply)
-    found, refusals = [], []
-    for partition in _partitions(job, supply):
-        if _closed(job, partition):
-            continue
-        for nodes in _features(job, supply) & _permitted(job, supply, partition):
+    asked, (job, with_shards) = job, _with_gpu(job, supply)
+    found: list[Request] = []
+    refusals = []
+    for partition in open_partitions(job, supply):
+        for nodes in _features(job, supply) & _permitted(job, supply, partition) & with_shards:
             try:
                 found.append(_within(job, supply, partition, nodes, licences))
             except LeftToSlurmError as error:
                 refusals.append(error)
     if not found:
         raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job, supply))
+    if job is not asked:
+        note = "its shards count as a GPU of their own"
+        found = [replace(r, has_shares=True, notes=(*r.notes, note)) for r in found]
     first = found[0]
-    same = (first.chunks, first.demand, first.exclusive)
-    if first.chunks == 1 and all((r.chunks, r.demand, r.exclusive) == same for r in found):
+    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None) for r in found]
+    if first.chunks == 1 and kinds.count(kinds[0]) == len(kinds):
         return (replace(first, nodes=np.any([each.nodes for each in found], axis=0)),)
     return tuple(found)
 
@@ -217,7 +249,7 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     Together they are met by the nodes of `request`, one of the `alternatives` of the job.
     """
     site = supply.site
-    partitions = [each for each in _partitions(job, supply) if not _closed(job, each)]
+    partitions = open_partitions(job, supply)
     inside = np.zeros(len(site.nodes), dtype=bool)
     for partition in partitions:
         inside[partition.nodes] = True
@@ -235,42 +267,21 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
     limit = min((_limit(job, each) for each in partitions), default=math.inf)
     unreserved = _unreserved(job, supply, limit)
     own = _reservation(job, supply) if job.reservation else None
-    if own is not None:
+    if own is not None and own.nodes:
         found.append((f"in reservation {own.name}", _marked(own.nodes, supply)))
     else:
-        unreserved &= states != "reserved"
+        unreserved &= supply.usable | (states != "reserved")
+    found += _open(job, supply)
     found.append(("not reserved for others before its time limit ends", unreserved))
     return [*found, ("in one topology, partition and choice of features", request.nodes)]
 
 
 def _no_partition(job: QueuedJob, supply: Supply) -> str:
     """Return why no partition is open to a job."""
-    if partitions := _partitions(job, supply):
-        return "; ".join(_closed(job, partition) for partition in partitions)
+    if partitions := partitions_of(job, supply):
+        reasons = (why_closed(job, partition, supply) for partition in partitions)
+        return "; ".join(dict.fromkeys(reasons))
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
-
-
-def _partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
-    """Return the partitions of a job that the site has, in the order of the job."""
-    there = {partition.name: partition for partition in supply.site.partitions}
-    return [there[name] for name in job.partitions if name in there]
-
-
-def _closed(job: QueuedJob, partition: Partition) -> str:
-    """Return why a job may not start in a partition, an empty text if it may."""
-    if not partition.up:
-        return f"partition {partition.name} is down"
-    if job.limit is not None and job.limit > partition.max_time:
-        limit = f"{job.limit:,.0f} s" if job.limit < math.inf else "none"
-        of = f"{partition.max_time:,.0f} s of partition {partition.name}"
-        return f"its time limit, {limit}, exceeds the {of}"
-    if job.least_nodes > partition.max_nodes:
-        of = f"{partition.max_nodes:,.0f} of partition {partition.name}"
-        return f"its {job.least_nodes:,} nodes are more than the {of}"
-    if job.least_nodes > len(partition.nodes):
-        asked = counted(job.least_nodes, "node")
-        return f"it asks {asked}, and partition {partition.name} has {len(partition.nodes):,}"
-    return ""
 
 
 def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
@@ -278,16 +289,31 @@ def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
 
 
 def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
-    """Return the licences of a job by name."""
+    """Return the licences of a job by name.
+
+    They count again beside each reservation of such licences that is not the job's own and holds
+    before its time limit is over; those of a running job beside all, as they become free for all.
+    """
     if "|" in job.licences:
         raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
-    found = licences_asked(job.licences)
+    found = dict(licences_asked(job.licences))
     for name in found:
         if not supply.licences:
             raise LeftToSlurmError(f"it needs licence {name}, and those of the site are not known")
         if name not in supply.licences:
             raise LeftToSlurmError(f"licence {name} is not one of the site")
-    return dict(found)
+    if not found:
+        return {}
+    limits = [_limit(job, partition) for partition in partitions_of(job, supply)]
+    last = supply.time + max(limits, default=math.inf)
+    others = [each for each in supply.reservations if each.name != job.reservation]
+    return found | {
+        beside(name, each): count
+        for each in others
+        if job.allocations or each.overlaps(supply.time, last)
+        for name, count in found.items()
+        if name in each.licences
+    }
 
 
 def _features(job: QueuedJob, supply: Supply) -> Flags:
@@ -306,13 +332,74 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     permitted = np.zeros(len(site.nodes), dtype=bool)
     permitted[partition.nodes] = True
     own = _reservation(job, supply) if job.reservation else None
-    if own is not None:
+    if own is not None and own.nodes:
         usable = np.isin(site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
-        permitted &= site.is_up
+        permitted &= supply.usable
     permitted &= _unreserved(job, supply, _limit(job, partition))
+    for _, nodes in _open(job, supply):
+        permitted &= nodes
     return permitted & ~_marked(job.excluded, supply)
+
+
+def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:
+    """Return in words what others forbid on their nodes, each with the nodes where nobody does."""
+    rules = (
+        ("not owned by another user", supply.owners, job.user),
+        ("not with jobs of another MCS label", supply.labels, job.mcs_label),
+    )
+    return [
+        (text, np.array([each in ("", own) for each in there], dtype=bool))
+        for text, there, own in rules
+        if {*there} - {"", own}
+    ]
+
+
+def shares_with_own(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a job shares its nodes only with jobs of its user."""
+    return job.exclusive == "user" or any(p.exclusive_user for p in partitions_of(job, supply))
+
+
+def _joined(job: QueuedJob, supply: Supply) -> Flags:
+    """Return the nodes on which only jobs of the user of a job run."""
+    return np.array(
+        [job.user in (owner, only) for owner, only in zip(supply.owners, supply.users)], dtype=bool
+    ) & bool(job.user)
+
+
+def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
+    """Return a job with a GPU in place of shards, which Slurm takes of one, and where it may be.
+
+    On the nodes, no GPU has fewer shards.
+    """
+    asked = {*job.per_node, *job.per_task, *job.per_job}
+    everywhere = np.ones(len(supply.site.nodes), dtype=bool)
+    shares = {name for name in asked if name.partition(":")[0] in SHARED}
+    if not shares:
+        return job, everywhere
+    of_node = {name: job.per_node.get(name, 0) for name in shares}
+    kinds = [name[6:] for name in shares if name.startswith("shard:")]
+    if (
+        not {*job.per_node} >= shares
+        or any(name.partition(":")[0] in ("mps", "gpu") for name in asked)
+        or len(kinds) > 1
+    ):
+        names = " and ".join(sorted(shares))
+        raise LeftToSlurmError(f"it asks {names}, and only Slurm knows of which GPUs")
+    site, gpu = supply.site, "gpu"
+    for name, count in of_node.items():
+        kind = name[5:]
+        if name not in site.resources or gpu + kind not in site.resources:
+            raise LeftToSlurmError(f"it asks {name}, which no node has with GPUs of its type")
+        shards, gpus = (site.capacity[:, site.resources.index(r)] for r in (name, gpu + kind))
+        everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
+    rest = {name: count for name, count in job.per_node.items() if name not in shares}
+    gpus_asked = dict.fromkeys([gpu, *(f"gpu:{kind}" for kind in kinds)], 1)
+    return (
+        replace(job, per_node=rest | gpus_asked, cores_per_gpu=0, memory_per_gpu=0),
+        everywhere,
+    )
 
 
 def _limit(job: QueuedJob, partition: Partition) -> float:
@@ -351,14 +438,21 @@ def _within(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, licences: dict[str, int]
 ) -> Request:
     """Return the request of a job for some nodes of a partition."""
+    if reason := cores_for_memory(job, partition, supply):
+        raise LeftToSlurmError(reason)
     shape = _shape(job, supply, partition, nodes)
-    demand = _demand(job, supply, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    demand = _demand(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
     notes = list(shape.notes)
-    exclusive = partition.exclusive or job.exclusive in ("node", "user")
-    if job.exclusive == "user" and not partition.exclusive:
-        notes.append("it shares no node, though it may with jobs of its user")
+    exclusive = partition.exclusive or job.exclusive == "node"
+    joins = None
+    if not exclusive and (job.exclusive == "user" or partition.exclusive_user):
+        exclusive, joins = True, _joined(job, supply)
+        notes.append("of the jobs of its user it joins those that run, not other pending ones")
+    elif not exclusive and job.mcs_label and supply.by_label:
+        exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
+        notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.memory_per_node == 0 and not job.memory_per_gpu and supply.counts_memory:
-        exclusive = True
+        exclusive, joins = True, None
         notes.append("it asks all memory of its nodes and so shares none of them")
     if (
         shape.chunks > 1
@@ -373,6 +467,11 @@ def _within(
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
+    if exclusive:
+        count = shape.chunks if shape.most_per_node == 1 else job.least_nodes
+        nodes = affordable(job, partition, supply, nodes, count)
+    if exclusive and partition.name in supply.cores_left:
+        nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
@@ -386,6 +485,7 @@ def _within(
         span=span,
         limits=limits,
         exclusive=exclusive,
+        joins=joins,
         licences=licences,
         notes=tuple(notes),
     )
@@ -407,7 +507,7 @@ def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -
 
     def able(shares: tuple[int, ...]) -> int:
         gres = dict(zip(job.per_job, shares[1:]))
-        demand = _demand(job, supply, shares[0], gres, on_nodes=True)
+        demand = _demand(job, supply, partition, shares[0], gres, on_nodes=True)
         return int((_most(demand, supply.columns, capacity) > 0).sum())
 
     count, (of_chunk, *others), most_per_node, on_nodes = divided(
@@ -439,7 +539,13 @@ def _alike(per_job: Mapping[str, int]) -> int:
 
 
 def _demand(
-    job: QueuedJob, supply: Supply, tasks: int, shares: Mapping[str, int], *, on_nodes: bool
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    tasks: int,
+    shares: Mapping[str, int],
+    *,
+    on_nodes: bool,
 ) -> dict[str, int]:
     """Return what a chunk of some tasks needs of each column."""
     gres = Counter(shares)
@@ -454,6 +560,13 @@ def _demand(
     cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
     if on_nodes:
         cores = max(cores, job.least_cores)
+    # no node has more than the limit of amounts
+    gres = Counter(
+        {
+            name: min(-(-count // unit_of(name, supply.units)), MOST_CAPACITY + 1)
+            for name, count in gres.items()
+        }
+    )
     demand = dict.fromkeys(supply.columns, 0) | gres
     demand |= {CORES: cores, MEMORY: _memory(job, cores, gpus)}
     for threads in supply.thread_counts:
@@ -461,6 +574,9 @@ def _demand(
         taken = -(-cores // used) * threads
         demand[column(CORES, threads)] = taken
         demand[column(MEMORY, threads)] = _memory(job, taken, gpus)
+    if partition.name in supply.cores_left:
+        counts = [demand[column(CORES, threads)] for threads in supply.thread_counts]
+        demand[limited_cores(partition.name)] = max(cores, *counts, 0)
     return demand
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from optsched.numbers import counted
+from optsched.sites.captured import captured_folder
 from optsched.sites.records import Ints
+from optsched.sites.site import some
+from optsched.sites.slurm_amounts import SHARED
+from optsched.sites.slurm_site import unit_of
+from optsched.slurm.access import with_started
 from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob
-from optsched.slurm.requests import licences_of
-from optsched.slurm.supply import Supply
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.requests import licences_of, shares_with_own
+from optsched.slurm.supply import Flags, Supply, beside, read_supply
 
 
 class Held(NamedTuple):
@@ -37,17 +45,21 @@ class Held(NamedTuple):
 def held_by(job: QueuedJob, supply: Supply) -> Held:
     """Return what a running job holds, and is free when it ends.
 
-    A suspended job keeps its memory and its GPUs, but has given its cores back.
+    A suspended job keeps its memory and its GPUs, but has given its cores back. A GPU of which it
+    has shares is not counted: see `held_alone`.
     """
     site = supply.site
     there = [each for each in job.allocations if each.node in site.index]
     nodes = np.array([site.index[each.node] for each in there], dtype=np.int64)
-    gres = site.resources[2:]
-    rows = [[each.cores, each.memory, *(each.gres.get(name, 0) for name in gres)] for each in there]
+    gres = [(name, unit_of(name, supply.units)) for name in site.resources[2:]]
+    rows = [
+        [each.cores, each.memory, *(each.gres.get(name, 0) // unit for name, unit in gres)]
+        for each in there
+    ]
     amounts = np.array(rows, dtype=np.int64).reshape(len(there), len(site.resources))
     # the queue counts physical cores, the site hardware threads
     amounts[:, 0] *= supply.threads[nodes]
-    if job.state == "SUSPENDED":
+    if job.is_suspended:
         amounts[:, 0] = 0
     try:
         licences = licences_of(job, supply)
@@ -56,28 +68,214 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
     return Held(nodes, amounts, licences)
 
 
+def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
+    """Return what each running job holds, and of shared GPUs those that it alone has shares of."""
+    users = _shared_gpus(jobs, supply)
+    found = []
+    for job in jobs:
+        held = held_by(job, supply)
+        if alone := [gpu for gpu in _shared_gpus([job], supply) if users[gpu] == 1]:
+            held = held._replace(amounts=held.amounts + _amounts_of(alone, supply)[held.nodes])
+        found.append(held)
+    return found
+
+
+def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int, str, int]]:
+    """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
+
+    Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
+    in use for ever.
+    """
+    found: Counter[tuple[int, str, int]] = Counter()
+    for job in jobs:
+        for each in job.allocations:
+            if each.node in supply.site.index:
+                node = supply.site.index[each.node]
+                for kind, _, gpus in each.shares:
+                    found.update((node, kind, gpu) for gpu in gpus or ())
+    return found
+
+
+def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
+    """Return GPUs as amounts of the resources of the site, shape (nodes, resources)."""
+    site = supply.site
+    amounts = np.zeros_like(site.capacity)
+    if "gpu" not in site.resources:
+        return amounts
+    types = [place for place, name in enumerate(site.resources) if name.startswith("gpu:")]
+    for node, kind, _ in gpus:
+        amounts[node, site.resources.index("gpu")] += 1
+        there = [place for place in types if site.capacity[node, place]]
+        if kind:
+            there = [place for place in there if site.resources[place] == f"gpu:{kind}"]
+        if len(there) == 1:
+            amounts[node, there[0]] += 1
+    return amounts
+
+
+def read_captured(folder: Path) -> tuple[Queue, Supply]:
+    """Return the queue and what is free, from a folder with captured output of Slurm.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is wrong.
+    """
+    queue = read_queue(captured_folder(folder))
+    supply = read_supply(folder, queue.time)
+    used = {
+        name: np.zeros(len(supply.site.nodes), dtype=np.int64)
+        for name, access in supply.access.items()
+        if access.cores_per_node
+    }
+    licences = Counter(supply.licences)
+    for job in queue.running:
+        held = held_by(job, supply)
+        for name in {*job.partitions} & used.keys():
+            used[name][held.nodes] += held.amounts[:, 0]
+        for own in supply.reservations:  # of which jobs of the reservation have some
+            for name in (
+                own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
+            ):
+                licences[beside(name, own)] += held.licences[name]
+    cores_left = {
+        name: np.maximum(0, supply.access[name].cores_per_node - cores)
+        for name, cores in used.items()
+    }
+    return queue, replace(supply, cores_left=cores_left, licences=dict(licences))
+
+
 def end_of(job: QueuedJob, time: int) -> float:
-    """Return when a job ends at the latest: at its time limit, or soon if that is over."""
-    return math.inf if job.end is None else max(job.end, time + 1)
+    """Return when a job ends at the latest: at its time limit, or soon if that is over.
+
+    The time of a suspended job does not run, so that it has no end.
+    """
+    return math.inf if job.end is None or job.is_suspended else max(job.end, time + 1)
 
 
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return what is free at a time, when the running jobs end at their time limits.
 
-    Jobs that start meanwhile are not counted, nodes keep their states.
+    What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
+    counted, nodes keep their states.
     """
-    if time <= supply.time:
-        return supply
-    free, licences = supply.free.copy(), Counter(supply.licences)
-    busy = np.zeros(len(supply.site.nodes), dtype=bool)
+    site = supply.site
+    time = max(time, supply.time)
+    cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
+    limits = supply.limits
+    stay: list[tuple[QueuedJob, Held]] = []
+    ended: list[tuple[QueuedJob, Held]] = []
     for job in queue.running:
-        held = held_by(job, supply)
-        if end_of(job, supply.time) > time:
-            busy[held.nodes] = True
-            continue
+        there = stay if end_of(job, supply.time) > time else ended
+        there.append((job, held_by(job, supply)))
+    staying, gone = [job for job, _ in stay], [job for job, _ in ended]
+    free, licences, busy = supply.free.copy(), Counter(supply.licences), supply.busy
+    for job, held in ended:
         free[held.nodes] += held.amounts
-        for name, count in held.licences.items():
-            licences[name] += count
-    free = np.minimum(free, supply.site.capacity)
-    busy |= free[:, 0] < supply.site.capacity[:, 0]
-    return replace(supply, free=free, licences=dict(licences), time=time, busy=busy)
+        licences.update(held.licences)
+        for name in {*job.partitions} & cores_left.keys():
+            cores_left[name][held.nodes] += held.amounts[:, 0]
+        rest = max(0, end_of(job, supply.time) - supply.time)
+        limits = with_started(limits, job, supply, job.tres, rest, ends=True)
+    if ended:
+        shared = _shared_gpus(gone, supply).keys() - _shared_gpus(staying, supply).keys()
+        free = np.minimum(free + _amounts_of(shared, supply), site.capacity)
+        busy = free[:, 0] < site.capacity[:, 0]
+        for job, held in stay:
+            if not job.is_suspended:
+                busy[held.nodes] = True
+    owners, taken = _closed(staying, gone, supply)
+    return replace(
+        supply,
+        free=free,
+        licences=dict(licences),
+        time=time,
+        busy=busy,
+        cores_left=cores_left,
+        limits=limits,
+        owners=owners,
+        taken=taken,
+        users=_users(stay, site.capacity[:, 0] - free[:, 0]),
+    )
+
+
+def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a running job closes its nodes to another job."""
+    owns = running.user != job.user and shares_with_own(running, supply)
+    return owns or _is_alone(running, supply)
+
+
+def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words what keeps nodes or GPUs from a job of which it is not known when it ends."""
+    site = supply.site
+    inside = np.zeros(len(site.nodes), dtype=bool)
+    for partition in site.partitions:
+        inside[partition.nodes] |= partition.name in job.partitions
+    owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
+    labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
+    reserved = np.zeros(len(site.nodes), dtype=bool)
+    for one in supply.reservations:
+        if one.ahead is None and math.isinf(one.start) and one.name != job.reservation:
+            reserved |= np.isin(site.nodes, one.nodes)
+    for each in queue.running:
+        if closes(each, job, supply):
+            there = [site.index[at.node] for at in each.allocations if at.node in site.index]
+            owned[there] = False
+    left = np.zeros(len(site.nodes), dtype=np.int64)
+    asked = {*job.per_node, *job.per_task, *job.per_job}
+    if any(name.startswith("gpu") for name in asked):
+        place = site.resources.index("gpu") if "gpu" in site.resources else 0
+        shares = [at for at, name in enumerate(site.resources) if name in SHARED]
+        left = (site.capacity - supply.free)[:, place]
+        for held in held_alone(queue.running, supply):
+            left[held.nodes] -= held.amounts[:, place]
+        left = np.where((site.capacity[:, shares] > supply.free[:, shares]).any(axis=1), left, 0)
+    sentences = (
+        ("who holds {}, which another user owns: no job that the queue shows", owned),
+        ("when no job of another MCS label is on {}", labelled),
+        ("when GPUs of {} are free, of which several jobs have shares", left > 0),
+        ("when {} are reserved, without reservations.json", reserved),
+    )
+    return tuple(
+        text.format(f"{counted(len(names), 'node')} ({some(names)})")
+        for text, which in sentences
+        if (names := [site.nodes[node] for node in np.flatnonzero(which & inside)])
+    )
+
+
+def _is_alone(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether a running job shares its nodes with no other job."""
+    there = (each for each in supply.site.partitions if each.name in job.partitions)
+    return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
+
+
+def _closed(
+    stay: Sequence[QueuedJob], ended: Sequence[QueuedJob], supply: Supply
+) -> tuple[tuple[str, ...], Flags]:
+    """Return the owner of each node while some jobs stay, and the nodes that are taken whole."""
+    owners, index = list(supply.owners), supply.site.index
+    taken = np.zeros(len(owners), dtype=bool)
+    for jobs, is_gone in ((ended, True), (stay, False)):
+        for job in jobs:
+            owns, alone = shares_with_own(job, supply), _is_alone(job, supply)
+            for each in job.allocations if owns or alone else ():
+                if (node := index.get(each.node)) is None:
+                    continue
+                taken[node] |= alone and not is_gone
+                if owns and (not is_gone or owners[node] == job.user):
+                    owners[node] = "" if is_gone else job.user
+    return tuple(owners), taken
+
+
+def _users(jobs: Iterable[tuple[QueuedJob, Held]], in_use: Ints) -> tuple[str, ...]:
+    """Return the only user on each node; none where cores are in use by jobs that are not shown."""
+    users: list[set[str]] = [set() for _ in in_use]
+    hidden = in_use.copy()
+    for job, held in jobs:
+        hidden[held.nodes] -= held.amounts[:, 0]
+        for node in held.nodes.tolist():
+            users[node].add(job.user)
+    return tuple(
+        next(iter(there)) if len(there) == 1 and rest <= 0 else ""
+        for there, rest in zip(users, hidden.tolist())
+    )

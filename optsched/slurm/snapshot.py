@@ -13,11 +13,15 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
+from optsched.sites.site import typed
+from optsched.slurm.access import exceeded_limit, open_partitions, with_started
 from optsched.slurm.group_limits import GroupLimit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.limits import Limits
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column
+from optsched.slurm.running import supply_at
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
     "priority": "the priority that Slurm gives the job",
@@ -104,11 +108,14 @@ def placement_problem(
     """
     if weigh not in WEIGHTS:
         raise InputError(f"{weigh!r}; expected one of {', '.join(WEIGHTS)}", field="weigh")
+    supply = supply_at(supply, queue, supply.time)
     rows: list[Row] = []
     blocked: dict[str, str] = {}
     left: dict[str, str] = {}
     started = Counter(job.array_id for job in queue.running)  # or in the problem, by array
-    for job in queue.pending:
+    limits = supply.limits  # with the jobs of the problem, those of high priority first
+    places = {job.job_id: place for place, job in enumerate(queue.pending)}
+    for job in sorted(queue.pending, key=lambda job: -job.priority if limits.known else 0):
         if rule := blocked_by_rule(job, supply, started[job.array_id]):
             blocked[job.label] = rule
             continue
@@ -118,8 +125,13 @@ def placement_problem(
             left[job.label] = str(error)
             continue
         own = _rows(job, request, supply, started[job.array_id])
-        started[job.array_id] += len(own)
-        rows += own
+        within, limits, rule = _within_limits(own, supply, limits)
+        if len(within) < len(own):
+            label = job.label if not within else own[len(within)].label
+            blocked[label] = rule
+        started[job.array_id] += len(within)
+        rows += within
+    rows.sort(key=lambda row: places[row.job.job_id])
     has_tree = supply.tree is not None
     fields = placement_fields(rows, supply) | {
         "then": [name for name in then if name != "switches" or has_tree]
@@ -142,26 +154,71 @@ def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> lis
     return [Row(f"{job.array_id}_{task}", job, request) for task in tasks]
 
 
+def _within_limits(
+    rows: list[Row], supply: Supply, limits: Limits
+) -> tuple[list[Row], Limits, str]:
+    """Return the first of the rows of a job, as many as limits allow together.
+
+    Those that have no room now are not counted, as none of them starts.
+    """
+    if not limits.known:
+        return rows, limits, ""
+    has_room = rows[0].request.room(supply) >= rows[0].request.chunks
+    amounts = _most_amounts(rows[0], supply)
+    for count, row in enumerate(rows):
+        for partition in open_partitions(row.job, supply):
+            if reason := exceeded_limit(row.job, partition, supply, limits, amounts):
+                alone = exceeded_limit(row.job, partition, supply, supply.limits, amounts)
+                where = "on the largest of its nodes" if alone else "beside others of the plan"
+                return rows[:count], limits, f"{where}, {reason}"
+        if has_room:
+            limits = with_started(limits, row.job, supply, amounts, row.job.limit or math.inf)
+    return rows, limits, ""
+
+
+def _most_amounts(row: Row, supply: Supply) -> dict[str, int]:
+    """Return what Slurm counts of a job against limits, at most."""
+    job, request = row.job, row.request
+    nodes = max(job.least_nodes, job.tres.get("node", 1))
+    nodes = max(nodes, request.chunks) if request.most_per_node == 1 else nodes
+    names = [CORES, *(column(CORES, count) for count in supply.thread_counts)]
+    cores = request.chunks * max(request.demand[name] for name in names)
+    if request.exclusive:
+        whole = supply.site.capacity[request.nodes, 0].max(initial=0)
+        cores = max(cores, nodes * int(whole))
+    return {**job.tres, "cpu": max(cores, job.tres.get("cpu", 0)), "node": nodes}
+
+
 def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     """Return the fields of the problem but its weights and what is minimized."""
     requests = [row.request for row in rows]
     columns = _columns(requests, supply)
     places = [supply.columns.index(name) for name in columns]
-    names, kinds, allowed = kinds_of([request.nodes for request in requests], supply)
+    joined = np.zeros(len(supply.site.nodes), dtype=bool)
+    for request in requests:
+        if request.exclusive and request.joins is not None:
+            joined |= supply.busy & request.joins & request.nodes
+    allowed_nodes = [
+        request.nodes & ~request.not_joined(joined) if request.exclusive else request.nodes
+        for request in requests
+    ]
+    names, kinds, allowed = kinds_of(allowed_nodes, supply)
+    mixed, free, demand = _of_mixed_types(rows, supply)
     licences = sorted({name for request in requests for name in request.licences})
     levels = {limit.level: limit.groups for request in requests for limit in request.limits}
     limits = [{limit.level: limit for limit in request.limits} for request in requests]
     return {
-        "resources": columns,
-        "free": supply.amounts[:, places],
+        "resources": [*columns, *mixed],
+        "free": np.hstack([supply.amounts[:, places], free]),
         "chunks": np.array([request.chunks for request in requests], dtype=np.int64),
-        "demand": table([request.demand for request in requests], columns),
+        "demand": np.hstack([table([r.demand for r in requests], columns), demand]),
         "most_per_node": np.array([r.most_per_node for r in requests], dtype=np.int64),
         "kinds": [names[kind] for kind in kinds.tolist()],
         "allowed": allowed,
         "span": tuple(request.span for request in requests),
         "exclusive": tuple(place for place, r in enumerate(requests) if r.exclusive),
-        "busy": tuple(np.flatnonzero(supply.busy).tolist()),
+        # who may not join the jobs of a joined node is kept from it by its kind
+        "busy": tuple(np.flatnonzero(supply.busy & ~joined).tolist()),
         "licences": np.array([supply.licences[name] for name in licences], dtype=np.int64),
         "licences_of": table([request.licences for request in requests], licences),
         "switches": supply.switches and list(supply.switches),
@@ -173,6 +230,46 @@ def placement_fields(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
         "nodes": list(supply.site.nodes),
         "jobs": [row.label for row in rows],
     }
+
+
+def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Ints, Ints]:
+    """Return resources by which a job that states no type of GPU leaves one for later jobs that do.
+
+    Of nodes with several types, such as MIG slices, Slurm takes any: in the worst case all of one.
+    A job of lower priority takes what is left.
+
+    Returns
+    -------
+    names : list of str
+        Names of the resources: for each type one for each number of free ones that matters.
+    free, demand : array of int, shape (nodes, names) and (rows, names)
+        Free amounts, which bind on nodes with several types only, and what a chunk of each row
+        needs.
+    """
+    resources, amounts = supply.site.resources, supply.amounts
+    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    ranks = [
+        (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
+        for row in rows
+    ]
+    names: list[str] = []
+    free, demand = [np.empty((len(amounts), 0), dtype=np.int64)], [table([{}] * len(rows), [])]
+    for base, types in typed(resources).items():
+        mixed = (supply.site.capacity[:, types] > 0).sum(axis=1) > 1
+        there = np.array([(row.request.nodes & mixed).any() for row in rows], dtype=bool)
+        needs = table([row.request.demand for row in rows], [base, *(resources[t] for t in types)])
+        untyped = np.where(there, np.maximum(0, needs[:, 0] - needs[:, 1:].sum(axis=1)), 0)
+        for own, kind in zip(needs[:, 1:].T, types):
+            last = max((r for r, n in zip(ranks, own * there) if n), default=None)
+            before = untyped * [last is not None and rank <= last for rank in ranks]
+            left = np.minimum(amounts[:, kind], before.max(initial=0))
+            for number in np.unique(left[mixed & (left > 0)]).tolist():
+                binds = mixed & (left == number)
+                names.append(f"{resources[kind]}, or any {base}, {number}")
+                column = np.where(binds, amounts[:, kind], amounts[:, resources.index(base)])
+                free.append(column[:, None])
+                demand.append((own + np.minimum(before, number))[:, None])
+    return names, np.hstack(free), np.hstack(demand)
 
 
 def _each(limits: Mapping[str, GroupLimit], name: str) -> dict[str, int]:
@@ -191,7 +288,8 @@ def _columns(requests: Sequence[Request], supply: Supply) -> list[str]:
                 for request in requests
             ):
                 columns.append(name)
-    return columns
+    limited = map(limited_cores, supply.cores_left)
+    return [*columns, *(name for name in limited if any(r.demand[name] for r in requests))]
 
 
 def table(amounts: Sequence[Mapping[str, int]], names: Sequence[str]) -> Ints:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
-from optsched.sites.reservations import Reservation, read_reservations
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
-from optsched.sites.slurm_folder import RESERVATIONS, read_shown_site
+from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
+from optsched.slurm.limits import Limits, read_limits
 
 CORES, MEMORY = "cores", "memory"
 
@@ -49,9 +52,32 @@ class Supply:
         Threads of each physical core of the node; by default 1.
     busy : array of bool, shape (nodes,), optional
         Whether jobs run on the node; by default where some cores are not free.
+    access : mapping of str to Access
+        By name of the partition, who may use it.
+    cores_left : mapping of str to array of int, shape (nodes,)
+        By name of the partition, for those with ``MaxCPUsPerNode``: cores that its jobs may still
+        have on each node.
+    limits : Limits
+        The limits of QOS and associations.
+    settings : mapping of str to str
+        Settings of slurm.conf, by names in small letters.
+    unread : tuple of str
+        In words, what is not known for want of a file.
     counts_memory : bool
         Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
         memory only rules out nodes that have less.
+    units : mapping of str to int
+        What an amount of 1 stands for, for resources that are not counted one by one.
+    owners : tuple of str
+        User whose jobs share a node with those of no other user; empty for none.
+    labels : tuple of str
+        Label of multi-category security (MCS) of the jobs of a node; empty for none.
+    by_label : bool
+        Whether jobs with a label share nodes only with jobs of the same one.
+    taken : array of bool, shape (nodes,), optional
+        Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
+    users : tuple of str
+        The only user with running jobs on a node; empty where there are none, or others too.
     notes : tuple of str
         What the reader of the files left out or changed, counted.
 
@@ -68,7 +94,18 @@ class Supply:
     reservations: tuple[Reservation, ...] = ()
     threads: Ints = None  # type: ignore[assignment]  # filled below
     busy: Flags = None  # type: ignore[assignment]
+    access: Mapping[str, Access] = field(default_factory=dict)
+    cores_left: Mapping[str, Ints] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     counts_memory: bool = True
+    units: Mapping[str, int] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    by_label: bool = False
+    taken: Flags = None  # type: ignore[assignment]
+    users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,13 +117,32 @@ class Supply:
         threads = np.ones(nodes, dtype=np.int64) if self.threads is None else self.threads
         threads = whole_numbers(threads, "threads", 1, MOST_THREADS)
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
-        for name, values in (("threads", threads), ("busy", busy)):
+        taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
+        words = {
+            name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
+        }
+        for name, values in (
+            ("threads", threads),
+            ("busy", busy),
+            ("taken", taken),
+            *words.items(),
+        ):
             if len(values) != nodes:
                 raise InputError("expected one for each node of the site", field=name)
         usable = np.isin(self.site.states, ("up", "reserved"))
         object.__setattr__(self, "free", np.where(usable[:, None], free, 0))
         object.__setattr__(self, "threads", threads)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
+        object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
+        for name, texts in words.items():
+            object.__setattr__(self, name, texts)
+        licences = {
+            beside(name, each): max(0, left - each.licences[name])
+            for each in self.reservations
+            for name, left in self.licences.items()
+            if name in each.licences
+        }
+        object.__setattr__(self, "licences", licences | dict(self.licences))
 
     @cached_property
     def thread_counts(self) -> tuple[int, ...]:
@@ -95,10 +151,14 @@ class Supply:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The resources of the site, and cores and memory for each number of threads."""
+        """The resources of the site, and cores and memory for each number of threads.
+
+        The last columns are the cores of partitions that limit them.
+        """
         return (
             *self.site.resources,
             *(column(name, count) for count in self.thread_counts for name in (CORES, MEMORY)),
+            *map(limited_cores, self.cores_left),
         )
 
     @cached_property
@@ -106,25 +166,65 @@ class Supply:
         """What is free when no job runs."""
         site = self.site
         nobody = np.zeros(len(site.nodes), dtype=bool)
-        return replace(self, free=site.capacity, licences=site.licences, busy=nobody)
+        return replace(
+            self,
+            free=site.capacity,
+            licences=site.licences,
+            busy=nobody,
+            cores_left=self._most_cores,
+            owners=(),
+            labels=(),
+            taken=nobody,
+            users=(),
+        )
+
+    @cached_property
+    def _most_cores(self) -> dict[str, Ints]:
+        """The cores that jobs of a partition may have on each node."""
+        cores = self.site.capacity[:, 0]
+        return {
+            name: np.minimum(cores, self.access[name].cores_per_node) for name in self.cores_left
+        }
 
     @cached_property
     def amounts(self) -> Ints:
         """Free amounts of the columns, shape (nodes, columns)."""
-        return self.widened(self.free)
+        return self.widened(np.where(self.taken[:, None], 0, self.free), cores=self.cores_left)
+
+    @cached_property
+    def usable(self) -> Flags:
+        """Whether jobs of no reservation may start on each node at some time, shape (nodes,).
+
+        The node is up, or reserved by a reservation that is known, which then decides.
+        """
+        known = {name for each in self.reservations for name in each.nodes}
+        kept = np.array([name in known for name in self.site.nodes], dtype=bool)
+        usable: Flags = self.site.is_up | (kept & (np.array(self.site.states) == "reserved"))
+        return usable
 
     @cached_property
     def capacity(self) -> Ints:
         """Amounts of the columns on idle nodes, shape (nodes, columns)."""
-        return self.widened(self.site.capacity)
+        return self.widened(self.site.capacity, cores=self._most_cores)
 
-    def widened(self, amounts: Ints, nodes: Ints | slice = slice(None)) -> Ints:
-        """Return amounts of the resources on nodes in the columns, shape (nodes, columns)."""
+    def widened(
+        self,
+        amounts: Ints,
+        nodes: Ints | slice = slice(None),
+        *,
+        cores: Mapping[str, Ints] | None = None,
+    ) -> Ints:
+        """Return amounts of the resources on nodes in the columns, shape (nodes, columns).
+
+        `cores` are those of partitions that limit them, 0 for all others.
+        """
         own = [
             amounts[:, :2] * np.where(self.threads[nodes] == count, 1, count)[:, None]
             for count in self.thread_counts
         ]
-        return np.hstack([amounts, *own])
+        none = np.zeros(len(amounts), dtype=np.int64)
+        limited = [(cores or {}).get(name, none)[:, None] for name in self.cores_left]
+        return np.hstack([amounts, *own, *limited])
 
     @cached_property
     def tree(self) -> str | None:
@@ -185,22 +285,79 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
     time = shown.time if time is None else time
     if time is None:
         raise InputError("no time; expected the file now, which date +%s writes", file=folder)
-    reservations = captured_file(folder, *RESERVATIONS)
     notes = shown.notes
-    if reservations is None:
+    if captured_file(folder, *RESERVATIONS) is None:
         notes += ("no reservations.json: taken as none",)
+    limits, unread = _limits(folder, shown.settings)
     return Supply(
         shown.site,
         shown.free,
         time,
         shown.licences,
-        () if reservations is None else read_reservations(reservations),
+        shown.reservations + _of_licences(shown.reserved, shown.reservations, time),
         shown.threads,
+        access=shown.access,
+        limits=limits,
+        settings=shown.settings,
+        unread=unread,
         counts_memory=shown.counts_memory,
+        units=shown.units,
+        owners=shown.owners,
+        labels=shown.labels,
+        by_label=shown.by_label,
         notes=notes,
     )
+
+
+def _of_licences(
+    reserved: Mapping[str, int], reservations: Sequence[Reservation], time: int
+) -> tuple[Reservation, ...]:
+    """Return a reservation of the licences that are reserved now by none that is known."""
+    known = Counter[str]()
+    for each in reservations:
+        if each.at(time):
+            known.update(each.licences)
+    left = {name: count - known[name] for name, count in reserved.items() if count > known[name]}
+    return (Reservation("of licences", (), licences=left),) if left else ()
+
+
+def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[str, ...]]:
+    """Return the limits that Slurm enforces, and in words what is not known of rules."""
+    unread = []
+    if captured_file(folder, *PARTITIONS) is None:
+        unread.append("who may use partitions, without partitions.txt")
+    if captured_file(folder, *RESERVATIONS) is None:
+        unread.append("reservations, without reservations.json")
+    if not settings:
+        unread.append("whether jobs are preempted, without config.txt")
+    enforced = settings.get("accountingstorageenforce", "none" if settings else "limits").lower()
+    is_safe = "safe" in enforced or "all" in enforced
+    path = captured_file(folder, "assoc_mgr.txt")
+    if path is None:
+        if is_safe or "limits" in enforced:
+            unread.append("limits of QOS and associations, without assoc_mgr.txt")
+        return Limits(), tuple(unread)
+    found = read_limits(path, safe=is_safe)
+    if not (is_safe or "limits" in enforced):
+        found = Limits(parents=found.parents)
+    return found, tuple(unread)
 
 
 def column(resource: str, threads: int) -> str:
     """Return the name of the column of cores or memory on nodes of some threads per core."""
     return f"{resource} of {threads} threads"
+
+
+def resource_of(column: str) -> str:
+    """Return the resource of a column, whatever the threads of the nodes."""
+    return column.partition(" of ")[0] if column.endswith(" threads") else column
+
+
+def limited_cores(partition: str) -> str:
+    """Return the name of the column of the cores of a partition that limits them."""
+    return f"cores of partition {partition}"
+
+
+def beside(licence: str, reservation: Reservation) -> str:
+    """Return the name of what a reservation leaves of a licence while it holds."""
+    return f"{licence} beside reservation {reservation.name}"

@@ -26,6 +26,9 @@ TREE = re.compile(r"best possible (-?[\d.]+) \(")
 BOUND = re.compile(r"Lower bound: +(\S+)")
 NODES = re.compile(r"Enumerated nodes: +(\d+)")
 
+WITHOUT_PROBING = ("-preprocess", "off", "-probing", "off")
+"""Options without probing, which cuts optima off in CBC 2.10, of small programs too."""
+
 
 @solvers.register("cbc")
 @dataclass(frozen=True)
@@ -82,7 +85,15 @@ class Cbc(GenericSolver):
         seconds = search.seconds_left()
         if seconds is not None:
             command += ["-seconds", f"{seconds:.3f}"]
-        command += ["-solve", "-solution", "status.txt", "-saveSolution", "values.bin", "-quit"]
+        command += [
+            *WITHOUT_PROBING,
+            "-solve",
+            "-solution",
+            "status.txt",
+            "-saveSolution",
+            "values.bin",
+            "-quit",
+        ]
 
         log: list[str] = []
         started: list[subprocess.Popen[str]] = []
@@ -131,6 +142,8 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
         return Outcome(Status.ERROR, work=work, message=f"CBC: {message}")
     with (folder / "status.txt").open() as stream:
         status = stream.readline().partition(" - ")[0]
+    if not status and _is_excluded_by_bounds(folder):
+        return Outcome(Status.INFEASIBLE, work=work)
     if "nfeasible" in status or status == "Unbounded":
         return search.unbounded_or_infeasible(work)
     x = None if "no integer solution" in status else _values(folder / "values.bin")
@@ -142,6 +155,16 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
         return Outcome(Status.OPTIMAL, x, bound, work=work)
     limit = Limit.TIME if status.startswith("Stopped on time") else Limit.WORK
     return Outcome(Status.FEASIBLE, x, bound, limit, work)
+
+
+def _is_excluded_by_bounds(folder: Path) -> bool:
+    """Return whether CBC finds no solution before its search; it then fails to write a status."""
+    from pulp import PULP_CBC_CMD
+
+    command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *WITHOUT_PROBING, "-maxNodes", "0"]
+    command += ["-solve", "-quit"]
+    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return "Problem is infeasible" in again.stdout
 
 
 def _values(path: Path) -> NDArray[np.int64]:

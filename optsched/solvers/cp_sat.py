@@ -89,6 +89,8 @@ class CpSat(GenericSolver):
         parameters.random_seed = search.seed
         parameters.relative_gap_limit = self.relative_gap
         parameters.stop_after_first_solution = self.first_solution
+        # a rule of presolve sums in 32 bits, and cuts optima off beyond that (OR-Tools 5293)
+        parameters.presolve_inclusion_work_limit = 0
         # CP-SAT's handler of Ctrl-C would replace Python's for good
         parameters.catch_sigint_signal = False
         if search.work is not None:

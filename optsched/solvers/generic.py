@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from optsched.compilation import clock
 from optsched.errors import InputError
@@ -42,12 +42,14 @@ LARGEST_INT = 2**31 - 1
 LONGEST_TIME = 1e9
 """Largest time limit that solvers accept, in seconds or deterministic seconds."""
 
-LARGEST_COEFFICIENT = 10**7
-"""Largest absolute number in a row that floating-point solvers may handle.
+LARGEST_NUMBER = 500_000
+"""Largest absolute number in rows and bounds of variables that floating-point solvers may handle.
 
-Beyond it, a relative tolerance of 1e-6 hides whole units: from 3e7 on, solvers claimed wrong optima
-of knapsacks that are filled to the last unit.
+From its double on, a tolerance of 1e-6 hides whole units, and solvers claimed wrong optima and
+infeasibility.
 """
+
+ADVICE = "use cp-sat, which computes with integers"
 
 STOP_INTERVAL = 0.05
 """Seconds between requests to stop, the first of which may precede the start of the search."""
@@ -90,7 +92,13 @@ class Search:
     formulation : Formulation
         Formulation of the problem.
     program : Program
-        Program of the formulation.
+        Program of the formulation, or an equivalent one of smaller numbers.
+    divisor, constant : int
+        Factor and constant term that turn the objective of `program` into that of the problem.
+    magnitude : float
+        Upper bound of the absolute objective, if the solver computes in floating point.
+    largest : float
+        Largest sum of absolute terms of the objective at which the solver's proof counts.
     sense : {"max", "min"}
         Direction of the objective.
     start : int64 array, shape (variables,), or None
@@ -108,6 +116,10 @@ class Search:
     formulation: Formulation[Any, Any]
     program: Program
     sense: Literal["max", "min"]
+    divisor = 1
+    constant = 0
+    magnitude = 0.0
+    largest = math.inf
 
     def __init__(self, budget: Budget, seed: int, on_incumbent: OnIncumbent | None) -> None:
         self.start: NDArray[np.int64] | None = None
@@ -115,18 +127,32 @@ class Search:
         self.seed = seed % (LARGEST_INT - 1)
         self.incumbents: list[Incumbent] = []
         self.callback_error: BaseException | None = None
+        self._near: NDArray[np.int64] | None = None
         self._tightest: int | None = None
         self._seconds = budget.seconds
         self._began = clock()
         self._on_incumbent = on_incumbent
 
-    def begin(self, problem: Problem[Any], hint: Any) -> None:
-        """Formulate `problem`, and take `hint` as the first incumbent."""
+    def begin(self, problem: Problem[Any], hint: Any, solver: GenericSolver | None = None) -> None:
+        """Formulate `problem`, and take `hint` as the first incumbent.
+
+        The program is divided for a `solver` that computes in floating point.
+        """
         self.formulation, self.sense = problem.formulate(), problem.sense
-        self.program = self.formulation.program
+        self.program = stated = self.formulation.program
+        if solver is not None and solver.floating_point:
+            # a gap is relative to the objective with its constant term
+            self.program, self.divisor = stated.divided(offset=solver.relative_gap > 0)
+            self.constant = stated.offset - self.program.offset * self.divisor
+            self.magnitude = float(self.program.terms.sum())
+            self.largest = solver.largest_objective
         if hint is not None:
             self.start = self.formulation.encode(hint)
             self.found(self.program.value(self.start), None)
+
+    def value(self, x: NDArray[np.int64]) -> int:
+        """Return the objective of the problem at the vector `x`."""
+        return self.program.value(x) * self.divisor + self.constant
 
     def seconds(self) -> float:
         """Return the seconds since the solver was called."""
@@ -155,17 +181,19 @@ class Search:
         return one > other if self.sense == "max" else one < other
 
     def valid_bound(self, bound: float | None) -> int | None:
-        """Return the tightest integer bound that follows from a floating-point bound.
+        """Return the tightest bound of the problem that follows from a solver's bound.
 
         Objectives are integers, so a bound may be rounded down when maximizing and up when
-        minimizing, after it is loosened by the tolerance of solvers: 1e-6, or 1e-9 of its size.
+        minimizing, after it is loosened by the tolerance of solvers: 1e-6, or 1e-9 of its size, or
+        of the largest possible objective of a solver that computes in floating point.
         """
         if bound is None or math.isnan(bound) or math.isinf(bound):
             return None
-        tolerance = max(1e-6, 1e-9 * abs(bound))
+        tolerance = max(1e-6, 1e-9 * max(abs(bound), self.magnitude))
         whole = (
             math.floor(bound + tolerance) if self.sense == "max" else math.ceil(bound - tolerance)
         )
+        whole = whole * self.divisor + self.constant
         return whole if abs(whole) < INFINITE else None
 
     def found(self, objective: float, bound: float | None, seconds: float | None = None) -> None:
@@ -173,7 +201,8 @@ class Search:
 
         Recorded objectives and bounds improve monotonically and never cross.
         """
-        value, limit = round(objective), self.valid_bound(bound)
+        value = round(objective) * self.divisor + self.constant
+        limit = self.valid_bound(bound)
         if limit is not None and self.better(value, limit):
             limit = value
         if self.incumbents:
@@ -185,6 +214,22 @@ class Search:
         incumbent = Incumbent(self.seconds() if seconds is None else seconds, value, limit)
         self.incumbents.append(incumbent)
         self._report(incumbent)
+
+    def value_near(self, point: ArrayLike) -> int | None:
+        """Return the objective of `program` at a rounded vector, or None if it is not feasible."""
+        x = np.rint(point).astype(np.int64)
+        if not self.program.admits(x):
+            return None
+        self._near = self._better_of(x, self._near)
+        return self.program.value(x)
+
+    def _better_of(
+        self, one: NDArray[np.int64] | None, other: NDArray[np.int64] | None
+    ) -> NDArray[np.int64] | None:
+        """Return the vector of the better objective, the first one of two equally good."""
+        if one is None or other is None:
+            return other if one is None else one
+        return other if self.better(self.value(other), self.value(one)) else one
 
     def bounded(self, bound: float | None) -> None:
         """Report a bound, if it is tighter than that of the last incumbent."""
@@ -226,11 +271,22 @@ class Search:
     def checked(self, outcome: Outcome) -> Outcome:
         """Return `outcome`, or an error if it claims infeasibility in spite of a hint.
 
-        After Ctrl-C, that was the limit: solvers see it as a time limit that has passed.
+        A vector that is not feasible once it is rounded is a refusal, and a proof does not count if
+        the objective is too large for the solver. After Ctrl-C, that was the limit: solvers see it
+        as a time limit that has passed.
         """
         if outcome.claim is Status.INFEASIBLE and self.start is not None:
             message = "claims that there is no solution, but was given one"
             return Outcome(Status.ERROR, work=outcome.work, message=message)
+        if outcome.x is not None and not self.program.admits(outcome.x):
+            message = f"its answer breaks a row by less than its tolerance: {ADVICE}"
+            return Outcome(Status.NO_SOLUTION, work=outcome.work, message=message)
+        if outcome.claim is Status.OPTIMAL and outcome.x is not None:
+            program = self.program
+            size = float(np.abs(program.objective * outcome.x.astype(float)).sum())
+            if size + abs(program.offset) > self.largest:
+                message = f"the objective is beyond {self.largest:,}: {ADVICE}"
+                return replace(outcome, claim=Status.FEASIBLE, bound=None, message=message)
         if outcome.limit is not None and interruption.requested():
             return replace(outcome, limit=Limit.INTERRUPT)
         return outcome
@@ -238,24 +294,22 @@ class Search:
     def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
         """Return the status, the best vector and the bound that follow from `outcome`.
 
-        The starting vector counts as found. The status is `OPTIMAL` if and only if the objective
-        equals the rounded bound, whatever the solver claims.
+        The starting vector counts as found, and so does one that was looked at. The status is
+        `OPTIMAL` if and only if the objective equals the rounded bound, whatever the solver claims.
         """
         if outcome.claim in (Status.ERROR, Status.INFEASIBLE):
             return outcome.claim, None, None
-        x, bound = outcome.x, self.valid_bound(outcome.bound)
-        value = self.program.value
-        if self.start is not None and (x is None or self.better(value(self.start), value(x))):
-            x = self.start
+        bound = self.valid_bound(outcome.bound)
+        x = self._better_of(self._better_of(outcome.x, self.start), self._near)
         if x is None:
             return Status.NO_SOLUTION, None, bound
-        objective = value(x)
+        found, objective = self.program.value(x), self.value(x)
         if outcome.bound is not None and bound is not None:
             met = outcome.claim is Status.OPTIMAL or self.better(objective, bound)
             # a difference below 1 between integers is the solver's tolerance
-            if met and abs(outcome.bound - objective) < 1:
+            if met and abs(outcome.bound - found) < 1:
                 bound = objective
-        self.found(objective, bound)
+        self.found(found, bound)
         return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
 
     def result(
@@ -303,11 +357,15 @@ class GenericSolver(Solver):
     ----------
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
+    largest_objective : int
+        Largest absolute objective that such a solver may handle; wrong optima were claimed from
+        some multiple of it on.
     """
 
     relative_gap: float = 0.0
 
     floating_point: ClassVar[bool] = True
+    largest_objective: ClassVar[int] = 10**11
 
     def __post_init__(self) -> None:
         if not 0 <= self.relative_gap < 1:
@@ -316,6 +374,22 @@ class GenericSolver(Solver):
     @abstractmethod
     def run(self, search: Search) -> Outcome:
         """Search, report incumbents to ``search.found``, and return the outcome."""
+
+    def refusal(self, search: Search) -> Outcome | None:
+        """Return the refusal of a program whose numbers are too large for the solver, or None."""
+        if not self.floating_point:
+            return None
+        program = search.program
+        parts = (program.row_lower, program.row_upper, program.lower, program.upper)
+        numbers = np.abs(np.concatenate((program.values, *parts)))
+        largest = numbers[numbers != UNBOUNDED].max(initial=0)
+        if largest > LARGEST_NUMBER:
+            said = f"a row or a bound holds the number {largest:,}; above {LARGEST_NUMBER:,}"
+        elif (term := program.terms.max()) > self.largest_objective:
+            said = f"a term of the objective reaches {term:,.0f}; above {self.largest_objective:,}"
+        else:
+            return None
+        return Outcome(Status.NO_SOLUTION, message=f"{said} its tolerance hides units: {ADVICE}")
 
     def solve(
         self,
@@ -335,9 +409,9 @@ class GenericSolver(Solver):
         search = Search(budget, seed, on_incumbent)
         x = bound = None
         try:
-            search.begin(problem, hint)
-            outcome = _trivial_outcome(search.program, self.floating_point) or self.run(search)
-            outcome = search.checked(outcome)
+            search.begin(problem, hint, self)
+            outcome = _trivial_outcome(search.program)
+            outcome = outcome or search.checked(self.refusal(search) or self.run(search))
             status, x, bound = search.conclude(outcome)
             solution = None if x is None else search.formulation.decode(x)
         except Exception as error:
@@ -351,27 +425,18 @@ class GenericSolver(Solver):
             status = outcome.claim
         if solution is None and hint is not None and status is Status.NO_SOLUTION:
             status, solution = Status.FEASIBLE, hint
-        objective = None if x is None else search.program.value(x)
+        objective = None if x is None else search.value(x)
         return search.result(self, outcome, status, solution, objective, bound, seed=seed)
 
 
-def _trivial_outcome(program: Program, floating_point: bool) -> Outcome | None:
-    """Return the outcome of a program that is trivial or to be refused, or None."""
+def _trivial_outcome(program: Program) -> Outcome | None:
+    """Return the outcome of a program that is trivial, or None."""
     if (program.lower > program.upper).any() or (program.row_lower > program.row_upper).any():
         return Outcome(Status.INFEASIBLE)
     if not program.num_variables:
         if (program.row_lower > 0).any() or (program.row_upper < 0).any():
             return Outcome(Status.INFEASIBLE)
         return Outcome(Status.OPTIMAL, x=np.empty(0, dtype=np.int64), bound=program.offset)
-    if floating_point:
-        numbers = np.abs(np.concatenate((program.values, program.row_lower, program.row_upper)))
-        largest = numbers[numbers != UNBOUNDED].max(initial=0)
-        if largest > LARGEST_COEFFICIENT:
-            return Outcome(
-                Status.NO_SOLUTION,
-                message=f"a row holds the number {largest}; above {LARGEST_COEFFICIENT} "
-                "the tolerance of floating-point solvers hides whole units: use cp-sat",
-            )
     return None
 
 

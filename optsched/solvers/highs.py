@@ -88,8 +88,10 @@ def run_highs(highs: Any, search: Search | None = None) -> None:
     def callback(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
         # frequent callbacks let Python handle Ctrl-C
         if int(kind) == improving:
-            if search is not None:
-                search.found(out.objective_function_value, out.mip_dual_bound)
+            # the reported objective is that of a point within the tolerance
+            value = None if search is None else search.value_near(out.mip_solution)
+            if search is not None and value is not None:
+                search.found(value, out.mip_dual_bound)
             return
         if search is not None and int(kind) == between:
             search.bounded(out.mip_dual_bound)

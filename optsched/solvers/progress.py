@@ -25,6 +25,8 @@ class Progress:
 
     Attributes
     ----------
+    budget : Budget
+        Limits of the search.
     incumbents : list of Incumbent
         Improving solutions so far, in order of time.
     """
@@ -36,7 +38,7 @@ class Progress:
         sense: Literal["max", "min"] = "max",
     ) -> None:
         self.incumbents: list[Incumbent] = []
-        self._budget = budget
+        self.budget = budget
         self._on_incumbent = on_incumbent
         self._sign = 1 if sense == "max" else -1
         self._reported: int | None = None
@@ -91,10 +93,10 @@ class Progress:
         if interruption.requested():
             return 0.0
         left = math.inf
-        if self._budget.work is not None:
-            left = self._budget.work - work
-        if self._budget.seconds is not None:
-            left = min(left, (self._budget.seconds - self.seconds()) / seconds_per_work)
+        if self.budget.work is not None:
+            left = self.budget.work - work
+        if self.budget.seconds is not None:
+            left = min(left, (self.budget.seconds - self.seconds()) / seconds_per_work)
         return max(0.0, left)
 
     def exhausted(self, work: float) -> Limit | None:
@@ -112,9 +114,9 @@ class Progress:
         """
         if interruption.requested():
             return Limit.INTERRUPT
-        if self._budget.work is not None and work >= self._budget.work:
+        if self.budget.work is not None and work >= self.budget.work:
             return Limit.WORK
-        if self._budget.seconds is not None and self.seconds() >= self._budget.seconds:
+        if self.budget.seconds is not None and self.seconds() >= self.budget.seconds:
             return Limit.TIME
         return None
 

@@ -27,6 +27,7 @@ LIMITS = {
 class Scip(GenericSolver):
     """Branch, cut and price by SCIP, in one thread."""
 
+    largest_objective = 10**9
     seconds_per_solve = 2.3e-3
     seconds_per_work = 3e-3
     default_work = 300
@@ -64,7 +65,8 @@ class Scip(GenericSolver):
             model.addSol(start)
 
         def solve(post: Post) -> None:
-            model.includeEventhdlr(_recorder()(post), "recorder", "posts solutions and bounds")
+            recorder = _recorder()(post, variables, search)
+            model.includeEventhdlr(recorder, "recorder", "posts solutions and bounds")
             model.optimizeNogil()
 
         def stop() -> None:
@@ -88,9 +90,13 @@ class Scip(GenericSolver):
                 return Outcome(Status.ERROR, work=work, message=f"SCIP: {status}")
         x = None
         if model.getNSols():
-            best = model.getBestSol()
-            x = np.rint([model.getSolVal(best, v) for v in variables]).astype(np.int64)
+            x = np.rint(_point(model, variables)).astype(np.int64)
         return Outcome(claim, x, model.getDualbound(), LIMITS.get(status), work)
+
+
+def _point(model: Any, variables: list[Any]) -> list[float]:
+    best = model.getBestSol()
+    return [model.getSolVal(best, variable) for variable in variables]
 
 
 def _scip_model(program: Program) -> tuple[Any, list[Any]]:
@@ -134,8 +140,8 @@ def _recorder() -> Any:
     class Recorder(Eventhdlr):  # type: ignore[misc]
         """Poster of the improving solutions and bounds that SCIP finds."""
 
-        def __init__(self, post: Post) -> None:
-            self._post = post
+        def __init__(self, post: Post, variables: list[Any], search: Search) -> None:
+            self._post, self._variables, self._search = post, variables, search
 
         def eventinit(self) -> None:
             self.model.catchEvent(SCIP_EVENTTYPE.BESTSOLFOUND, self)
@@ -144,7 +150,8 @@ def _recorder() -> Any:
         def eventexec(self, event: Any) -> None:
             model, objective = self.model, None
             if event.getType() == SCIP_EVENTTYPE.BESTSOLFOUND:
-                objective = model.getSolObjVal(model.getBestSol())
+                # the reported objective is that of a point within the tolerance
+                objective = self._search.value_near(_point(model, self._variables))
             self._post(objective, model.getDualbound())
 
     return Recorder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import reprlib
 import textwrap
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, 
 from optsched.solvers.solver import OnIncumbent, Solver
 
 TOLERANCE = 1e-6
-"""Relative tolerance of a solver's bound."""
+"""Relative tolerance of a fractional bound, which is a floating-point number."""
 
 NUMBERS = ("objective", "bound", "work")
 """Numeric fields of a result, other than the incumbents."""
@@ -214,7 +215,7 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
     if result.objective is not None and result.objective != objective:
         claim = f"{name} reports {result.objective} for a solution of {objective}"
         return _refutation(claim, objective)
-    if result.bound is not None and _beats(problem, objective, result.bound):
+    if result.bound is not None and beats(objective, result.bound, problem.sense):
         claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
         return _refutation(claim, objective)
     if result.status is Status.OPTIMAL and not _met(objective, result.bound):
@@ -235,9 +236,9 @@ def _incumbent_error(problem: Problem[Any], result: Result, objective: int) -> s
     for seconds, found, bound in result.incumbents:
         if seconds < before:
             return f"reports an incumbent at {seconds} s after one at {before} s"
-        if found != objective and _beats(problem, found, objective):
+        if beats(found, objective, problem.sense):
             return f"reports an incumbent of {found}, better than its answer of {objective}"
-        if bound not in (None, result.bound) and _beats(problem, objective, bound):
+        if bound not in (None, result.bound) and beats(objective, bound, problem.sense):
             return f"claims the bound {bound} with an incumbent, beaten by {objective}"
         before = seconds
     return ""
@@ -388,12 +389,23 @@ def _shown(value: object) -> str:
         return f"something of {type(value).__name__}"
 
 
+def beats(objective: float, bound: float, sense: str) -> bool:
+    """Return whether an objective is better than a bound; whole numbers are compared exactly.
+
+    Examples
+    --------
+    >>> beats(10**12 + 1, 10**12, "max"), beats(15, 14.999_999, "max")
+    (True, False)
+    """
+    tolerance = _tolerance(bound)
+    if tolerance:
+        bound += tolerance if sense == "max" else -tolerance
+    return objective > bound if sense == "max" else objective < bound
+
+
 def _met(objective: float, bound: float | None) -> bool:
-    return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
+    return bound is not None and (objective == bound or abs(objective - bound) < _tolerance(bound))
 
 
-def _beats(problem: Problem[Any], objective: float, bound: float) -> bool:
-    tolerance = TOLERANCE * max(1.0, abs(bound))
-    if problem.sense == "max":
-        return objective > bound + tolerance
-    return objective < bound - tolerance
+def _tolerance(bound: float) -> float:
+    return 0.0 if bound == math.floor(bound) else min(TOLERANCE * max(1.0, abs(bound)), 0.5)

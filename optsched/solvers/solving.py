@@ -36,6 +36,9 @@ from optsched.solvers.solver_call import (
 
 log = logging.getLogger("optsched")
 
+EXACT = "cp-sat"
+"""Solver that goes on where a default solver in floating point refuses a problem or fails."""
+
 LEAST_SHARE = 0.01
 """Least share of the time limit that the solver of a hint leaves to the main solver."""
 
@@ -157,7 +160,8 @@ def solve(
         The problem, or a snapshot of it, or the file of one. Options in the snapshot apply to a
         solver given by name, unless its profile states them.
     solver : str or Solver, optional
-        Solver, or name of a solver or profile; the default solver of the model if omitted.
+        Solver, or name of a solver or profile; the default solver of the model if omitted, after
+        which CP-SAT goes on where its floating-point numbers do not suffice.
     budget : Budget or float, optional
         Budget of the solve, or its seconds; by default that of the profile, or no limit.
     hint : solution or str, optional
@@ -192,8 +196,8 @@ def solve(
     problem, options = snapshot.problem, snapshot.options
     budget = as_budget(budget)
     seed = checked_seed(seed)
-    given = problem.default_solver if solver is None else solver
-    solver, profile = find_solver(given, problem.name, options)
+    given = problem.solver if solver is None else solver
+    chosen, profile = find_solver(given, problem.name, options)
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
@@ -228,10 +232,10 @@ def solve(
             yield
 
     label = label_of(given, profile)
-    found = f"{label} ({profile.solver} {version_of(solver)})"
+    found = f"{label} ({profile.solver} {version_of(chosen)})"
     log.debug("%s solves %s %s, limit: %s", found, problem.name, problem.size, budget)
     result = call_solver(
-        solver,
+        chosen,
         problem,
         name=label,
         budget=_remaining(budget, spent),
@@ -241,11 +245,25 @@ def solve(
         prepare=True,
         around=watched(),
     )
+    refused = result.message and result.limit is None and getattr(chosen, "floating_point", False)
+    if solver is None and refused:
+        log.info("%s; %s goes on", result.message, EXACT)
+        spent += result.seconds
+        result = solve(
+            snapshot,
+            EXACT,
+            budget=_budget_of_exact(_remaining(budget, spent)),
+            hint=hint,
+            seed=seed,
+            on_incumbent=None if on_incumbent is None else report,
+            display=display,
+            interruptible=interruptible,
+        )
     return replace(
         result,
         seconds=spent + result.seconds,
         incumbents=tuple(_later(found, spent) for found in result.incumbents),
-        version=version_of(solver) or "",
+        version=result.version or version_of(chosen) or "",
         seed=seed,
         problem=problem,
     )
@@ -348,6 +366,12 @@ def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:
         # the two solvers count work in different units
         return Budget(work=solver.default_work)
     return profile.budget
+
+
+def _budget_of_exact(budget: Budget) -> Budget:
+    """Return the budget of the solver that goes on, which counts work in a unit of its own."""
+    work = None if budget.work is None else registry.solvers[EXACT].default_work
+    return Budget(budget.seconds, work)
 
 
 def _remaining(budget: Budget, spent: float) -> Budget:

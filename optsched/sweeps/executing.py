@@ -69,7 +69,7 @@ def _simulate(task: Task, folder: Path) -> None:
     from optsched.simulator.simulate import simulate
 
     file = task.run.trace
-    trace = _read(file)
+    trace = _read(file, task.run.arguments.get("unknown_negative", False))
     # record the path that the sweep file states: the same bytes wherever the file is
     trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
     run = simulate(trace, **task.run.arguments)
@@ -78,11 +78,11 @@ def _simulate(task: Task, folder: Path) -> None:
 
 
 @lru_cache(maxsize=TRACES_KEPT)
-def _read(file: TraceFile) -> Trace:
+def _read(file: TraceFile, unknown_negative: bool) -> Trace:
     from optsched.traces.demands import demands_file
     from optsched.traces.reading import read_trace
 
-    trace = read_trace(file.path)
+    trace = read_trace(file.path, unknown_negative=unknown_negative)
     for path, before, now in (
         (file.path, file.sha256, trace.sha256),
         (demands_file(file.path), file.demands_sha256, trace.demands_sha256),

@@ -37,17 +37,6 @@ def points(program: Program) -> Iterator[NDArray[np.int64]]:
         yield np.where(rng.random(len(x)) < share, x, lower)
 
 
-def admits(program: Program, x: NDArray[np.int64]) -> bool:
-    """Return whether `x` is within all bounds of variables and rows."""
-    rows = np.repeat(np.arange(program.num_rows), np.diff(program.row_start))
-    activity = np.zeros(program.num_rows, dtype=np.int64)
-    np.add.at(activity, rows, program.values * x[program.columns])
-    within = (program.lower <= x).all() and (x <= program.upper).all()
-    return bool(
-        within and (program.row_lower <= activity).all() and (activity <= program.row_upper).all()
-    )
-
-
 def brute_force(problem: Problem[Any]) -> int | None:
     """Return the optimal objective over all points, by verification alone; None if infeasible.
 

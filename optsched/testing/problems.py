@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.models.export import PORTABLE_NAME
 from optsched.models.formulation import Formulation
+from optsched.models.linear_text import PORTABLE_NAME
 from optsched.models.problem import Problem
 from optsched.models.program import Program
 from optsched.models.snapshot import Snapshot
 from optsched.registry import models
 from optsched.testing.expecting import expect
-from optsched.testing.points import admits, points
+from optsched.testing.points import points
 
 WRITTEN = 20
 """Number of feasible solutions that are written and read, too."""
@@ -50,7 +50,7 @@ def check_problem(problem: Problem[Any], *, solutions: Sequence[Any] = ()) -> No
     for x in points(program):
         solution = formulation.decode(x)
         broken = problem.violations(solution)
-        if admits(program, x):
+        if program.admits(x):
             expect(not broken, f"the program admits {x}, verification says {broken[:1]}")
             value = problem.objective(solution)
             expect(value == program.value(x), f"objective {value}, program {program.value(x)}")
@@ -122,7 +122,7 @@ def _check_encoding(
     decoded = formulation.decode(x)
     same = problem.solution_to_json(decoded) == problem.solution_to_json(solution)
     expect(same, f"{solution} comes back from its vector as {decoded}")
-    expect(admits(program, x), f"feasible, but the program does not admit {solution}")
+    expect(program.admits(x), f"feasible, but the program does not admit {solution}")
     value = problem.objective(solution)
     expect(value == program.value(x), f"{solution}: objective {value}, program {program.value(x)}")
 

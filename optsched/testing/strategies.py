@@ -32,10 +32,10 @@ LABELS = st.integers(0, 10**6) | st.text(max_size=5)
 def window_mkps(draw: st.DrawFn, max_jobs: int = 6, max_slots: int = 4) -> WindowMKP:
     """Draw a window knapsack.
 
-    No jobs or no slots, slots of size 0, jobs larger than every slot, equal jobs and slots, profits
-    of 0 or equal to the weights, with and without labels.
+    No jobs or no slots, slots and jobs of size 0, jobs larger than every slot, equal jobs and
+    slots, profits of 0 or equal to the weights, with and without labels.
     """
-    size = st.one_of(st.integers(1, 8), st.integers(1, 128), st.sampled_from([1, 2, 4, 8, 16, 32]))
+    size = st.one_of(st.integers(0, 8), st.integers(1, 128), st.sampled_from([1, 2, 4, 8, 16, 32]))
     jobs, slots = draw(st.integers(0, max_jobs)), draw(st.integers(0, max_slots))
     return WindowMKP(
         weights=draw(_lists(size, jobs)),

@@ -12,12 +12,16 @@ from optsched.errors import InputError
 from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.trace import Trace
 
+WHOLE = (0, 1, 5)
+"""Status of a line of a whole job in the Standard Workload Format."""
+
 
 def clean(trace: Trace) -> Trace:
     """Return the valid jobs of `trace`, in the order (submit time, job number).
 
     The size of a job is its allocated processors if positive, else its requested ones. Jobs with a
-    run time below 1 s, fewer than 1 processor or no submit time are dropped. A requested time that
+    run time below 1 s, fewer than 1 processor or no submit time are dropped, and so are the parts
+    of a checkpointed job of which another line is the whole. A requested time that
     is missing or shorter than the run time is set to the run time; where limits hold
     (`Trace.limits_hold`), only a missing one is. A cleaned trace is returned unchanged.
 
@@ -34,6 +38,8 @@ def clean(trace: Trace) -> Trace:
     too_small = ~too_short & (processors < 1)
     never_submitted = ~too_short & ~too_small & (trace.submit < 0)
     kept = ~(too_short | too_small | never_submitted)
+    parts = _parts(trace, kept)
+    kept &= ~parts
     reordered = 0
     if not kept.all() or not _in_order(trace):
         rows = np.flatnonzero(kept)
@@ -52,6 +58,7 @@ def clean(trace: Trace) -> Trace:
         dropped_runtime=int(too_short.sum()),
         dropped_processors=int(too_small.sum()),
         dropped_submit=int(never_submitted.sum()),
+        dropped_parts=int(parts.sum()),
         processors_from_request=int(from_request.sum()),
         requested_time_missing=int(missing.sum()),
         requested_time_raised=int(raised.sum()),
@@ -65,6 +72,15 @@ def clean(trace: Trace) -> Trace:
         requested_time=_changed(requested, missing | raised, runtime),
         cleaning=report,
     )
+
+
+def _parts(trace: Trace, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the kept lines that are parts of a job of which another kept line is the whole."""
+    parts = kept & (trace.status >= 2) & (trace.status <= 4)
+    if parts.any():
+        whole = trace.job_id[kept & np.isin(trace.status, WHOLE)]
+        parts &= np.isin(trace.job_id, whole)
+    return parts
 
 
 def _in_order(trace: Trace) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
+from optsched.numbers import counted
+
 REASONS = {
+    "dropped_parts": "dropped: parts of checkpointed jobs that have a line of their own as a whole",
     "dropped_runtime": "dropped: run time unknown or less than 1 s",
     "dropped_processors": "dropped: fewer than 1 processor",
     "dropped_submit": "dropped: submit time unknown",
@@ -42,6 +45,9 @@ class CleaningReport:
         Jobs whose requested time was shorter than the run time, and was raised to it.
     reordered : int
         Jobs moved by ordering by submit time and job number.
+    dropped_parts : int
+        Lines dropped because they are parts of a checkpointed job (status 2 to 4) of which another
+        line is the whole (status 0, 1 or 5).
     """
 
     jobs_read: int
@@ -52,11 +58,12 @@ class CleaningReport:
     requested_time_missing: int
     requested_time_raised: int
     reordered: int
+    dropped_parts: int = 0
 
     @property
     def dropped(self) -> int:
         """Number of jobs dropped for any reason."""
-        return self.dropped_runtime + self.dropped_processors + self.dropped_submit
+        return sum(getattr(self, name) for name in REASONS if name.startswith("dropped_"))
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name, with their sum ``dropped``."""
@@ -65,7 +72,8 @@ class CleaningReport:
     @classmethod
     def from_json(cls, counts: Mapping[str, int]) -> CleaningReport:
         """Return the report of counts by name; others than those of its fields are left out."""
-        return cls(**{field.name: counts[field.name] for field in fields(cls)})
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: counts[name] for name in names if name in counts})
 
     def counts(self) -> list[tuple[int, str]]:
         """Return the positive counts, each with its reason."""
@@ -75,6 +83,14 @@ class CleaningReport:
         """Return the positive counts as lines for a terminal."""
         counts = [(self.jobs_read, "jobs read"), *self.counts()]
         return [f"{count:>9,} {what}" for count, what in counts]
+
+    def lost(self) -> str:
+        """Return a sentence on the jobs that were dropped, with the reasons; empty without any."""
+        named = [(count, *what.partition("dropped: ")) for count, what in self.counts()]
+        dropped = [f"{what} ({count:,})" for count, _, is_dropped, what in named if is_dropped]
+        lost = f"{self.dropped:,} of the {counted(self.jobs_read, 'job')} of the trace"
+        were = "was" if self.dropped == 1 else "were"
+        return f"{lost} {were} dropped by cleaning: {'; '.join(dropped)}." if dropped else ""
 
     def note(self, jobs: int) -> str:
         """Return the note for the header of a file with the cleaned trace, which has `jobs`."""

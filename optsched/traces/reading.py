@@ -12,10 +12,12 @@ from optsched.binary_files import in_memory, read_head, write_bytes, written_byt
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
+from optsched.sites.near_misses import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
 from optsched.traces.samples import samples
+from optsched.traces.swf import StandardWorkloadFormat, read_swf
 from optsched.traces.trace import Trace
 
 
@@ -25,6 +27,7 @@ def read_trace(
     clean: bool = True,
     folder: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
+    unknown_negative: bool = False,
 ) -> Trace:
     """Read a trace.
 
@@ -42,6 +45,9 @@ def read_trace(
     columns : mapping of str to str, optional
         For a table (CSV, Parquet), the name in the file of each column that has another name there:
         ``{"submit": "submit_time"}``.
+    unknown_negative : bool
+        Whether negative times of SWF count as unknown, as raw logs have them after a clock was set
+        back; they are counted in `Trace.oddities`.
 
     Returns
     -------
@@ -53,20 +59,27 @@ def read_trace(
     InputError
         If there is no such file or name, the file is in no known format or has a mistake, no job
         is left after cleaning, a trace of the catalogue differs from what was published, or columns
-        are named for a file that is no table.
+        are named for a file that is no table, or negative times are allowed in another format.
     """
     expected = "expected a file or a name; optsched.trace_from_frame takes a DataFrame"
     path, published = find_trace(path_of(path_or_name, "trace", expected), folder)
     with in_memory(path):
-        trace = replace(_read(path, columns), published=published)
+        trace = replace(_read(path, columns, unknown_negative), published=published)
         trace = with_demands(trace, path)
         logging.getLogger("optsched").debug("read %s: %s jobs", path, f"{len(trace):,}")
         return cleaning.clean(trace) if clean else trace
 
 
-def _read(path: Path, columns: Mapping[str, str] | None) -> Trace:
+def _read(path: Path, columns: Mapping[str, str] | None, unknown_negative: bool) -> Trace:
+    if not columns and (said := with_commas(read_head(path))):
+        raise InputError(said, file=path)
     kind = format_of(path)
     logging.getLogger("optsched").debug("reading %s as %s", path, kind.name)
+    if unknown_negative:
+        if not issubclass(kind, StandardWorkloadFormat):
+            problem = f"{kind.name} has no negative times; expected swf"
+            raise InputError(problem, file=path, field="unknown negative")
+        return read_swf(path, unknown_negative=True)
     if not columns:
         return kind.read(path)
     if issubclass(kind, TableFormat):
@@ -164,15 +177,17 @@ def format_of(path: Path) -> type[TraceFormat]:
     """
     formats = _formats()
     first_bytes = read_head(path)
+    said = near_miss(first_bytes)
+    if said and first_bytes.strip():
+        raise InputError(said, file=path)
     by_content = [kind for kind in formats if kind.recognizes(first_bytes, path)]
     by_suffix = [kind for kind in formats if _has_suffix(path, kind)]
     both = [kind for kind in by_suffix if kind in by_content]
     for candidates in (both, by_content, by_suffix):
         if candidates:
             return candidates[0]
-    raise InputError(
-        f"not a known trace format; known: {', '.join(kind.name for kind in formats)}", file=path
-    )
+    known = ", ".join(kind.name for kind in formats)
+    raise InputError(said or f"not a known trace format; known: {known}", file=path)
 
 
 def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str) -> InputError:

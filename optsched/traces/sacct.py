@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.sites.slurm_amounts import SHARED
 from optsched.traces.formats import stem
 from optsched.traces.header import Header
 from optsched.traces.requests import QUANTITIES, TEXT_OF, numbered
@@ -38,9 +39,11 @@ TIMES = ("submit", "eligible", "start", "end", "elapsed", "suspended")
 AMOUNTS = ("processors", "requested_processors", "total_memory")
 """What a record says of the whole job: processors that it got and asked for, memory in MB."""
 
+NUMBERLESS = "records without the number of a job, left out"
 STEPS = "steps of jobs, left out"
 SEVERAL_TASKS = "records of several waiting tasks of an array, each one job here"
 PARTS = "parts of heterogeneous jobs, each one job here"
+SHARES = "jobs that ask for shares of GPUs (mps, shard), which are not read"
 """What both readers count."""
 
 Column = NDArray[np.int64]
@@ -139,6 +142,15 @@ def gpus_of(resources: Mapping[str, int]) -> tuple[int, str]:
     typed = {name: count for name, count in resources.items() if name.startswith(f"{GPU}:")}
     types = sorted(name.removeprefix(f"{GPU}:") for name in typed)
     return resources.get(GPU, sum(typed.values())), ",".join(types)
+
+
+def asks_shares(resources: Mapping[str, int]) -> bool:
+    """Return whether there are shares of GPUs among trackable resources.
+
+    >>> asks_shares({"cpu": 1, "gres/shard:l40": 3}), asks_shares({"gres/gpu": 1})
+    (True, False)
+    """
+    return any(name.split(":")[0].removeprefix("gres/") in SHARED for name in resources)
 
 
 def _last_records(ids: Sequence[str], submit: Column) -> list[int]:

@@ -19,7 +19,16 @@ from optsched.registry import readers
 from optsched.sites.slurm_json import read_dump, text
 from optsched.sites.slurm_record import RecordFields
 from optsched.traces.formats import TraceFormat
-from optsched.traces.sacct import PARTS, SEVERAL_TASKS, STEPS, gpus_of, trace_of_records
+from optsched.traces.sacct import (
+    NUMBERLESS,
+    PARTS,
+    SEVERAL_TASKS,
+    SHARES,
+    STEPS,
+    asks_shares,
+    gpus_of,
+    trace_of_records,
+)
 from optsched.traces.trace import UNKNOWN, Trace
 
 LICENCE = "license/"
@@ -50,8 +59,9 @@ def read_sacct_json(path: str | Path) -> Trace:
         those of several clusters, or a field has another form; names the record and the field.
     """
     path = Path(path)
-    dump = read_dump(path, "jobs")
-    records = [RecordFields(dump, place) for place in range(len(dump.records))]
+    dump = read_dump(path, "jobs", written_by="sacct")
+    every = [RecordFields(dump, place) for place in range(len(dump.records))]
+    records = [record for record in every if record.count("job_id")]
     jobs = [_job(record) for record in records]
     names = jobs[0] if jobs else _Job({}, 0, {}, False, False)
     return trace_of_records(
@@ -63,9 +73,12 @@ def read_sacct_json(path: str | Path) -> Trace:
         path=path,
         sha256=sha256_of(path),
         oddities={
+            f"errors that Slurm reports beside the records ({dump.errors})": bool(dump.errors),
+            NUMBERLESS: len(every) - len(records),
             STEPS: sum(_steps(record) for record in records),
             SEVERAL_TASKS: sum(job.several_tasks for job in jobs),
             PARTS: sum(job.part for job in jobs),
+            SHARES: sum(asks_shares(_resources(each, "tres.requested")) for each in records),
         },
     )
 
@@ -86,10 +99,6 @@ class SacctJson(TraceFormat):
 
 
 def _job(record: RecordFields) -> _Job:
-    if not record.count("job_id"):
-        raise record.wrong("job_id", "the number of a job")
-    if record.value("time.submission") is None:
-        raise record.wrong("time.submission", "seconds since 1970, as sacct writes them")
     got, asked = _resources(record, "tres.allocated"), _resources(record, "tres.requested")
     gpus, gpu_type = gpus_of(asked)
     array, task = record.count("array.job_id"), record.number("array.task_id")

@@ -27,11 +27,13 @@ from optsched.sites.slurm_json import UNSET, text
 from optsched.sites.slurm_record import NO_VALUE
 from optsched.traces.formats import TraceFormat
 from optsched.traces.sacct import (
-    GPU,
+    NUMBERLESS,
     PARTS,
     SEVERAL_TASKS,
+    SHARES,
     STEPS,
     Column,
+    asks_shares,
     gpus_of,
     trace_of_records,
 )
@@ -74,10 +76,13 @@ _OTHERS = (
 )
 _KNOWN = {*JOBS, *REQUIRED, *SIZES, *TEXTS.values(), *_OTHERS}
 _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
-_NAMES = re.compile(r"\w+([^\w\s,.]|\t)\w+(?:\1\w*)*")
+_NAMES = re.compile(r"\w+([^\w\s]{2,9}|[^\w\s,.]|\t)\w+(?:\1\w*)*")
+_SEPARATOR = "\x1f"
+"""What stands for a delimiter of several signs while lines are split."""
+
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _LOCAL = re.compile(r"[0-9-]+T[0-9:]+")
-_READ = re.compile(rf"(cpu|mem|node|{GPU}(:[^=]*)?)=")
+_READ = re.compile(r"(cpu|mem|node|gres/(gpu|mps|shard)(:[^=]*)?)=")
 
 _Value = TypeVar("_Value")
 
@@ -142,6 +147,9 @@ class _Table:
         self.path = path
         names, separator = _names(data, path)
         others = [name for name in names if name and name not in _KNOWN]
+        if len(separator) > 1:
+            data = _with_single_signs(data, separator, path)
+            separator = _SEPARATOR
         table = _parsed(data, names, separator, path)
         self._columns = {name: table.column(name).combine_chunks() for name in table.column_names}
         self._lines = np.arange(2, 2 + len(table))
@@ -150,6 +158,7 @@ class _Table:
             f"fields that are not read ({', '.join(others)})": len(others),
             "further lines of field names, left out": self._leave_out(job, f"^{job}$"),
             STEPS: self._leave_out(job, r"\."),
+            NUMBERLESS: sum(self._leave_out(one, "^0?$") for one in JOBS if one in self._columns),
         }
 
     def __len__(self) -> int:
@@ -236,6 +245,7 @@ def _trace(table: _Table, sha256: str) -> Trace:
             **table.oddities,
             SEVERAL_TASKS: sum(job.several for job in jobs),
             PARTS: sum(job.part for job in jobs),
+            SHARES: sum(map(asks_shares, asked)),
             "jobs whose times name no zone, read as UTC": sum(
                 table.column("Submit", lambda time: _LOCAL.fullmatch(time) is not None, False)
             ),
@@ -261,6 +271,21 @@ def _names(data: bytes, path: Path) -> tuple[list[str], str]:
         expected = "expected what sacct -P -o writes with these and other fields"
         raise InputError(f"no field {', '.join(missing)}; {expected}", file=path, line=1)
     return names, separator
+
+
+def _with_single_signs(data: bytes, delimiter: str, path: Path) -> bytes:
+    """Return the lines with one sign in place of a delimiter of several."""
+    signs, sign = delimiter.encode(), _SEPARATOR.encode()
+    # a run of signs, of which each part may be the delimiter
+    runs = re.finditer(rb"[%b]{%d,}" % (re.escape(signs), len(signs) + 1), data)
+    unclear = (run for run in runs if run[0] != signs * (len(run[0]) // len(signs)))
+    if found := next(unclear, None):
+        line = data.count(b"\n", 0, found.start()) + 1
+        expected = f"expected the delimiter {delimiter!r}, once or several times"
+        raise InputError(f"{shown(found[0])}; {expected}", file=path, line=line)
+    if sign in data:
+        raise InputError("holds the control character 31; expected text", file=path)
+    return data.replace(signs, sign)
 
 
 def _parsed(data: bytes, names: list[str], separator: str, path: Path) -> pa.Table:

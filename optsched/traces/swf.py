@@ -88,8 +88,11 @@ _POWERS_OF_TEN = np.array([float(10**power) for power in range(23)])
 _WORD = re.compile(rb"[^ \t\r\n]+")
 
 
-def read_swf(path: str | Path) -> Trace:
+def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
     """Read a raw trace in the Standard Workload Format, plain or gzipped.
+
+    With `unknown_negative`, negative times and amounts with decimals count as unknown; they are
+    counted.
 
     Raises
     ------
@@ -99,7 +102,7 @@ def read_swf(path: str | Path) -> Trace:
     """
     path = Path(path)
     with opened(path) as content:
-        jobs = _Jobs(path)
+        jobs = _Jobs(path, unknown_negative)
         for piece in pieces(content, path, JOBS):
             jobs.add(piece)
         columns = jobs.columns()
@@ -109,7 +112,9 @@ def read_swf(path: str | Path) -> Trace:
             path=path,
             sha256=content.sha256,
             header=jobs.header(),
-            oddities=unusual(columns) | {"comment lines between jobs": jobs.comments_between},
+            oddities=unusual(columns)
+            | jobs.negative
+            | {"comment lines between jobs": jobs.comments_between},
         )
 
 
@@ -174,8 +179,10 @@ class StandardWorkloadFormat(TraceFormat):
 class _Jobs:
     """Jobs and header of a file that is read piece by piece."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, unknown_negative: bool) -> None:
         self.comments_between = 0
+        self.negative: dict[str, int] = {}
+        self._unknown_negative = unknown_negative
         self._path = path
         self._jobs = 0
         self._parts: list[list[NDArray[Any]]] = [[] for _ in FIELDS]
@@ -195,7 +202,7 @@ class _Jobs:
         rows, comments, lines, *found = _swf_lines.parse(
             text,
             np.array([field.decimals for field in FIELDS]),
-            np.array([field.lowest for field in FIELDS]),
+            np.array([ANY if self._allowed(field) else field.lowest for field in FIELDS]),
             np.array([field.highest for field in FIELDS]),
             self._jobs > 0,
             values,
@@ -219,10 +226,20 @@ class _Jobs:
             if any(part.strides != (0,) for part in parts):
                 known[field.column] = np.concatenate(parts)
             parts.clear()  # so that two copies of one column at most are in memory
+        for field in filter(self._allowed, FIELDS):
+            column = known.get(field.column, np.empty(0))
+            below = (column < 0) & (column != UNKNOWN)
+            if number := int(below.sum()):
+                known[field.column] = np.where(below, UNKNOWN, column)
+                self.negative[f"jobs with a negative {field.label}, read as unknown"] = number
         unknown = np.broadcast_to(np.int64(UNKNOWN), self._jobs)
         for required in ("runtime", "requested_time", "processors", "submit"):
             known.setdefault(required, unknown)
         return known
+
+    def _allowed(self, field: Field) -> bool:
+        """Return whether any negative number stands for unknown in a column."""
+        return self._unknown_negative and field.decimals
 
     def header(self) -> Header:
         """Return the header: the comments before the first job."""
@@ -283,6 +300,8 @@ def _mistake(
         return InputError(f"{len(words)} columns; expected 18{hint}", file=path, line=line)
     field = FIELDS[column]
     expected = field.expected
+    if verdict == _swf_lines.TOO_LOW and field.decimals:
+        expected += ", as trace convert --unknown-negative reads it"
     if verdict == _swf_lines.TOO_LARGE:
         expected = "a number of at most 2^53" if field.decimals else "an integer below 2^63"
     return InputError(

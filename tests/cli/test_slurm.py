@@ -369,7 +369,7 @@ class TestLive:
     def test_jobs_that_cannot_be_pinned_are_said(self, optsched, slurm, fields, said):
         slurm.add(1, 2, **fields)
         done = optsched("slurm", "plan", env=slurm.env)
-        assert f"1: {said}" in done.stdout
+        assert f"1 job: {said}" in done.stdout
         assert "scontrol" not in done.stdout
 
     def test_hostile_names_and_comments_stay_harmless(self, optsched, slurm, tmp_path):

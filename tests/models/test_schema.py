@@ -59,7 +59,7 @@ def test_pages_are_written_from_the_declarations(tmp_path):
     write_pages(tmp_path)
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("before", "after")
-    weights = "| n, w_j | `weights` | list of integers from 1 | size of each job, in nodes |"
+    weights = "| n, w_j | `weights` | list of integers from 0 | size of each job, in nodes |"
     assert weights in lines
     assert "old" not in lines
     assert json.loads((tmp_path / "window-mkp" / SCHEMA_FILE).read_text())

@@ -75,8 +75,8 @@ def test_three_mistakes_are_all_named_with_their_lines(tmp_path):
     )
     assert refused(path).splitlines() == [
         "FILE: 3 mistakes",
-        "  - line 3, weights[2]: -4; expected an integer of at least 1",
-        "  - line 4, weights[3]: 'x'; expected an integer of at least 1",
+        "  - line 3, weights[2]: -4; expected an integer of at least 0",
+        "  - line 4, weights[3]: 'x'; expected an integer of at least 0",
         "  - line 5, capacities[0]: 3.5; expected an integer of at least 0",
     ]
 

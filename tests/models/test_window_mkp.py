@@ -101,12 +101,12 @@ def test_violations_are_named(solution, expected):
     ("fields", "mistakes"),
     [
         (
-            {"weights": [1, 0, 2.5, "x", True], "capacities": [-1, None]},
+            {"weights": [0, -1, 2.5, "x", True], "capacities": [-1, None]},
             [
-                "weights[1]: 0; expected an integer of at least 1",
-                "weights[2]: 2.5; expected an integer of at least 1",
-                "weights[3]: 'x'; expected an integer of at least 1",
-                "weights[4]: True; expected an integer of at least 1",
+                "weights[1]: -1; expected an integer of at least 0",
+                "weights[2]: 2.5; expected an integer of at least 0",
+                "weights[3]: 'x'; expected an integer of at least 0",
+                "weights[4]: True; expected an integer of at least 0",
                 "capacities[0]: -1; expected an integer of at least 0",
                 "capacities[1]: None; expected an integer of at least 0",
             ],
@@ -121,7 +121,7 @@ def test_violations_are_named(solution, expected):
         (
             {"weights": 3, "capacities": [[1], [2, 3]], "profits": [1]},
             [
-                "weights: expected a list of integers of at least 1",
+                "weights: expected a list of integers of at least 0",
                 "capacities: expected a list of integers of at least 0",
             ],
         ),
@@ -142,7 +142,7 @@ def test_violations_are_named(solution, expected):
         ),
         (
             {"weights": ["?"] * 8, "capacities": []},
-            [f"weights[{k}]: '?'; expected an integer of at least 1" for k in range(5)]
+            [f"weights[{k}]: '?'; expected an integer of at least 0" for k in range(5)]
             + ["weights: 3 more such values"],
         ),
         (

@@ -55,7 +55,7 @@ def test_an_instance_may_be_empty(file_of):
         (TEXT.replace("12\n", "1.5\n"), "line 4, capacity: '1.5'; expected an integer from 0"),
         (TEXT.replace("12\n", "12 1\n"), "line 4: 2 values; expected capacity"),
         (TEXT.replace("5 8", "5"), "line 6: 1 value; expected weight and profit"),
-        (TEXT.replace("5 8", "0 8"), "line 6, weight: '0'; expected an integer from 1"),
+        (TEXT.replace("5 8", "-1 8"), "line 6, weight: '-1'; expected an integer from 0"),
         (TEXT.replace("5 8", "5 " + "9" * 5000), "line 6, profit: '999"),
     ],
 )
@@ -67,12 +67,12 @@ def test_a_mistake_is_told_with_its_line(file_of, text, told):
 
 
 def test_all_mistakes_are_told_at_once_but_not_hundreds(file_of):
-    text = TEXT.replace("12\n", "x\n").replace("5 8", "0 y")
+    text = TEXT.replace("12\n", "x\n").replace("5 8", "-1 y")
     with pytest.raises(InputError) as raised:
         read_snapshot(file_of(text))
     assert [mistake[:6] for mistake in raised.value.mistakes] == ["line 4", "line 6", "line 6"]
     with pytest.raises(InputError) as raised:
-        read_snapshot(file_of("0\n100\n" + "0 1\n" * 100))
+        read_snapshot(file_of("0\n100\n" + "-1 1\n" * 100))
     assert raised.value.mistakes[-1] == "95 more such lines"
 
 

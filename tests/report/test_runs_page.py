@@ -12,7 +12,7 @@ import pytest
 
 from optsched import save, simulate
 from optsched.errors import InputError
-from optsched.report import runs_folder, runs_page, runs_plots, style
+from optsched.report import run_page, runs_folder, runs_page, runs_plots, style
 from optsched.report.page import MISSING, Table
 from optsched.report.run_comparison import read_runs
 
@@ -228,3 +228,29 @@ def test_owners_are_named_where_a_run_has_names(make_trace, tmp_path):
     assert gains.columns[:4] == ["job", "user", "QOS", "submitted"]
     shown = {row[0].text: (row[1].text, row[2].text) for row in gains.cells}
     assert shown == {"3": (MISSING, "high"), "4": ("bert", "high")}
+
+
+def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
+    lines = ["submit,runtime,processors,wait,dependency", "0,100,1,5,", "0,10,1,7,afterok:1"]
+    (tmp_path / "log.csv").write_text("\n".join([*lines, "1,-1,1,-1,", "1,-1,1,-1,", ""]))
+    folders = {}
+    for policy in ("as-logged", "easy"):
+        run = simulate(tmp_path / "log.csv", "nodes:8", policy)
+        assert run.notes[0] == "1 job with dependencies, which a site heeds and nodes:8 does not"
+        folders[policy] = save(run, tmp_path / policy, plots=False)
+    made = tmp_path / "out"
+    made.mkdir()
+    runs_folder.fill(read_runs(folders), made, list(folders))
+    page = runs_page.page(made)
+    lost = "2 of the 4 jobs of the trace were dropped by cleaning: run time unknown or less than 1"
+    assert lost in page.lead
+    assert page.lead.endswith("fuller machine, and other policies look better than they are.")
+    assert "1 job with dependencies, which a site heeds and nodes:8 does not." in page.summary
+    single = run_page.page(folders["easy"])
+    assert lost in single.lead
+    [cleaning] = [section for section in single.sections if section.title == "Cleaning"]
+    assert cleaning.parts[-1] == "1 job with dependencies, which a site heeds and nodes:8 does not."
+
+
+def test_nothing_is_said_of_a_clean_trace(folder):
+    assert "dropped" not in runs_page.page(folder).lead

@@ -107,7 +107,7 @@ def test_reservations_of_known_times_are_those_of_the_site(tmp_path):
     text = "ReservationName=maint StartTime=2026-11-22T18:10:19 Nodes=c1 NodeCnt=1\n"
     (tmp_path / "reservations.txt").write_text(text)
     assert load_site(tmp_path, notes).reservations == ()
-    assert "1 reservation (maint): left out, as its times are not known" in notes
+    assert "1 reservation (maint): left out of simulations, as its times are not known" in notes
     record["end_time"] = 2
     (tmp_path / "reservations.txt").unlink()
     (tmp_path / "reservations.json").write_text(json.dumps(dump))

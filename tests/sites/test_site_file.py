@@ -210,6 +210,7 @@ def sites(draw):
             max_time=draw(st.sampled_from([math.inf, 0.0, 59.0, 86_400.0])),
             max_nodes=draw(st.sampled_from([math.inf, 0.0, 7.0])),
             exclusive=draw(st.booleans()),
+            exclusive_user=draw(st.booleans()),
             up=draw(st.booleans()),
             priority_tier=draw(st.integers(0, 65_535)),
             priority_factor=draw(st.integers(0, 65_535)),

@@ -75,7 +75,7 @@ def test_a_configuration(write):
     assert (gpu.nodes.tolist(), gpu.exclusive, gpu.memory_per_core) == ([4, 5], True, 4000)
     assert (gpu.max_time, gpu.up) == (86_400, True)
     assert (every.nodes.tolist(), every.max_nodes, every.up) == (list(range(7)), 2, False)
-    assert there.priority == {
+    assert {k: v for k, v in there.settings.items() if k.startswith("priority")} == {
         "prioritytype": "priority/multifactor",
         "priorityweightage": "1000",
         "priorityflags": "ACCRUE_ALWAYS",
@@ -91,6 +91,18 @@ def test_gres_conf_has_the_types(write):
     assert has(there, "g2") == {"cores": 32, "memory": 64_000, "gpu": 4, "gpu:a100": 0}
     assert "gpu:h100" not in there.site.resources
     assert there.notes == ("1 node (g2): gres.conf has 3 gpu, slurm.conf 4; taken from slurm.conf",)
+
+
+def test_large_amounts_are_counted_in_units(write):
+    gres = "NodeName=c1 Name=tmp Type=ssd Count=844G\n"
+    text = "NodeName=c1 Gres=tmp:844G,scratch:2TB,few:4\nPartitionName=p Nodes=ALL\n"
+    there = read_configuration(write(slurm=text, gres=gres))
+    has_now = has(there, "c1")
+    assert has_now["tmp"] == has_now["tmp:ssd"] == 844 * 1024
+    assert (has_now["scratch"], has_now["few"]) == (10**6, 4)
+    assert {"tmp: counted in units of 1,048,576", "scratch: counted in units of 2,000,000"} <= {
+        *there.notes
+    }
 
 
 @pytest.mark.parametrize(

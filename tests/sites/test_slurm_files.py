@@ -189,7 +189,7 @@ VERSION = {"meta": {"plugin": {"data_parser": "data_parser/v0.0.42"}}}
     ("content", "message"),
     [
         ("{", "JSON"),
-        ("[]", "data parser"),
+        ("[]", "a list in JSON"),
         (json.dumps({"jobs": []}), "data parser"),
         (json.dumps(VERSION), "expected jobs"),
         (json.dumps(VERSION | {"jobs": [{}, 3]}), "jobs: record 2: 3; expected an object"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,15 @@ def test_the_text_says_the_same(tmp_path):
     assert (there.threads.tolist(), there.site.states) == ([2], ("up",))
 
 
+def test_the_text_names_the_owner_with_its_number(tmp_path):
+    (tmp_path / "nodes.txt").write_text(f"{TEXT} Owner=news(9) MCS_label=secret\n")
+    there = read_shown_site(tmp_path)
+    assert (there.owners, there.labels) == (("news",), ("secret",))
+    (tmp_path / "nodes.txt").write_text(f"{TEXT} Owner=N/A MCS_label=N/A\n")
+    there = read_shown_site(tmp_path)
+    assert (there.owners, there.labels) == (("",), ("",))
+
+
 def test_without_details_the_text_has_gpus_in_use_among_the_tres(tmp_path):
     path = tmp_path / "nodes.txt"
     path.write_text(TEXT.replace("GresUsed=gpu:a100:1(IDX:2)", "") + "\n")
@@ -110,6 +120,12 @@ def test_reasons_and_comments_change_no_other_field(tmp_path):
         ("IDLE+INVALID_REG", "down"),
         ("IDLE+NOT_RESPONDING", "down"),
         ("IDLE*", "down"),
+        ("IDLE+CLOUD+NOT_RESPONDING+POWERING_UP", "up"),
+        ("MIXED+NO_RESPOND+POWER_UP", "up"),
+        ("IDLE#*+CLOUD", "up"),
+        ("DOWN+NOT_RESPONDING+POWERING_UP", "down"),
+        ("IDLE+DRAIN+NOT_RESPONDING+POWERING_UP", "drained"),
+        ("IDLE+POWERING_DOWN+POWERING_UP+NOT_RESPONDING", "down"),
         ("IDLE+REBOOT_ISSUED", "down"),
         ("IDLE+POWERING_DOWN", "down"),
     ],
@@ -206,12 +222,12 @@ def test_partitions_licences_and_settings_of_a_folder(tmp_path):
         {"lab": 10},
         {"lab": 5},
     )
-    assert (there.counts_memory, there.priority) == (False, {"priorityweightage": "7"})
+    assert (there.counts_memory, there.settings["priorityweightage"]) == (False, "7")
+    assert there.access["batch"].cores_per_node == 4
     assert set(there.notes) == {
         "no topology.txt: switches and blocks are not known, nor what jobs ask of them",
         "2 nodes (g1,x1): gpu, gpu:a100 drained",
         "1 node (g2): left out of partition batch, not among the nodes",
-        "1 partition (batch): maxcpuspernode left out",
         "1 partition (batch): topology racks is in no file; taken as the default one",
         "1 node (x1): in no partition, so no job starts there",
     }
@@ -241,10 +257,12 @@ def test_partitions_as_json_are_those_of_the_text(shared, version):
     index = {each.node.name: place for place, each in enumerate(_nodes(folder))}
     settings = {"defmempercpu": "1000"}
     notes = Notes()
-    texts = shown_partitions(folder / "partitions.txt", index, settings, notes)
+    texts, access = shown_partitions(folder / "partitions.txt", index, settings, notes)
     assert notes.texts == ()
-    found = shown_partitions(folder / "partitions.json", index, settings, notes)
+    found, of_json = shown_partitions(folder / "partitions.json", index, settings, notes)
     for text, json_ in zip(texts, found, strict=True):
+        there, json_access = access[text.name], of_json[text.name]
+        assert replace(there, unknown=(), preempted=True) == replace(json_access, unknown=())
         names = ("name", "max_time", "max_nodes", "exclusive", "up", "priority_tier")
         for name in (*names, "memory_per_core", "topology"):
             assert getattr(text, name) == getattr(json_, name), (text.name, name)
@@ -270,7 +288,7 @@ def test_all_known_data_parsers_give_the_same_nodes(shared):
                 {each.node.name: place for place, each in enumerate(_nodes(folder.parent))},
                 {},
                 Notes(),
-            )
+            )[0]
         }
         for number in range(42, 46)
     ]

@@ -70,7 +70,7 @@ def read(request, shared):
 
 def answer(explanation):
     """The cheapest answer to the questions of an explanation."""
-    found = [(each, solve(each.problem, "highs")) for each in explanation.questions]
+    found = [(each, solve(each.problem)) for each in explanation.questions]
     known = [(result.objective, each, result) for each, result in found if result.solution]
     if not known:
         return None

@@ -12,7 +12,6 @@ from optsched import registry
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import UNBOUNDED, Program
-from optsched.testing.points import admits
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Stated(Problem):
         return self.program.value(np.array(solution, dtype=np.int64))
 
     def violations(self, solution):
-        good = admits(self.program, np.array(solution, dtype=np.int64))
+        good = self.program.admits(np.array(solution, dtype=np.int64))
         return [] if good else [Violation("program", "not within bounds")]
 
     # never written, and so never read

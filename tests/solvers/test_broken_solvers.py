@@ -824,6 +824,36 @@ def test_comparing_in_this_process_says_the_same(every, problem):
     assert comparison.results["verified"].sum() == len(REFUSED) + 1
 
 
+LARGE = WindowMKP(weights=[1, 1], capacities=[1], profits=[10**12, 10**12 - 900_000])
+
+
+@pytest.mark.parametrize(
+    ("solution", "bound", "status"),
+    [
+        ((-1, 0), 10**12, Status.ERROR),
+        ((-1, 0), 10**12 - 899_999, Status.ERROR),
+        ((0, -1), 10**12 - 1, Status.ERROR),
+        ((0, -1), 10**12 - 0.75, Status.ERROR),
+        ((0, -1), 10**12 - 0.25, Status.OPTIMAL),
+        ((0, -1), float(10**12), Status.OPTIMAL),
+    ],
+)
+def test_whole_numbers_are_compared_exactly_and_no_tolerance_hides_a_unit(solution, bound, status):
+    def claims(problem):
+        objective = problem.objective(solution)
+        return Result("x", Status.OPTIMAL, solution, objective=objective, bound=bound)
+
+    assert solve(LARGE, solver_that(claims)()).status is status
+
+
+def test_an_incumbent_a_unit_better_than_the_answer_is_wrong():
+    def claims(problem):
+        before = Incumbent(0.0, 10**12 + 1, None)
+        return Result("x", Status.FEASIBLE, (0, -1), bound=2 * 10**12, incumbents=(before,))
+
+    assert "better than its answer" in solve(LARGE, solver_that(claims)()).message
+
+
 def test_what_a_number_must_be_is_told():
     answer = Result("own", Status.OPTIMAL, bound=1e20)
     assert _form_error(answer) == (

@@ -9,7 +9,7 @@ import pytest
 
 from optsched import Budget, registry
 from optsched.content import bundled
-from optsched.models import WindowMKP
+from optsched.models import IntegerProgram, WindowMKP
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.solvers.cp_sat import CpSat
 from optsched.testing import check_solver
@@ -58,7 +58,13 @@ def _examples() -> dict[str, tuple]:
 WHOLE_NODES_ALONE = ("node-placement-shared-devices", "node-placement-worked-example")
 """Examples that solvers of whole nodes refuse, as their own tests show."""
 
-REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE)
+REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE) | {
+    "bin-search": tuple(
+        name
+        for name, (problem, _) in _examples().items()
+        if isinstance(problem, IntegerProgram) and problem.packing is None
+    )
+}
 
 CASES = [
     pytest.param(solver, example, id=f"{solver}-{example}")

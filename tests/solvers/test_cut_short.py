@@ -24,10 +24,12 @@ from optsched.models import (
     BoxPlacement,
     DataPlacement,
     GangPacking,
+    IntegerProgram,
     Migration,
     ThresholdAllocation,
     WindowMKP,
 )
+from optsched.models.integer_program.bin_packing import BinPacking
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer
@@ -51,6 +53,7 @@ SMALL_PIECES = {
         "window_mkp.best_first.PIECE": (1, 9),
         "window_mkp.best_first.LARGEST_TREE": (1,),
     },
+    "bin-search": {"integer_program.bin_search.FEW": (1, 5)},
     "bottleneck-search": {"threshold_allocation.kernel_input.BATCH": (1, 2, 5)},
     "column-generation": {
         "node_placement._relaxation.FIRST_STEPS": (0, 3),
@@ -223,7 +226,14 @@ def hard_files(rng):
     )
 
 
-OF_SOLVER = {"switch-groups": hard_leaves}
+def hard_bins(rng):
+    """Return items whose sizes sum up to little less than some bins hold."""
+    capacity = rng.choice([20, 100, 1000])
+    sizes = [rng.randint(capacity // 5, capacity // 2) for _ in range(rng.randint(6, 12))]
+    return IntegerProgram(**BinPacking(sizes, capacity, len(sizes) // 2).fields())
+
+
+OF_SOLVER = {"switch-groups": hard_leaves, "bin-search": hard_bins}
 """Problems of the solvers that refuse most problems of their model."""
 
 HARD = {

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from optsched import Budget, registry, solve
 from optsched.errors import InputError
-from optsched.models import WindowMKP
-from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
+from optsched.models import Hold, WindowMKP
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.generic import LARGEST_NUMBER, Outcome, Search
+from optsched.solvers.highs import Highs
 from optsched.solvers.result import Limit, Status
 from optsched.testing import brute_force
 
@@ -89,21 +91,64 @@ def test_a_variable_without_bounds_is_no_obstacle_in_floating_point(generic, pro
 
 
 def test_numbers_that_floating_point_cannot_hold_are_refused(generic, program):
-    weights = {0: LARGEST_COEFFICIENT * 100, 1: 7}
-    rows = [(0, weights, LARGEST_COEFFICIENT * 100 + 14)]
+    # x1 <= 1 and 7 x1 <= 14, and the numbers of the row have no common divisor
+    rows = [(0, {0: LARGEST_NUMBER * 10, 1: 7}, LARGEST_NUMBER * 10 + 14)]
     result = solve(program("max", [100, 3], [(0, 1), (0, 10)], rows), generic)
     if generic.floating_point:
-        assert result.status is Status.NO_SOLUTION
+        assert (result.status, result.verified) == (Status.NO_SOLUTION, True)
         assert "use cp-sat" in result.message
     else:
         assert (result.status, result.objective) == (Status.OPTIMAL, 106)
 
 
-def test_large_objectives_are_exact(generic, program):
+def test_bounds_of_variables_that_floating_point_cannot_hold_are_refused(generic, program):
+    bounds = [(10**12, 10**12 + 2), (10**12 - 1, 10**12)]
+    result = solve(program("max", [1, -1], bounds, [(0, {0: 1, 1: -1}, 1)]), generic)
+    expected = Status.NO_SOLUTION if generic.floating_point else Status.OPTIMAL
+    assert result.status is expected
+
+
+def test_rows_and_objectives_are_divided_by_what_they_have_in_common(generic, program):
+    giga = 10**9
+    rows = [(0, {0: 6 * giga, 1: 4 * giga, 2: 3 * giga}, 10 * giga - 1)]
+    objective = [3 * giga, 2 * giga, 2 * giga]
+    found = []
+    result = solve(
+        program("max", objective, [(0, 1)] * 3, rows, offset=-(10**12)),
+        generic,
+        on_incumbent=found.append,
+    )
+    assert (result.status, result.objective) == (Status.OPTIMAL, 5 * giga - 10**12)
+    assert result.bound == result.objective
+    assert {one.objective for one in result.incumbents} <= {one.objective for one in found}
+
+
+def test_large_objectives_are_exact_or_refused(generic, program):
     rows = [(0, {0: 6, 1: 4, 2: 3}, 9)]
-    values = [1_234_567_891, 1_234_567_890, 1_234_567_889]
-    result = solve(program("max", values, [(0, 1)] * 3, rows), generic)
-    assert (result.status, result.objective) == (Status.OPTIMAL, values[0] + values[2])
+    for size in (10**8, 10**10, 10**12):
+        values = [size + 1, size, size - 1]
+        result = solve(program("max", values, [(0, 1)] * 3, rows), generic)
+        if generic.floating_point and size > generic.largest_objective:
+            assert result.status is Status.NO_SOLUTION
+            assert "use cp-sat" in result.message
+        else:
+            assert (result.status, result.objective) == (Status.OPTIMAL, values[0] + values[2])
+
+
+def test_a_proof_beyond_the_largest_objective_does_not_count(generic, program):
+    size = generic.largest_objective - 1
+    values = [size, size - 1, size - 2, 1]
+    result = solve(
+        program("max", values, [(0, 1)] * 4, [(0, dict.fromkeys(range(4), 1), 2)]), generic
+    )
+    assert result.objective == 2 * size - 1
+    if generic.floating_point:
+        assert (result.status, result.bound, result.limit) == (Status.FEASIBLE, None, None)
+        assert "use cp-sat" in result.message
+    else:
+        assert result.status is Status.OPTIMAL
+    few = program("min", values, [(0, 1)] * 4, [(1, dict.fromkeys(range(4), 1), 4)])
+    assert (solve(few, generic).status, solve(few, generic).objective) == (Status.OPTIMAL, 1)
 
 
 @st.composite
@@ -288,3 +333,49 @@ def test_random_windows_agree_between_solvers(generic):
         weights = rng.integers(1, 60, 8)
         problem = WindowMKP(weights, rng.integers(1, 90, 3), weights * rng.integers(1, 4, 8))
         assert solve(problem, generic).objective == solve(problem, "branch-and-bound").objective
+
+
+class Rounding(Highs):
+    """A solver that finds one point, which its tolerance admits, and another that is feasible."""
+
+    def run(self, search):
+        search.found(search.value_near([1.0, 1e-7]), 3)
+        assert search.value_near([1.0, 0.9999999]) is None
+        return Outcome(Status.OPTIMAL, np.array([1, 1]), 3.0)
+
+
+def test_an_answer_that_breaks_a_row_is_refused_and_a_feasible_one_kept(program):
+    problem = program("max", [2, 1], [(0, 1)] * 2, [(0, {0: 1, 1: 1}, 1)])
+    result = solve(problem, Rounding())
+    assert (result.status, result.verified) == (Status.FEASIBLE, True)
+    assert (result.objective, result.bound, result.solution) == (2, None, (1, 0))
+    assert "use cp-sat" in result.message
+
+
+def test_the_bound_is_loosened_by_the_largest_objective_of_floating_point(program):
+    search = Search(Budget(), 0, None)
+    search.begin(program("min", [10**10, -(10**10) + 1], [(0, 1)] * 2), None, Highs())
+    assert search.valid_bound(-33.0) == -52  # less 1e-9 of 2 * 10^10 - 1, rounded up
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "cost"), [(4_000_001, 3), (4_000_001, 10**11), (101, 10**11)]
+)
+def test_cp_sat_goes_on_where_the_default_solver_refuses(megabytes, cost):
+    problem = Hold(
+        resources=["memory"],
+        free=[[0]],
+        chunks=1,
+        demand=[megabytes],
+        costs=[cost, cost + 1, cost - 1],  # any two claims hold enough
+        held=[[[0, megabytes // 2 + 1]], [[0, megabytes // 2 + 3]], [[0, megabytes - 7]]],
+    )
+    assert problem.default_solver == "highs"
+    for hint in (None, "cheapest-first"):
+        result = solve(problem, hint=hint, budget=Budget(seconds=60))
+        assert (result.solver, result.objective) == ("cp-sat", 2 * cost - 1)
+        assert result.status is Status.OPTIMAL
+    assert result.version == CpSat.installed_version()
+    refused = solve(problem, "highs")
+    assert (refused.status, refused.verified) == (Status.NO_SOLUTION, True)
+    assert solve(problem, budget=Budget(work=100)).status is Status.OPTIMAL

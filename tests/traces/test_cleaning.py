@@ -117,3 +117,27 @@ def test_limits_that_hold_are_left_alone(small_swf):
     assert trace.cleaning.requested_time_raised == 0
     assert trace.cleaning.requested_time_missing == 1
     assert trace.limits_hold
+
+
+def test_parts_of_a_checkpointed_job_are_not_run_beside_the_whole():
+    status = np.array([1, 2, 3, 1, 2, 3, 1, 2, 0, 4])
+    job_id = np.array([1, 1, 1, 2, 3, 3, 4, 4, 5, 5])
+    runtime = np.array([300, 100, 200, 60, 5, 6, -1, 7, 9, 9])
+    zeros = np.zeros(10, dtype=int)
+    raw = Trace(job_id, zeros, runtime, runtime, zeros + 4, status=status)
+    trace = clean(raw)
+    # jobs 3 and 4 have no line of the whole that can be run
+    assert trace.job_id.tolist() == [1, 2, 3, 3, 4, 5]
+    assert trace.runtime.tolist() == [300, 60, 5, 6, 7, 9]
+    assert (trace.cleaning.dropped_parts, trace.cleaning.dropped) == (3, 4)
+    assert trace.cleaning.lost() == (
+        "4 of the 10 jobs of the trace were dropped by cleaning: parts of checkpointed jobs that"
+        " have a line of their own as a whole (3); run time unknown or less than 1 s (1)."
+    )
+    assert clean(raw.select(np.array([0, 3]))).cleaning.lost() == ""
+
+
+def test_a_report_of_an_older_run_has_no_parts():
+    counts = CleaningReport(5, 1, 0, 0, 0, 0, 0, 0).to_json()
+    del counts["dropped_parts"]
+    assert CleaningReport.from_json(counts) == CleaningReport(5, 1, 0, 0, 0, 0, 0, 0)

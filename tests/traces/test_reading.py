@@ -54,7 +54,23 @@ def test_a_file_with_a_known_suffix_gets_the_message_of_its_format(tmp_path):
         read_trace(tmp_path / "a.swf")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"\0\1\2", b'{"kind": "window-mkp"}', b"[1]"])
+def test_what_is_nearly_a_trace_is_named(tmp_path):
+    for content, said in ((b"", "the file is empty"), (b"<html>", "a page of HTML or XML")):
+        (tmp_path / "a.swf.bin").write_bytes(content)
+        with pytest.raises(InputError, match=said):
+            read_trace(tmp_path / "a.swf.bin")
+
+
+def test_sacct_with_commas_is_named_unless_columns_are_given(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("JobID,Submit,State,ran,cores\n4,1,COMPLETED,3,4\n")
+    with pytest.raises(InputError, match="fields of sacct with commas between them"):
+        read_trace(path)
+    columns = {"submit": "Submit", "runtime": "ran", "processors": "cores"}
+    assert read_trace(path, columns=columns).processors.tolist() == [4]
+
+
+@pytest.mark.parametrize("content", [b"hello", b"\0\1\2", b'{"kind": "window-mkp"}', b"[1]"])
 def test_unknown_formats_are_refused(tmp_path, content):
     (tmp_path / "a.bin").write_bytes(content)
     known = "batsim, csv, parquet, rackham, sacct-json, sacct-text, swf"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from optsched.cli import run as command
 from optsched.errors import InputError
 from optsched.registry import readers
+from optsched.traces.cleaning import clean
 from optsched.traces.reading import format_of, read_trace, write_trace
 from optsched.traces.sacct_json import read_sacct_json
 from optsched.traces.sacct_text import read_sacct_text
@@ -343,9 +344,10 @@ def test_a_task_of_an_array_knows_its_array(tmp_path):
     [
         (dump(record(), version=46), ", meta.plugin: data parser data_parser/v0.0.46; expect"),
         (dump(record(), meta={}), ", meta.plugin: data parser none; expected v0.0.38 to v0.0.45"),
-        (dump(record(more={"job_id": 0})), ", job_id: record 1 (0): 0; expected the number"),
+        (dump(record(more={"job_id": "x"})), ", job_id: record 1 (x): 'x'; expected a"),
         (dump(), ": no jobs; expected a record of each"),
-        (dump({"job_id": 4}), ", time.submission: record 1 (4): None; expected seconds since 1970"),
+        (dump({"job_id": 4, "job_state": ["PENDING"]}), ": jobs of squeue --json; expected those"),
+        (dump() | {"errors": [{"description": "No", "error": "x"}]}, ": no jobs, and an error of"),
         (dump(record(start="now")), ", time.start: record 1 (7): 'now'; expected a number from 0"),
         (dump(record(limit=-1)), ", time.limit: record 1 (7): {'set': True, 'infinite': False,"),
         (dump(record(more={"tres": {"requested": [3]}})), ", tres.requested: record 1 (7): [3]"),
@@ -360,6 +362,28 @@ def test_a_mistake_names_the_record_and_the_field(tmp_path, content, message):
     path = tmp_path / "t.json"
     path.write_text(json.dumps(content))
     assert refusal(path).startswith(message)
+
+
+def test_records_without_a_number_are_left_out_and_counted(tmp_path):
+    without = [record(more={"job_id": job}) for job in (0, None, number(None, 42))]
+    without.append({name: value for name, value in record().items() if name != "job_id"})
+    trace = of_json(tmp_path, record(), *without, record(job_id=8))
+    assert trace.job_id.tolist() == [7, 8]
+    assert trace.oddities["records without the number of a job, left out"] == 4
+
+
+def test_a_record_without_a_submission_is_dropped_by_cleaning(tmp_path):
+    incomplete = record(job_id=8)
+    incomplete["time"]["submission"] = None
+    trace = of_json(tmp_path, record(), incomplete)
+    assert clean(trace).cleaning.dropped_submit == 1
+
+
+def test_errors_of_slurm_beside_the_records_are_counted(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(dump(record()) | {"errors": [{"description": "one is missing"}]}))
+    told = "errors that Slurm reports beside the records (one is missing)"
+    assert read_sacct_json(path).oddities[told] == 1
 
 
 # --- text, line by line
@@ -473,7 +497,23 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, lines, message):
     assert refusal(path).startswith(message)
 
 
-@pytest.mark.parametrize("separator", ["\t", ";", "^"])
+def test_lines_without_a_number_are_left_out_and_counted(tmp_path):
+    trace = of_text(tmp_path, line(), line("", "8"), line("0", "0"), line("9", ""), line("10"))
+    assert trace.job_id.tolist() == [7, 10]
+    assert trace.oddities["records without the number of a job, left out"] == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [("7||||8", "line 2: '||||'; expected the delimiter '|||', once or several times"),
+     ("7|||8\x1f", "holds the control character 31")],
+)  # fmt: skip
+def test_an_unclear_delimiter_of_several_signs_is_refused(tmp_path, row, told):
+    (tmp_path / "t.sacct").write_text(f"{NAMES.replace('|', '|||')}\n{row}\n")
+    assert told in refusal(tmp_path / "t.sacct")
+
+
+@pytest.mark.parametrize("separator", ["\t", ";", "^", "^|^", "|||", ";;"])
 def test_fields_may_have_another_separator(tmp_path, separator):
     names = NAMES.replace("|", separator) + f"{separator}Constraints{separator}JobName"
     row = line().replace("|", separator) + f"{separator}a100|h100{separator}x, y"
@@ -570,3 +610,17 @@ def test_a_trace_is_not_written_as_sacct(tmp_path):
     trace = of_json(tmp_path, record())
     with pytest.raises(InputError, match="unknown suffix"):
         write_trace(trace, tmp_path / "a.sacct")
+
+
+def test_jobs_that_ask_shares_of_gpus_are_counted(tmp_path):
+    asked = ["cpu=1,gres/shard=3", "cpu=1,gres/mps:a100=50", "cpu=1,gres/gpu=1"]
+    rows = [f"{number}|1|2|3|{each}" for number, each in enumerate(asked, 1)]
+    lines = of_text(tmp_path, *rows, names="JobID|Submit|Start|End|ReqTRES")
+    what = "jobs that ask for shares of GPUs (mps, shard), which are not read"
+    assert lines.oddities[what] == 2
+    records = of_json(
+        tmp_path,
+        record(asked=[("gres", "shard", 3)]),
+        record(job_id=8, asked=[("gres", "gpu", 1)]),
+    )
+    assert records.oddities[what] == 1

@@ -13,6 +13,7 @@ from optsched import binary_files
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.header import Header
+from optsched.traces.reading import read_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf, write_swf
 from optsched.traces.text_pieces import LONGEST_LINE
 from optsched.traces.trace import COLUMNS, Trace
@@ -472,3 +473,35 @@ def test_numbers_of_a_header_that_mean_nothing_are_refused(tmp_path, swf_line, k
 def test_what_is_no_number_in_a_header_is_none(tmp_path, swf_line, number):
     trace = read_swf(write(tmp_path, f"; MaxProcs: {number}\n{swf_line(1)}"))
     assert trace.header.max_procs is None
+
+
+def test_negative_times_are_unknown_on_request_and_counted(tmp_path, swf_line):
+    lines = (
+        swf_line(1, c2=0, c3=-3590, c4=9, c5=1),
+        swf_line(2, c2=0, c4=-90.5, c5=1),
+        swf_line(3, c3=-1),
+    )
+    path = write(tmp_path, "".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError, match=r"wait time.*as trace convert --unknown-negative reads"):
+        read_trace(path, clean=False)
+    trace = read_trace(path, clean=False, unknown_negative=True)
+    assert trace.wait.tolist()[::2] == [-1, -1]
+    assert trace.runtime.tolist()[1] == -1
+    counts = {what: number for what, number in trace.oddities.items() if "negative" in what}
+    assert counts == {
+        "jobs with a negative wait time, read as unknown": 1,
+        "jobs with a negative run time, read as unknown": 1,
+    }
+    assert read_trace(path, unknown_negative=True).cleaning.dropped_runtime == 2
+
+
+def test_a_negative_count_is_refused_on_request_too(tmp_path, swf_line):
+    path = write(tmp_path, swf_line(1, c5=-2))
+    with pytest.raises(InputError, match="allocated processors"):
+        read_trace(path, unknown_negative=True)
+
+
+def test_other_formats_have_no_negative_times(tmp_path):
+    path = write(tmp_path, "submit,runtime,processors\n0,1,1\n", "a.csv")
+    with pytest.raises(InputError, match="unknown negative: csv has no negative times"):
+        read_trace(path, unknown_negative=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.models.integer_program.bin_packing import BinPacking
 from optsched.models.integer_program.problem import IntegerProgram
 from optsched.models.integer_program.scaling import factor_of
 from optsched.models.snapshot import SCALE, Snapshot
@@ -271,27 +272,14 @@ def _bins(words: _Words) -> list[Instance]:
     sizes = words.take(items, "sizes")
 
     def build() -> Snapshot:
-        [size], weights = words.numbers(capacity, "capacity"), words.numbers(sizes, "sizes")
-        bins = _first_fit_decreasing(weights, size)
-        used = {i: items * bins + i for i in range(bins)}
-        rows: list[Any] = []
-        for i in range(bins):
-            row = {j * bins + i: weight for j, weight in enumerate(weights)}
-            rows.append((row | {used[i]: -size}, None, 0))
-        rows += [({j * bins + i: 1 for i in range(bins)}, 1, 1) for j in range(items)]
-        rows += [({used[i]: 1, used[i + 1]: -1}, 0, None) for i in range(bins - 1)]
-        names = [f"capacity_bin{i + 1}" for i in range(bins)]
-        names += [f"once_item{j + 1}" for j in range(items)]
-        names += [f"order_bin{i + 1}" for i in range(bins - 1)]
-        variables = [f"x_item{j + 1}_bin{i + 1}" for j in range(items) for i in range(bins)]
-        problem = _program(
-            words,
-            "min",
-            [0] * (items * bins) + [1] * bins,
-            rows,
-            variable_names=variables + [f"used_bin{i + 1}" for i in range(bins)],
-            row_names=names,
-        )
+        numbers = [*words.numbers(capacity, "capacity"), *words.numbers(sizes, "sizes")]
+        try:
+            factor = factor_of(numbers)
+            size, *weights = [int(number * factor) for number in numbers]
+            packing = BinPacking(weights, size, _first_fit_decreasing(weights, size))
+            problem = IntegerProgram(**packing.fields(), **packing.names())
+        except InputError as error:
+            raise error.within(words.path) from None
         known = {"objective": best, "source": words.path.name} if best else {}
         snapshot = _snapshot(words, problem, 1, known)
         return Snapshot(problem, {"name": name, **snapshot.origin}, snapshot.known)
@@ -299,12 +287,12 @@ def _bins(words: _Words) -> list[Instance]:
     return [Instance(BINS, build)]
 
 
-def _first_fit_decreasing(sizes: Sequence[int | Decimal], capacity: int | Decimal) -> int:
+def _first_fit_decreasing(sizes: Sequence[int], capacity: int) -> int:
     """Return the number of bins that first fit uses, largest items first: enough for any optimum.
 
     An item that is larger than a bin has one for itself.
     """
-    room: list[int | Decimal] = []
+    room: list[int] = []
     for size in sorted(sizes, reverse=True):
         at = next((i for i, left in enumerate(room) if size <= left), None)
         if at is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD, first_few, plain_sequence
+from optsched.models.integer_program.bin_packing import BinPacking
 from optsched.models.integer_program.fields import Row, RowBounds, Rows, numbered
 from optsched.models.problem import Problem, Violation, listed
 from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
@@ -119,6 +121,30 @@ class IntegerProgram(Problem[Values]):
         """Variables x rows."""
         return f"{len(self.coefficients)}x{len(self.rows)}"
 
+    @property
+    def solver(self) -> str:
+        """The default solver: ``bin-search`` if the program is one of bin packing."""
+        return self.default_solver if self.packing is None else "bin-search"
+
+    @cached_property
+    def packing(self) -> BinPacking | None:
+        """The bin packing problem whose program this is, or None; names do not matter."""
+        bins = int(self.coefficients.sum())
+        items, rest = divmod(len(self.coefficients) - bins, max(1, bins))
+        if rest or items < 1 or not 0 < bins <= len(self.rows):
+            return None
+        first = self.rows[0]
+        sizes = [first.get(j * bins, 0) for j in range(items)]
+        packing = BinPacking(sizes, -first.get(items * bins, 0), bins)
+        if min(packing.capacity, *sizes) < 0:
+            return None
+        stated = IntegerProgram(**packing.fields())
+        parts = ("sense", "offset", "rows", "at_least", "at_most")
+        same = all(getattr(self, part) == getattr(stated, part) for part in parts)
+        arrays = ("coefficients", "lower", "upper")
+        same &= all(np.array_equal(getattr(self, a), getattr(stated, a)) for a in arrays)
+        return packing if same else None
+
     def objective(self, solution: Values) -> int:
         """Return the value of the objective, equation (1)."""
         terms = zip(self.coefficients.tolist(), solution, strict=True)
@@ -172,7 +198,10 @@ class IntegerProgram(Problem[Values]):
         return tuple(values)
 
     def describe(self, solution: Values | None = None) -> list[tuple[str, str]]:
-        """Return the sense and the numbers of things, or the values other than 0."""
+        """Return the sense and the numbers of things, or the values other than 0.
+
+        Of bin packing, it is the items in each bin.
+        """
         if solution is None:
             binary = int(((self.lower >= 0) & (self.upper <= 1)).sum())
             entries = sum(map(len, self.rows))
@@ -181,6 +210,8 @@ class IntegerProgram(Problem[Values]):
                 ("variables", f"{len(self.coefficients):,}, {binary:,} of them binary"),
                 ("rows", f"{len(self.rows):,}, with {entries:,} entries"),
             ]
+        if self.packing is not None:
+            return self.packing.describe(solution)
         chosen = (
             name if value == 1 else f"{name}={value}"
             for name, value in zip(self.variable_names, solution)

@@ -34,7 +34,7 @@ class WindowMKP(Problem[Assignment]):
     Raises
     ------
     InputError
-        If a size is below 1, a capacity or profit is below 0, or lengths do not match; the message
+        If a size, capacity or profit is below 0, or lengths do not match; the message
         lists all mistakes.
 
     Notes
@@ -55,7 +55,7 @@ class WindowMKP(Problem[Assignment]):
     [Violation(constraint='capacity', detail='slot 3 of size 6 holds jobs of size 7')]
     """
 
-    weights: NDArray[np.int64] = field(Integers(1), "size of each job, in nodes", symbol="n, w_j")
+    weights: NDArray[np.int64] = field(Integers(0), "size of each job, in nodes", symbol="n, w_j")
     capacities: NDArray[np.int64] = field(
         Integers(0), "size of each slot, in nodes", symbol="m, C_i"
     )

@@ -72,7 +72,7 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
             continue
         row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells))
         if row["kind"] == ITEM:
-            size = number(line, "size", row["size"], 1)
+            size = number(line, "size", row["size"], 0)
             profit = number(line, "profit", row["profit"], 0) if row["profit"] else None
             items.append((size, profit, row["name"]))
         elif row["kind"] == KNAPSACK:

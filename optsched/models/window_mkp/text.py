@@ -86,7 +86,7 @@ def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapsho
             file=path,
         )
     capacities = [read(*line, capacity=0)[0] for line in lines[2 : 2 + knapsacks]]
-    pairs = [read(*line, weight=1, profit=0) for line in lines[2 + knapsacks :]]
+    pairs = [read(*line, weight=0, profit=0) for line in lines[2 + knapsacks :]]
     checked()
     problem = WindowMKP(
         weights=[weight for weight, _ in pairs],

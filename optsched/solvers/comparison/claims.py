@@ -12,11 +12,9 @@ from optsched.models.known_values import FILE as TABLE
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.result import Result, Status
-from optsched.solvers.solver_call import refuted, verify
+from optsched.solvers.solver_call import beats, refuted, verify
 
 KNOWN = "the snapshot's known value"
-TOLERANCE = 1e-6
-"""Relative tolerance by which an objective may exceed a fractional bound."""
 
 
 class Claim(NamedTuple):
@@ -120,14 +118,14 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
 
     checked = []
     for result in results:
-        wrong = _refuted(result, best, sign)
+        wrong = _refuted(result, best, problem.sense)
         if wrong:
             contradictions.append(wrong)
             result = refuted(result, wrong)
         checked.append(result)
     proven = [claim for claim in map(_bound_of, checked) if claim is not None]
     if known_bound is not None:
-        if best is not None and _beats(best.value, known_bound, sign):
+        if best is not None and beats(best.value, known_bound, problem.sense):
             stated = f"{stated_by} states the bound {_text(known_bound)}"
             contradictions.append(f"{stated}; {_has(best)}")
         else:
@@ -136,9 +134,9 @@ def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) ->
 
     objective = None if best is None else int(best.value)
     if known_objective is not None and (
-        objective is None or _beats(known_objective, objective, sign)
+        objective is None or beats(known_objective, objective, problem.sense)
     ):
-        denial = _denial(known_objective, tightest, checked, sign)
+        denial = _denial(known_objective, tightest, checked, problem.sense)
         if denial:
             stated = f"{stated_by} states the objective {known_objective}"
             contradictions.append(f"{stated}; {denial}")
@@ -153,18 +151,18 @@ def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result
     if other.objective is None or not other.verified:
         return result
     best = Claim(other.solver, other.objective)
-    wrong = _refuted(result, best, 1 if problem.sense == "max" else -1)
+    wrong = _refuted(result, best, problem.sense)
     return refuted(result, wrong) if wrong else result
 
 
-def _refuted(result: Result, best: Claim | None, sign: int) -> str:
+def _refuted(result: Result, best: Claim | None, sense: str) -> str:
     """Return a message that refutes the claim of a result, or an empty string."""
     if best is None or result.status is Status.ERROR:
         return ""
     if result.status is Status.INFEASIBLE:
         return f"{result.solver} claims that there is no solution; {_has(best)}"
     bound = _bound_of(result)
-    if bound is None or not _beats(best.value, bound.value, sign):
+    if bound is None or not beats(best.value, bound.value, sense):
         return ""
     if result.status is Status.OPTIMAL:
         return f"{result.solver} claims that {_text(bound.value)} is optimal; {_has(best)}"
@@ -179,19 +177,14 @@ def _bound_of(result: Result) -> Claim | None:
     return None if value is None else Claim(result.solver, value)
 
 
-def _denial(objective: float, tightest: Claim | None, results: Sequence[Result], sign: int) -> str:
+def _denial(objective: float, tightest: Claim | None, results: Sequence[Result], sense: str) -> str:
     """Return the claim that excludes a known objective, or an empty string."""
     for result in results:
         if result.status is Status.INFEASIBLE:
             return f"{result.solver} claims that there is no solution"
-    if tightest is not None and _beats(objective, tightest.value, sign):
+    if tightest is not None and beats(objective, tightest.value, sense):
         return f"{tightest.by} claims the bound {_text(tightest.value)}"
     return ""
-
-
-def _beats(objective: float, bound: float, sign: int) -> bool:
-    whole = float(bound).is_integer()
-    return sign * (objective - bound) > (0 if whole else TOLERANCE * max(1.0, abs(bound)))
 
 
 def _text(value: float) -> str:

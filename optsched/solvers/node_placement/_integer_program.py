@@ -65,19 +65,6 @@ def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | Non
     if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
         return None, limits.get(status)
     x: Ints = np.rint(highs.getSolution().col_value).astype(np.int64)
-    if not admits(program, x):
+    if not program.admits(x):
         raise ArithmeticError("HiGHS: the rounded solution is not feasible")
     return x, limits.get(status)
-
-
-def admits(program: Program, x: Ints) -> bool:
-    """Return whether a vector satisfies the rows and the bounds of a program."""
-    rows = np.repeat(np.arange(program.num_rows), np.diff(program.row_start))
-    activity = np.zeros(program.num_rows, dtype=np.int64)
-    np.add.at(activity, rows, program.values * x[program.columns])
-    return bool(
-        (program.row_lower <= activity).all()
-        and (activity <= program.row_upper).all()
-        and (x >= program.lower).all()
-        and (x <= program.upper).all()
-    )

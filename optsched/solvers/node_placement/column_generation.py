@@ -8,19 +8,16 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.generic import LARGEST_COEFFICIENT, Search
+from optsched.solvers.generic import Search
 from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._integer_program import admits
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
@@ -354,18 +351,18 @@ class _Search:
         seconds = effort.seconds_left()
         limit = None if math.isinf(seconds) else max(LEAST_LIMIT, CUTTING * seconds)
         search = Search(Budget(limit, MOST_NODES), seed, None)
-        search.begin(self._problem, self.solution)
+        solver = Highs()
+        search.begin(self._problem, self.solution, solver)
         program = search.program
         work = SECONDS_PER_ENTRY * len(program.values)
-        largest = max(np.abs(part).max(initial=0) for part in (program.objective, program.values))
         if work > effort.work_left(CUTTING) or program.num_variables > MOST_VARIABLES:
             return
-        if largest > LARGEST_COEFFICIENT:
+        if solver.refusal(search) is not None:
             return
-        outcome = search.checked(Highs().run(search))
+        outcome = search.checked(solver.run(search))
         effort.work += work
         _, x, bound = search.conclude(outcome)
-        if x is not None and admits(program, x):
+        if x is not None:
             self._offer(search.formulation.decode(x))
             if bound is not None:
                 self._lower(bound)

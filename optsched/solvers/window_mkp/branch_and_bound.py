@@ -83,19 +83,24 @@ class BranchAndBound(Solver):
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
         """Solve a window knapsack; `seed` determines the neighborhoods."""
+        assert isinstance(problem, WindowMKP)
+        return self.answer(problem, Progress(budget, on_incumbent), hint, seed)
+
+    def answer(
+        self, problem: WindowMKP, progress: Progress, hint: Any = None, seed: int = 0
+    ) -> Result:
+        """Solve a window knapsack until `progress` ends the search."""
         from optsched.solvers.window_mkp._depth_first import depth_first
         from optsched.solvers.window_mkp._greedy import greedy
 
-        assert isinstance(problem, WindowMKP)
-        progress = Progress(budget, on_incumbent)
         if hint is None:
             placement = greedy(problem.weights, problem.profits, problem.capacities)
             value = int(problem.profits[placement >= 0].sum())
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
         nodes = quick_nodes(problem)
-        if budget.work is not None:
-            nodes = max(1, int(min(nodes, budget.work)))
+        if progress.budget.work is not None:
+            nodes = max(1, int(min(nodes, progress.budget.work)))
         value, bound, work = depth_first(
             problem.weights, problem.profits, problem.capacities, placement, value, nodes
         )
@@ -146,18 +151,24 @@ def _search_further(
     limit = progress.exhausted(work)
     if limit is not None:
         return value, bound, work, limit
-    search = CardinalitySearch(
-        problem.weights, problem.profits, problem.capacities, placement, seed
-    )
+    # a job of size 0 is placed for nothing; rates of profit leave it out
+    placement[problem.weights == 0] = 0
+    jobs = np.flatnonzero(problem.weights)
+    weights, profits = problem.weights[jobs], problem.profits[jobs]
+    for array in (weights, profits):
+        array.flags.writeable = False  # as those of problems: kernels are compiled for that
+    extra = int(problem.profits.sum() - profits.sum())
+    value = int(problem.profits[placement >= 0].sum())
+    search = CardinalitySearch(weights, profits, problem.capacities, placement[jobs], seed)
     pieces = search.run()
     while True:
         search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
         if next(pieces, DONE) is DONE:
             break
-        bound = min(bound, search.bound)
-        if search.best > value:
-            value = search.best
-            placement[:] = search.placement
+        bound = min(bound, search.bound + extra)
+        if search.best + extra > value:
+            value = search.best + extra
+            placement[jobs] = search.placement
         progress.note(value, bound)
         if value < bound:
             limit = progress.exhausted(work + search.work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -89,7 +90,11 @@ class WindowSearch:
         self._room: list[int] = window.capacities.tolist()
         self._efficient = sorted(
             range(len(self._weights)),
-            key=lambda job: Fraction(-self._profits[job], self._weights[job]),
+            key=lambda job: (
+                Fraction(-self._profits[job], self._weights[job])
+                if self._weights[job]
+                else -math.inf
+            ),
         )
         self.best = (NOT_PLACED,) * len(self._weights) if hint is None else tuple(hint)
         self.value = window.objective(self.best)

@@ -170,6 +170,21 @@ def test_corner_cases(name, weights, capacities, profits, optimum):
     assert result.status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_jobs_of_size_0_cost_nothing_where_the_plain_search_does_not_suffice(seed):
+    window = random_window(30, 6, seed)
+    none = np.zeros(3, dtype=np.int64)
+    more = WindowMKP(
+        weights=np.append(none, window.weights),
+        capacities=window.capacities,
+        profits=np.append([0, 5, 70], window.profits),
+    )
+    budget = Budget(work=20_000_000)
+    alone, together = solve(window, budget=budget), solve(more, budget=budget)
+    check(more, together)
+    assert (together.status, together.objective) == (Status.OPTIMAL, alone.objective + 75)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("factor", [10**6, 10**8 + 7, 10**9])
 def test_large_numbers_change_nothing(name, factor):

@@ -1,0 +1,245 @@
+"""Why a waiting job may not start in a partition, whatever is free there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from optsched.durations import short
+from optsched.numbers import counted
+from optsched.sites.site import Partition
+from optsched.sites.slurm_access import Access
+from optsched.slurm.limits import Limits
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.supply import Flags, Supply
+
+FIRST_WITH_SUBACCOUNTS = (23, 2)
+"""First version of Slurm in which an account of a partition stands for those below it too."""
+
+NO_RULES = Access()
+
+
+def partitions_of(job: QueuedJob, supply: Supply) -> list[Partition]:
+    """Return the partitions of a job that the site has, in the order of the job."""
+    there = {partition.name: partition for partition in supply.site.partitions}
+    return [there[name] for name in job.partitions if name in there]
+
+
+def open_partitions(job: QueuedJob, supply: Supply) -> list[Partition]:
+    """Return the partitions in which a job may start, in the order of the job."""
+    return [each for each in partitions_of(job, supply) if not why_closed(job, each, supply)]
+
+
+def why_closed(job: QueuedJob, partition: Partition, supply: Supply) -> str:
+    """Return why a job may not start in a partition; empty if it may."""
+    access = supply.access.get(partition.name, NO_RULES)
+    reasons = (
+        _limited(job, partition, access),
+        _memory(job, partition, access, supply),
+        _late(job, supply),
+        _shut(job, partition, access, supply),
+        exceeded_limit(job, partition, supply, supply.limits),
+    )
+    return next(filter(None, reasons), "")
+
+
+def exceeded_limit(
+    job: QueuedJob,
+    partition: Partition,
+    supply: Supply,
+    limits: Limits,
+    amounts: Mapping[str, int] | None = None,
+) -> str:
+    """Return the limit of a QOS or an association that a job exceeds; empty if there is none.
+
+    `amounts` are what it takes, by default the least.
+    """
+    own = supply.access.get(partition.name, NO_RULES).own_qos
+    return limits.exceeded(job, amounts or least_amounts(job, partition, supply), own)
+
+
+def affordable(
+    job: QueuedJob, partition: Partition, supply: Supply, nodes: Flags, count: int
+) -> Flags:
+    """Return the nodes of which a job may have some number as a whole within its limits."""
+    cores = supply.site.capacity[:, 0]
+    found = nodes.copy()
+    for each in np.unique(cores[nodes]).tolist() if supply.limits.known else ():
+        amounts = {**job.tres, "cpu": count * each, "node": count}
+        if exceeded_limit(job, partition, supply, supply.limits, amounts):
+            found &= cores != each
+    return found
+
+
+def with_started(
+    limits: Limits,
+    job: QueuedJob,
+    supply: Supply,
+    amounts: Mapping[str, int],
+    seconds: float,
+    *,
+    ends: bool = False,
+) -> Limits:
+    """Return the limits once a job has started, which then runs for some time, or has ended."""
+    return limits.with_job(job, amounts, _own_qos(job, supply), seconds, ends=ends)
+
+
+def limits_changed(job: QueuedJob, supply: Supply) -> bool:
+    """Return whether limits of a job are in use otherwise than when Slurm was asked."""
+    return supply.limits.has_changed(job, _own_qos(job, supply))
+
+
+def _own_qos(job: QueuedJob, supply: Supply) -> list[str]:
+    """Return the QOS of the partitions of a job, with an empty one for a partition without."""
+    return [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
+
+
+def least_amounts(job: QueuedJob, partition: Partition, supply: Supply) -> Mapping[str, int]:
+    """Return what Slurm counts of a pending job against limits, at least.
+
+    A job that shares no nodes counts for all cores of its nodes, others for whole physical cores.
+    """
+    if not job.tres or not len(partition.nodes):
+        return job.tres
+    nodes = max(job.least_nodes, job.tres.get("node", 1))
+    cores = job.tres.get("cpu", job.tasks * job.cores_per_task)
+    threads = int(supply.threads[partition.nodes].min())
+    cores = threads * math.ceil(cores / threads)
+    if partition.exclusive or job.exclusive == "node":
+        cores = max(cores, nodes * int(supply.site.capacity[partition.nodes, 0].min()))
+    return {**job.tres, "cpu": cores, "node": nodes}
+
+
+def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
+    """Return which limit of a partition on its size or time a job exceeds."""
+    name = partition.name
+    if not partition.up:
+        return f"partition {name} is down"
+    if job.limit is not None and job.limit > partition.max_time:
+        limit = short(job.limit) if job.limit < math.inf else "none"
+        return (
+            f"its time limit, {limit}, exceeds the {short(partition.max_time)} of partition {name}"
+        )
+    for nodes in (job.least_nodes, job.most_nodes):
+        if nodes > partition.max_nodes:
+            most = f"{partition.max_nodes:,.0f} of partition {name}"
+            return f"its {nodes:,} nodes are more than the {most}"
+    if job.least_nodes > len(partition.nodes):
+        asked = counted(job.least_nodes, "node")
+        return f"it asks {asked}, and partition {name} has {len(partition.nodes):,}"
+    if job.least_nodes < access.least_nodes:
+        asked = counted(job.least_nodes, "node")
+        return f"it asks {asked}, and partition {name} wants {access.least_nodes:,} or more"
+    return ""
+
+
+def _memory_limit(access: Access, supply: Supply, key: str) -> int:
+    """Return the limit on memory of a partition, or of the site; 0 for none."""
+    if access.memory_per_node or access.memory_per_core:
+        return access.memory_per_node if key == "maxmempernode" else access.memory_per_core
+    text = supply.settings.get(key, "")
+    return int(text) if text.isdecimal() and len(text) <= 15 else 0
+
+
+def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:
+    """Return how a job exceeds the memory of a node that a partition allows."""
+    most = _memory_limit(access, supply, "maxmempernode")
+    asked = job.memory_per_node
+    if asked is None:
+        tasks = max(job.tasks_per_node, 1, -(-job.tasks // job.most_nodes) if job.most_nodes else 1)
+        asked = (job.memory_per_core or 0) * max(tasks * job.cores_per_task, job.least_cores)
+    if not most or asked <= most:
+        return ""
+    name = partition.name
+    return f"it asks {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
+
+
+def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> str:
+    """Return why Slurm will give a job more cores than it asks; empty if it will not."""
+    access = supply.access.get(partition.name, NO_RULES)
+    most = _memory_limit(access, supply, "maxmempercpu")
+    asked = job.memory_per_core or 0
+    if job.memory_per_node and not job.memory_per_gpu:
+        cores = max(job.least_cores, job.tasks_per_node * job.cores_per_task, 1)
+        asked = -(-job.memory_per_node // cores)
+    if not most or asked <= most:
+        return ""
+    asks = f"it asks {asked:,} MB for each core"
+    return f"{asks}, and partition {partition.name} gives more cores for more than {most:,}"
+
+
+def _late(job: QueuedJob, supply: Supply) -> str:
+    """Return that a job could not end before its deadline; empty if it could."""
+    time = job.least_time or job.limit or 0
+    if job.deadline is None or time == math.inf or supply.time + time <= job.deadline:
+        return ""
+    left = short(max(0, job.deadline - supply.time))
+    return f"it could not end before its deadline, in {left}, by its time limit, {short(time)}"
+
+
+def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) -> str:
+    """Return which rule of a partition on who may use it a job does not keep to."""
+    name = partition.name
+    if access.root_only and job.user not in ("root", _slurm_user(supply)):
+        return f"partition {name} is for root alone"
+    if access.reserved_only and not job.reservation:
+        return f"partition {name} is for jobs of a reservation alone"
+    if _obeys_accounts(supply):
+        accounts, but = {job.account}, ""
+        if _version(supply) >= FIRST_WITH_SUBACCOUNTS:
+            accounts |= {*supply.limits.accounts_above(job.account)}
+            but = "" if supply.limits.parents else ", as far as is known"
+        if access.accounts and accounts.isdisjoint(access.accounts):
+            admitted = ",".join(access.accounts)
+            refused = f"and not {job.account or '-'}{but}"
+            return f"partition {name} admits the accounts {admitted}, {refused}"
+        if not access.accounts and not accounts.isdisjoint(access.denied_accounts):
+            return f"partition {name} denies the account {job.account}"
+    if access.qos and job.qos not in access.qos:
+        return f"partition {name} admits the QOS {','.join(access.qos)}, and not {job.qos or '-'}"
+    if not access.qos and job.qos in access.denied_qos:
+        return f"partition {name} denies the QOS {job.qos}"
+    return ""
+
+
+def unknown_rules(
+    job: QueuedJob, partition: Partition, supply: Supply, users: Iterable[str]
+) -> Iterator[str]:
+    """Yield in words what is not known of the rules of a partition for a job.
+
+    `users` have running jobs in the partition, so that its groups admit them.
+    """
+    access = supply.access.get(partition.name, NO_RULES)
+    name = partition.name
+    if access.groups and job.user != "root" and job.user not in users:
+        groups = ",".join(access.groups)
+        yield f"whether user {job.user or '-'} is in the groups {groups} of partition {name}"
+    listed = access.accounts or access.denied_accounts
+    known = not listed or job.account in listed or bool(supply.limits.parents)
+    if not known and _obeys_accounts(supply) and _version(supply) >= FIRST_WITH_SUBACCOUNTS:
+        above = f"{','.join(listed)} of partition {name}"
+        yield f"which accounts are below {above}, without assoc_mgr.txt"
+    for rule in access.unknown:
+        yield f"the rule {rule} of partition {name}"
+    if access.shares:
+        yield f"which cores jobs may share in partition {name}, OverSubscribe={access.shares}"
+    if unknown := supply.limits.unknown(job, access.own_qos):
+        yield unknown
+
+
+def _obeys_accounts(supply: Supply) -> bool:
+    """Return whether Slurm looks at the accounts of partitions."""
+    enforced = supply.settings.get("accountingstorageenforce", "").lower()
+    return enforced != "none" or _version(supply) < FIRST_WITH_SUBACCOUNTS
+
+
+def _version(supply: Supply) -> tuple[int, ...]:
+    """Return the first two numbers of the version of Slurm; a high one if it is not known."""
+    parts = supply.settings.get("slurm_version", "").split(".")[:2]
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (99,)
+
+
+def _slurm_user(supply: Supply) -> str:
+    return supply.settings.get("slurmuser", "root").partition("(")[0]

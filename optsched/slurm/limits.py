@@ -1,0 +1,313 @@
+"""Limits of QOS and associations on waiting jobs, and how much of them is in use.
+
+Slurm looks at the QOS of the partition, at the QOS of the job, at the association of the user and
+at the accounts above it, in this order. Of two that limit the same, the first one counts, but all
+count what runs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from optsched.errors import InputError
+from optsched.sites.slurm_lines import read_text
+from optsched.slurm.queue import QueuedJob
+
+KINDS = {
+    **dict.fromkeys(("GrpJobs", "MaxJobs", "MaxJobsPU", "MaxJobsPA"), "jobs"),
+    **dict.fromkeys(("GrpTRES", "MaxTRESPU", "MaxTRESPA"), "amounts"),
+    **dict.fromkeys(("GrpTRESRunMins", "MaxTRESRunMinsPU", "MaxTRESRunMinsPA"), "minutes left"),
+    "GrpTRESMins": "minutes used",
+    "GrpWall": "time used",
+    "MaxWallPJ": "time",
+    "MaxTRESPJ": "of a job",
+    "MaxTRESPN": "of a node",
+    "MaxTRESMinsPJ": "minutes of a job",
+    "MinTRESPJ": "least of a job",
+}
+"""What each limit is on; other keys of a record are no limits on the start of a job."""
+
+SHADOWED = {"MaxJobs": ("MaxJobsPU", "MaxJobsPA")}
+"""Limits of an association that those of a QOS replace, beside those of the same name."""
+
+_PAIR = re.compile(r"(?:^|\s)(\w+)=(\S*)")
+_AMOUNT = re.compile(r"([^,=]+)=(N|[0-9]{1,20})(?:\(([0-9]{1,20})\))?")
+_COUNT = re.compile(r"(?:(N|[0-9]{1,20})(?:\(([0-9]{1,20})(?:\.[0-9]+)?\))?)?")
+_NAME = re.compile(r"([^(]*)(?:\(-?[0-9]+\))?")
+
+
+class Limit(NamedTuple):
+    """A limit: whose it is, its name, the resource, how much it allows, and how much is in use."""
+
+    owner: str
+    name: str
+    resource: str
+    most: int
+    used: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from all others."""
+        return self.owner, self.name, self.resource
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the QOS and the associations of a site.
+
+    Parameters
+    ----------
+    qos : mapping of str to tuple of Limit, optional
+        Limits of each QOS; None if no limits are enforced, or known. Those on the jobs of a user
+        or an account have its name in the key: ``two``, and ``two user ada`` or ``two account ai``.
+    associations : mapping of (str, str, str) to tuple of Limit
+        Limits of each association by account, user and partition; the last two may be empty.
+    parents : mapping of str to str
+        The account above each account; empty for the highest one.
+    safe : bool
+        Whether jobs start only if what is left of a budget suffices for their time limits.
+    started : mapping of (str, str, str) to int
+        What is to be added to what is in use, by keys of limits: of jobs that are to start, and,
+        negative, of jobs that have ended by the time in question.
+    """
+
+    qos: Mapping[str, tuple[Limit, ...]] | None = None
+    associations: Mapping[tuple[str, str, str], tuple[Limit, ...]] = field(default_factory=dict)
+    parents: Mapping[str, str] = field(default_factory=dict)
+    safe: bool = False
+    started: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+
+    @property
+    def known(self) -> bool:
+        """Whether limits are enforced, and known."""
+        return self.qos is not None
+
+    def exceeded(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
+        """Return the limit that keeps a job from starting; empty if there is none.
+
+        Parameters
+        ----------
+        job : QueuedJob
+            The job.
+        amounts : mapping of str to int
+            What it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and ``gres/gpu``.
+        own_qos : str
+            The QOS of the partition, if any.
+        """
+        replaced: set[tuple[str, str]] = set()
+        for holder in self._holders(job, own_qos):
+            for limit in holder:
+                names = (limit.name, *SHADOWED.get(limit.name, ()))
+                if replaced.isdisjoint((name, limit.resource) for name in names):
+                    used = limit.used + self.started.get(limit.key, 0)
+                    if text := _exceeded(limit._replace(used=used), job, amounts, self.safe):
+                        return text
+            replaced |= {(limit.name, limit.resource) for limit in holder}
+        return ""
+
+    def with_job(
+        self,
+        job: QueuedJob,
+        amounts: Mapping[str, int],
+        own_qos: Iterable[str],
+        seconds: float,
+        *,
+        ends: bool = False,
+    ) -> Limits:
+        """Return the limits once a job has started, which then runs for some time, or has ended.
+
+        Parameters
+        ----------
+        job : QueuedJob
+            The job.
+        amounts : mapping of str to int
+            What it takes.
+        own_qos : iterable of str
+            The QOS of the partitions in which it may start.
+        seconds : float
+            For how long it runs, or would still have run.
+        ends : bool
+            Whether it has ended.
+        """
+        minutes = 0 if math.isinf(seconds) else math.ceil(seconds / 60)
+        changes: dict[tuple[str, str, str], int] = {}
+        for own in own_qos:
+            for limit in (limit for holder in self._holders(job, own) for limit in holder):
+                many = amounts.get(limit.resource, 0)
+                counts = {"jobs": 1, "amounts": many, "minutes left": many * minutes}
+                changes[limit.key] = counts.get(KINDS[limit.name], 0)
+        started = dict(self.started)
+        for key, count in changes.items():
+            started[key] = started.get(key, 0) + (-count if ends else count)
+        return replace(self, started=started)
+
+    def has_changed(self, job: QueuedJob, own_qos: Iterable[str]) -> bool:
+        """Return whether less of a limit of a job is in use than when Slurm was asked, or more."""
+        holders = (holder for own in own_qos for holder in self._holders(job, own))
+        return any(self.started.get(limit.key) for holder in holders for limit in holder)
+
+    def unknown(self, job: QueuedJob, own_qos: str) -> str:
+        """Return which limits on a job are not known; empty if all are."""
+        if self.qos is None:
+            return ""
+        if job.qos and job.qos not in self.qos:
+            return f"limits of QOS {job.qos}, which assoc_mgr.txt does not have"
+        if own_qos and own_qos not in self.qos:
+            return f"limits of QOS {own_qos}, which assoc_mgr.txt does not have"
+        if not self._association(job):
+            account = f"user {job.user or '-'} in account {job.account or '-'}"
+            return f"limits of {account}, which assoc_mgr.txt does not have"
+        return ""
+
+    def accounts_above(self, account: str) -> tuple[str, ...]:
+        """Return an account and those above it."""
+        found: list[str] = []
+        while account and account not in found:
+            found.append(account)
+            account = self.parents.get(account, "")
+        return tuple(found)
+
+    def _association(self, job: QueuedJob) -> tuple[str, str, str] | None:
+        for partition in (*job.partitions, ""):
+            key = job.account, job.user, partition
+            if key in self.associations:
+                return key
+        return None
+
+    def _holders(self, job: QueuedJob, own_qos: str) -> Iterator[tuple[Limit, ...]]:
+        """Yield what limits a job, in the order in which Slurm looks at it."""
+        if self.qos is None:
+            return
+        for name in dict.fromkeys((own_qos, job.qos)):
+            if name:
+                users = f"{name} user {job.user}", f"{name} account {job.account}"
+                yield tuple(limit for each in (name, *users) for limit in self.qos.get(each, ()))
+        if key := self._association(job):
+            yield self.associations[key]
+        for account in self.accounts_above(job.account):
+            above = self.associations.get((account, "", ""), ())
+            yield tuple(limit for limit in above if limit.name.startswith("Grp"))
+
+
+def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bool) -> str:
+    """Return how a job exceeds a limit; empty if it does not."""
+    kind, most, used = KINDS[limit.name], limit.most, limit.used
+    many = amounts.get(limit.resource, 0)
+    minutes = 0 if job.limit is None else job.limit / 60
+    asked: float
+    if kind == "least of a job":
+        if many >= most:
+            return ""
+        what = f"at least {most:,} {limit.resource}, and it asks {many:,}"
+        return f"{limit.owner} asks {what} ({limit.name})"
+    if kind == "jobs":
+        asked = 1
+    elif kind == "amounts":
+        asked = many
+    elif kind == "minutes left":
+        asked = many * minutes
+    elif kind == "minutes used":
+        asked = many * minutes if safe else min(many, 1)
+    elif kind == "time used":
+        asked = minutes if safe else 1
+    else:
+        per_node = max(1, amounts.get("node", 1))
+        each = {"time": minutes, "of a job": many, "of a node": many // per_node}
+        asked, used = each.get(kind, many * minutes), 0
+    if not asked or used + asked <= most:
+        return ""
+    unit = "minutes" if not limit.resource else limit.resource
+    if kind == "jobs":
+        unit = "running jobs"
+    elif "minutes" in kind:
+        unit = f"minutes of {limit.resource}"
+    parts = [f"{used:,} in use"] if used else []
+    if math.isinf(asked):
+        parts.append("it has no time limit")
+    elif kind != "jobs" and (safe or not kind.endswith("used")):
+        parts.append(f"{asked:,.0f} asked, {used + asked - most:,.0f} too many")
+    return f"{limit.owner} allows {most:,} {unit} ({limit.name}): {', '.join(parts) or 'none'}"
+
+
+def read_limits(path: Path, *, safe: bool) -> Limits:
+    """Return the limits in what ``scontrol -o show assoc_mgr`` wrote.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file, plain or gzip.
+    safe : bool
+        Whether slurm.conf has ``AccountingStorageEnforce=safe``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a value has another form; with file, line and key.
+    """
+    qos: dict[str, tuple[Limit, ...]] = {}
+    associations: dict[tuple[str, str, str], tuple[Limit, ...]] = {}
+    parents: dict[str, str] = {}
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line.startswith((" ", "\t")) and line.strip():
+            expected = "expected a record a line, as scontrol -o show assoc_mgr writes it"
+            raise InputError(f"{line.strip()[:40]!r}; {expected}", file=path, line=number)
+        own, _, of_accounts = line.partition(" Account Limits=")
+        values: dict[str, str] = {}
+        for key, value in _PAIR.findall(own):
+            values.setdefault(key, value)
+        try:
+            if line.startswith("QOS="):
+                name = _name(values["QOS"])
+                qos[name] = tuple(_limits(f"QOS {name}", values))
+                of_accounts, _, of_users = of_accounts.partition(" User Limits=")
+                for what, text in (("account", of_accounts), ("user", of_users)):
+                    for part in text.split("}"):
+                        whose, _, pairs = part.strip().partition("={")
+                        whose = _name(whose)
+                        found = _limits(
+                            f"QOS {name} for {what} {whose}", dict(_PAIR.findall(pairs))
+                        )
+                        qos[f"{name} {what} {whose}"] = tuple(found)
+            elif line.startswith("ClusterName="):
+                account, user = values.get("Account", ""), _name(values.get("UserName", ""))
+                owner = f"user {user} in account {account}" if user else f"account {account}"
+                key = account, user, values.get("Partition", "")
+                associations[key] = tuple(_limits(owner, values))
+                if not user:
+                    parents[account] = _name(values.get("ParentAccount", ""))
+        except InputError as error:
+            raise InputError(*error.mistakes, file=path, line=number, field=error.field) from None
+    return Limits(qos, associations, parents, safe)
+
+
+def _name(text: str) -> str:
+    """Return the name before a number in parentheses."""
+    found = _NAME.match(text)
+    return found[1] if found else text
+
+
+def _limits(owner: str, values: Mapping[str, str]) -> Iterator[Limit]:
+    """Yield the limits among the values of a record, but those of infinity."""
+    for name in KINDS:
+        if name not in values:
+            continue
+        text = values[name]
+        if "TRES" in name:
+            parts = [(each, _AMOUNT.fullmatch(each)) for each in text.split(",") if each]
+            found = [(m and m[1], m and m[2], m and m[3]) for _, m in parts]
+            right = all(m for _, m in parts)
+        else:
+            match = _COUNT.fullmatch(text)
+            found = [("", match[1], match[2])] if match else []
+            right = match is not None
+        if not right:
+            shown = text if len(text) <= 40 else f"{text[:40]}..."
+            raise InputError(f"{shown!r}; expected a limit such as cpu=N(12) or 5(2)", field=name)
+        for resource, most, used in found:
+            if most not in ("N", None):
+                yield Limit(owner, name, resource or "", int(most), int(used or 0))

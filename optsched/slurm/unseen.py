@@ -1,0 +1,127 @@
+"""What a captured state of Slurm does not show of a waiting job.
+
+Where there is any of it, nothing is proven, as Slurm may know better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optsched.numbers import counted
+from optsched.sites.host_lists import host_list
+from optsched.sites.requests import licences_asked
+from optsched.slurm.access import NO_RULES, open_partitions, partitions_of, unknown_rules
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.running import held_by, unseen_on_nodes
+from optsched.slurm.supply import Flags, Supply
+
+LONGEST_LIST = 60
+"""Most characters of a list of nodes in a sentence."""
+
+
+def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words which rules on the start of a job are not known.
+
+    Parameters
+    ----------
+    job : QueuedJob
+        The pending job.
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    """
+    found = list(supply.unread)
+    if job.exclusive is None:
+        found.append("whether it shares its nodes, which the queue does not state")
+    for partition in open_partitions(job, supply) or partitions_of(job, supply):
+        users = (each.user for each in queue.running if partition.name in each.partitions)
+        found += unknown_rules(job, partition, supply, users)
+    return tuple(dict.fromkeys(found))
+
+
+def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words what is not known that decides on the start of a job.
+
+    Parameters
+    ----------
+    job : QueuedJob
+        The pending job.
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    """
+    return (
+        *unseen_rules(job, queue, supply),
+        *_hidden(job, queue, supply),
+        *unseen_on_nodes(job, queue, supply),
+        *unseen_preemption(job, queue, supply),
+    )
+
+
+def _nodes_of(job: QueuedJob, supply: Supply) -> Flags:
+    """Return the nodes of the partitions in which a job may start."""
+    there = np.zeros(len(supply.site.nodes), dtype=bool)
+    for partition in open_partitions(job, supply):
+        there[partition.nodes] = True
+    return there
+
+
+def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
+    """Yield what no job of the queue holds, though it is in use: of its nodes and licences."""
+    usable = np.isin(supply.site.states, ("up", "reserved")) & _nodes_of(job, supply)
+    cores = np.where(usable, supply.site.capacity[:, 0] - supply.free[:, 0], 0)
+    licences = {name: total - supply.licences[name] for name, total in supply.site.licences.items()}
+    for each in queue.running:
+        held = held_by(each, supply)
+        cores[held.nodes] -= held.amounts[:, 0]
+        for name in held.licences.keys() & licences.keys():
+            licences[name] -= held.licences[name]
+    nodes = [supply.site.nodes[node] for node in np.flatnonzero(cores > 0).tolist()]
+    if nodes:
+        listed = host_list(nodes)
+        listed = listed if len(listed) <= LONGEST_LIST else f"{nodes[0]} first"
+        hidden = counted(int(cores[cores > 0].sum()), "core")
+        where = f"{counted(len(nodes), 'node')} ({listed})"
+        yield f"which jobs hold {hidden} of {where}: none that the queue shows"
+    for name, count in licences.items():
+        if count > 0 and name in licences_asked(job.licences):
+            yield f"which jobs hold {count:,} of licence {name}: none that the queue shows"
+    if queue.missing.get("allocations.gres") and any((job.per_node, job.per_task, job.per_job)):
+        jobs = counted(queue.missing["allocations.gres"], "job")
+        yield f"which GPUs and the like {jobs} hold"
+
+
+def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words that a job may preempt running jobs, which is not modelled; empty if not.
+
+    Parameters
+    ----------
+    job : QueuedJob
+        The pending job.
+    queue : Queue
+        The jobs.
+    supply : Supply
+        The site and what is free.
+    """
+    kind = supply.settings.get("preempttype", "").rpartition("/")[2]
+    if kind not in ("partition_prio", "qos"):
+        return ()
+    there = _nodes_of(job, supply)
+    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
+    for each in queue.running:
+        if kind == "qos":
+            may = each.qos != job.qos
+        else:
+            may = any(
+                tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
+                for name in each.partitions
+            )
+        index = supply.site.index
+        if may and any(there[index[at.node]] for at in each.allocations if at.node in index):
+            return (f"whether it preempts running jobs, PreemptType=preempt/{kind}",)
+    return ()

@@ -1,0 +1,1 @@
+"""Solvers of integer programs of a special kind (`optsched.models.integer_program`)."""

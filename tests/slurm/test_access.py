@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optsched.sites.reservations import Reservation, read_reservations
+from optsched.sites.slurm_access import Access, access_of, left_out
+from optsched.sites.slurm_lines import printed_lines
+from optsched.slurm.explain import earliest_start, explain
+from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.limits import Limits
+from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.requests import blocked_by_rule, request_of
+from optsched.slurm.running import read_captured
+from optsched.slurm.snapshot import placement_problem
+from optsched.solvers.solving import solve
+
+OLD, NEW = {"slurm_version": "22.05.8"}, {"slurm_version": "24.11.5"}
+PARENTS = Limits(parents={"llm": "ai", "ai": "root", "root": ""})
+LINE = (
+    "PartitionName=p AllowGroups=hpc,dev AllowAccounts=ai,bio DenyQos=low AllocNodes=login QoS=own "
+    "LLN=YES MaxCPUsPerNode=12 MaxCPUsPerSocket=8 MaxMemPerCPU=4000 MinNodes=2 Hidden=YES "
+    "RootOnly=YES ReqResv=YES GraceTime=9 PreemptMode=REQUEUE OverSubscribe=FORCE:2 NewRule=3 "
+    "SelectTypeParameters=NONE State=UP Nodes=c1 TotalCPUs=16"
+)
+
+
+def queue_of(*jobs):
+    return Queue(jobs, 1000, 42, Path("squeue.json"), {})
+
+
+def test_every_key_of_a_partition_is_obeyed_without_effect_or_named(tmp_path):
+    path = tmp_path / "partitions.txt"
+    path.write_text(LINE + "\n")
+    [line] = printed_lines(path)
+    access = access_of(line)
+    assert (access.groups, access.accounts, access.denied_qos) == (
+        ("hpc", "dev"),
+        ("ai", "bio"),
+        ("low",),
+    )
+    assert (access.own_qos, access.cores_per_node, access.memory_per_core) == ("own", 12, 4000)
+    assert (access.least_nodes, access.root_only, access.reserved_only) == (2, True, True)
+    assert (access.preempted, access.shares) == (True, "FORCE:2")
+    assert access.unknown == ("maxcpuspersocket=8", "newrule=3")
+    notes = left_out({"p": access})
+    assert "1 partition (p): allowaccounts left out" in notes
+    assert "1 partition (p): maxcpuspernode left out" in notes
+
+
+@pytest.mark.parametrize(
+    ("access", "fields", "settings", "words"),
+    [
+        ({"accounts": ("ai",)}, {"account": "ai"}, NEW, ""),
+        (
+            {"accounts": ("ai",)},
+            {"account": "chem"},
+            OLD,
+            "partition all admits the accounts ai, and not chem",
+        ),
+        # whether chem is below ai is not known
+        ({"accounts": ("ai",)}, {"account": "chem"}, NEW, "and not chem, as far as is known"),
+        ({"accounts": ("ai",)}, {"account": "llm"}, NEW | {"parents": ""}, ""),
+        ({"accounts": ("ai",)}, {"account": "llm"}, OLD | {"parents": ""}, "and not llm"),
+        ({"accounts": ("ai",)}, {"account": "x"}, NEW | {"accountingstorageenforce": "none"}, ""),
+        ({"denied_accounts": ("ai",)}, {"account": "ai"}, NEW, "denies the account ai"),
+        ({"denied_accounts": ("ai",)}, {"account": "llm"}, NEW | {"parents": ""}, "account llm"),
+        ({"qos": ("high",)}, {"qos": "low"}, NEW, "admits the QOS high, and not low"),
+        ({"qos": ("high",)}, {"qos": "high"}, NEW, ""),
+        ({"denied_qos": ("low",)}, {"qos": "low"}, NEW, "partition all denies the QOS low"),
+        ({"root_only": True}, {"user": "ada"}, NEW, "partition all is for root alone"),
+        ({"root_only": True}, {"user": "root"}, NEW, ""),
+        ({"reserved_only": True}, {}, NEW, "for jobs of a reservation alone"),
+        ({"least_nodes": 3}, {"least_nodes": 2}, NEW, "asks 2 nodes, and partition all wants 3"),
+        ({"memory_per_node": 8000}, {"memory_per_node": 8001}, NEW, "8,001 MB of memory on a node"),
+        ({"memory_per_node": 8000}, {"memory_per_core": 1000, "least_cores": 9}, NEW, "9,000 MB"),
+        ({"memory_per_node": 8000}, {"memory_per_core": 1000, "tasks": 9}, NEW, ""),
+        (
+            {"memory_per_node": 8000},
+            {"memory_per_core": 1000, "tasks": 9, "most_nodes": 1},
+            NEW,
+            "9,000 MB of memory on a node, and partition all allows 8,000",
+        ),
+        ({}, {"memory_per_node": 9}, NEW | {"maxmempernode": "8"}, "partition all allows 8"),
+    ],
+)
+def test_who_may_use_a_partition(job, supply, access, fields, settings, words):
+    limits = PARENTS if "parents" in settings else Limits()
+    there = supply(access={"all": Access(**access)}, settings=settings, limits=limits)
+    rule = blocked_by_rule(job(**fields), there)
+    assert words in rule
+    assert bool(words) == bool(rule)
+
+
+def test_another_partition_of_the_job_may_be_open(job, supply):
+    there = supply(access={"all": Access(accounts=("ai",))})
+    either = job(account="bio", partitions=("all", "rest"))
+    assert blocked_by_rule(either, there) == ""
+    assert np.flatnonzero(request_of(either, there).nodes).tolist() == [2, 3, 4]
+
+
+def test_more_cores_for_more_memory_are_left_to_slurm(job, supply):
+    there = supply(access={"all": Access(memory_per_core=4000)})
+    request_of(job(memory_per_core=4000), there)
+    request_of(job(memory_per_node=8000, least_cores=2), there)
+    for fields in ({"memory_per_core": 4001}, {"memory_per_node": 8000}):
+        with pytest.raises(LeftToSlurmError, match="gives more cores for more than 4,000"):
+            request_of(job(**fields), there)
+
+
+class TestCoresOfAPartition:
+    """Partition `all` with MaxCPUsPerNode=12; 8 of them are in use on c1."""
+
+    @pytest.fixture
+    def there(self, supply):
+        cores = np.array([4, 12, 12, 12, 12, 12, 12])
+        return supply(access={"all": Access(cores_per_node=12)}, cores_left={"all": cores})
+
+    def test_jobs_have_no_more_together(self, job, there):
+        """On c1 there is room for one of four cores, on each other node for three, with threads."""
+        jobs = [job(job_id=n, tasks=1, cores_per_task=4) for n in range(1, 30)]
+        posed = placement_problem(queue_of(*jobs), there)
+        result = solve(posed.problem, "highs")
+        placed = [at for at in result.solution.nodes if at]
+        assert len(placed) == 1 + 6 * 3
+        assert sum(at == (0,) for at in placed) == 1
+
+    def test_jobs_of_other_partitions_do_not_count(self, job, there):
+        other = job(partitions=("own",), cores_per_task=16)
+        assert np.flatnonzero(request_of(other, there).most(there)).tolist() == [0, 1, 2, 3]
+        assert not request_of(job(cores_per_task=13), there).most(there).any()
+
+    def test_jobs_that_share_no_node_have_only_small_ones(self, job, there):
+        assert not request_of(job(exclusive="node"), there).nodes.any()
+
+    def test_they_are_free_when_a_job_of_the_partition_ends(self, job, there):
+        runs = job(
+            job_id=7,
+            state="RUNNING",
+            end=1600,
+            requeues=True,
+            allocations=(Allocation(node="c1", cores=8, memory=0, gres={}),),
+        )
+        waits = job(cores_per_task=12, required=("c1",))
+        there = replace(there, free=there.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
+        assert earliest_start(waits, queue_of(waits, runs), there) == 1600
+        [question] = explain(queue_of(waits, runs), there, "1").questions
+        result = solve(question.problem, "highs")
+        assert [question.claims[claim].label for claim in result.solution.lifted] == ["job 7"]
+
+
+def test_a_job_that_cannot_end_before_its_deadline_is_blocked(job, supply):
+    there = supply()
+    assert blocked_by_rule(job(deadline=4600), there) == ""
+    assert blocked_by_rule(job(deadline=4599), there)
+    rule = blocked_by_rule(job(deadline=4000), there)
+    assert rule == "it could not end before its deadline, in 50 min, by its time limit, 1 h"
+    assert blocked_by_rule(job(deadline=4599, least_time=600), there) == ""
+    late = job(deadline=4600, eligible=1001)
+    assert earliest_start(late, queue_of(late), there) is None
+
+
+class TestLicencesOfReservations:
+    """Two of three licences are kept from 5000 to 9000."""
+
+    KEPT = Reservation("course", (), 5000, 9000, {"lab": 2})
+
+    def test_jobs_that_run_then_share_what_is_left(self, job, supply):
+        there = supply(reservations=(self.KEPT,))
+        short, long = job(licences="lab:2"), job(job_id=2, licences="lab:2", limit=4001.0)
+        assert explain(queue_of(short), there, "1").earliest == 1000
+        found = explain(queue_of(long), there, "2")
+        assert found.shortage.is_proof
+        assert found.earliest == 9000
+        own = job(licences="lab:2", limit=4001.0, reservation="course")
+        assert request_of(own, replace(there, time=6000)).licences == {"lab": 2}
+        ones = [job(job_id=n, licences="lab", limit=4001.0) for n in (1, 2)]
+        posed = placement_problem(queue_of(*ones), there)
+        placed = [at for at in solve(posed.problem, "highs").solution.nodes if at]
+        assert len(placed) == 1
+
+    def test_they_are_read_from_json_and_text(self, write_dump, tmp_path):
+        record = {"name": "r", "node_list": "", "start_time": 5, "end_time": 9, "licenses": "lab:2"}
+        path = write_dump(40, record, name="reservations.json", key="reservations")
+        assert read_reservations(path)[0].licences == {"lab": 2}
+        text = tmp_path / "reservations.txt"
+        text.write_text(
+            "ReservationName=r StartTime=x Nodes=(null) NodeCnt=0 Licenses=lab:2 State=A\n"
+        )
+        assert read_reservations(text)[0].licences == {"lab": 2}
+
+    def test_those_reserved_by_unknown_reservations_are_not_free(self, write_dump, tmp_path):
+        node = {
+            "name": "c1",
+            "cpus": 8,
+            "real_memory": 1000,
+            "state": ["IDLE"],
+            "partitions": ["p"],
+        }
+        write_dump(42, node, name="nodes.json", key="nodes")
+        write_dump(42)
+        (tmp_path / "now").write_text("1000\n")
+        (tmp_path / "licenses.txt").write_text("LicenseName=lab Total=5 Used=1 Free=4 Reserved=3\n")
+        _, there = read_captured(tmp_path)
+        assert there.licences == {"lab": 4, "lab beside reservation of licences": 1}

@@ -1,0 +1,400 @@
+"""Who may use nodes, and what of them is free: small clusters as Slurm shows them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from optsched.slurm.explain import explain
+from optsched.slurm.queue import read_queue
+from optsched.slurm.relief import Relief
+from optsched.slurm.running import supply_at, unseen_on_nodes
+from optsched.slurm.snapshot import placement_problem
+from optsched.slurm.supply import read_supply
+from optsched.solvers.solving import solve
+
+NOW = 1_800_000_000
+
+
+def node(name="c1", used=0, **fields):
+    """A node of 16 cores and 64,000 MB."""
+    state = ["IDLE"] if not used else ["MIXED"] if used < 16 else ["ALLOCATED"]
+    usual = {"name": name, "cpus": 16, "effective_cpus": 16, "real_memory": 64000, "state": state}
+    used = {"alloc_cpus": used, "alloc_memory": 1000 * used}
+    return {**usual, **used, "partitions": ["batch"], "threads": 1, **fields}
+
+
+def pending(number, cores=1, **fields):
+    usual = {"job_id": number, "job_state": ["PENDING"], "user_name": "u1", "partition": "batch"}
+    asks = {"cpus": cores, "tasks": cores, "node_count": 1, "memory_per_cpu": 1000}
+    return {**usual, **asks, "time_limit": 60, "priority": 1000 - number, **fields}
+
+
+def running(number, at="c1", cores=4, gres="", limit=3600, **fields):
+    """A job that started 600 s ago."""
+    has = {
+        "name": at,
+        "memory": {"allocated": 1000 * cores},
+        "sockets": [{"cores": [{"status": ["ALLOCATED"]}] * cores}],
+    }
+    times = {"start_time": NOW - 600, "end_time": NOW - 600 + limit}
+    return pending(number, cores) | {
+        "job_state": ["RUNNING"],
+        "user_name": "u2",
+        "requeue": True,
+        "batch_flag": True,
+        "job_resources": {"nodes": {"allocation": [has]}},
+        "gres_detail": [gres] if gres else [],
+        **times,
+        **fields,
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Return a function that writes a cluster and reads its queue, and what it has free."""
+
+    def write(nodes, jobs, *, version=42, reservations=None, partitions="", config="", text=""):
+        meta = {"plugin": {"data_parser": f"data_parser/v0.0.{version}"}}
+        if version == 38:
+            meta = {"plugin": {"type": "openapi/v0.0.38"}}
+        name = "sinfo.json" if version == 38 else "nodes.json"
+        files = {name: {"nodes": nodes}, "squeue.json": {"jobs": jobs}}
+        if reservations is not None:
+            files["reservations.json"] = {"reservations": reservations}
+        for file, records in files.items():
+            (tmp_path / file).write_text(json.dumps({"meta": meta, "last_update": NOW} | records))
+        for file, words in (
+            ("partitions.txt", partitions),
+            ("config.txt", config),
+            ("nodes.txt", text),
+        ):
+            (tmp_path / file).write_text(words)
+        return read_queue(tmp_path), read_supply(tmp_path, NOW)
+
+    return write
+
+
+def plan(queue, supply):
+    """The nodes of each job that the best plan starts."""
+    posed = placement_problem(queue, supply)
+    result = solve(posed.problem, "column-generation")
+    assert not posed.problem.violations(result.solution)
+    names = supply.site.nodes
+    return {
+        row.label: list(dict.fromkeys(names[each] for each in at))
+        for row, at in zip(posed.rows, result.solution.nodes)
+        if at
+    }
+
+
+def least(queue, supply, job):
+    """The earliest start in seconds from now, what is lifted, and the seconds of a node lost."""
+    found = explain(queue, supply, str(job))
+    best = None
+    for question in found.questions:
+        result = solve(question.problem, "highs")
+        if result.solution is not None:
+            relief = Relief(found, question, result.solution)
+            if best is None or relief.lost < best.lost:
+                best = relief
+    earliest = None if found.earliest is None else found.earliest - NOW
+    if best is None:
+        return earliest, None, None
+    return earliest, [claim.name for claim in best.lifted], best.lost / 1e6
+
+
+def test_a_node_of_a_user_is_closed_to_others(cluster):
+    jobs = [pending(1, 4), pending(2, 4, user_name="u2"), running(9, shared=["user"])]
+    queue, supply = cluster([node(used=4, owner="u2")], jobs)
+    assert plan(queue, supply) == {"2": ["c1"]}
+    found = explain(queue, supply, "1")
+    assert ("not owned by another user", 0) in found.shortage.filters
+    assert not found.shortage_of_idle.is_proof
+    # a quarter of the node is lost for 600 s
+    assert least(queue, supply, 1) == (3000, ["requeue 9"], 150)
+    # the running job says so where the node does not
+    queue, supply = cluster([node(used=4)], jobs)
+    assert plan(queue, supply) == {"2": ["c1"]}
+    # nobody knows when the owner leaves that has no visible job
+    queue, supply = cluster([node(used=4, owner="u2")], jobs[:2])
+    assert plan(queue, supply) == {"2": ["c1"]}
+    assert least(queue, supply, 1) == (None, None, None)
+    then = supply_at(supply, queue, NOW)
+    assert [bool(unseen_on_nodes(job, queue, then)) for job in queue.pending] == [True, False]
+
+
+def test_all_jobs_that_close_a_node_are_in_the_way(cluster):
+    owner = {"shared": ["user"], "cores": 2}
+    jobs = [pending(1), running(8, **owner), running(9, limit=5400, **owner)]
+    queue, supply = cluster([node(used=4, owner="u2")], jobs)
+    assert least(queue, supply, 1) == (4800, ["requeue 8", "requeue 9"], 150)
+
+
+def test_a_job_that_shares_with_its_user_joins_running_jobs_of_its_user(cluster):
+    nodes = [node("c1", 4), node("c2", 4), node("c3", 4)]
+    jobs = [
+        pending(1, 12, shared=["user"]),
+        pending(2, 4, user_name="u3"),
+        running(8, "c1", user_name="u1"),
+        running(9, "c2"),
+        running(10, "c3", user_name="u4", shared=["user"]),
+    ]
+    queue, supply = cluster(nodes, jobs)
+    assert plan(queue, supply) == {"1": ["c1"], "2": ["c2"]}
+    # there is no other place for job 2, and a pending job is not joined
+    queue, supply = cluster(nodes[:1], jobs[:3])
+    assert plan(queue, supply) == {"1": ["c1"]}
+    # an exclusive job joins nobody, nor is a node joined on which others run, perhaps unseen
+    queue, supply = cluster(nodes[:1], [pending(1, shared=["none"]), jobs[2]])
+    assert plan(queue, supply) == {}
+    queue, supply = cluster([node("c1", 8)], [pending(1, shared=["user"]), jobs[2]])
+    assert plan(queue, supply) == {}
+    two = [pending(1, shared=["user"]), jobs[2], running(9, "c1")]
+    queue, supply = cluster([node("c1", 8)], two)
+    assert plan(queue, supply) == {}
+    assert least(queue, supply, 1)[1] == ["requeue 9"]
+
+
+@pytest.mark.parametrize("rule", ["ExclusiveUser=YES", "Exclusive=USER"])
+def test_partitions_whose_jobs_share_with_their_user(cluster, rule):
+    nodes = [node("c1", partitions=["own"]), node("c2", partitions=["own"])]
+    line = f"PartitionName=own Nodes=c[1-2] {rule} State=UP\n"
+    asks = {"partition": "own"}
+    jobs = [pending(1, **asks), pending(2, user_name="u2", **asks)]
+    queue, supply = cluster(nodes, jobs, partitions=line)
+    assert sorted(plan(queue, supply).values()) == [["c1"], ["c2"]]
+    # a running job owns its node, also against jobs of other partitions
+    both = f"{line}PartitionName=batch Nodes=c1 State=UP\n"
+    jobs = [pending(1), pending(2, user_name="u2"), running(9, **asks)]
+    queue, supply = cluster([node("c1", 4), nodes[1]], jobs, partitions=both)
+    assert plan(queue, supply) == {"2": ["c1"]}
+
+
+def test_a_node_of_an_exclusive_job_has_nothing_free(cluster):
+    queue, supply = cluster([node(used=4)], [pending(1), running(9, shared=["none"])])
+    assert plan(queue, supply) == {}
+    assert least(queue, supply, 1) == (3000, ["requeue 9"], 150)
+    queue, supply = cluster([node(used=4) | {"state": ["ALLOCATED"]}], [pending(1)])
+    assert plan(queue, supply) == {}
+
+
+def test_nodes_of_a_label_are_for_its_jobs(cluster):
+    jobs = [pending(1), pending(2, mcs_label="secret"), running(9, mcs_label="secret")]
+    queue, supply = cluster([node(used=4, mcs_label="secret")], jobs)
+    assert plan(queue, supply) == {"2": ["c1"]}
+    (what,) = unseen_on_nodes(queue.pending[0], queue, supply)
+    assert what == "when no job of another MCS label is on 1 node (c1)"
+    # one with a label joins no others where labels decide
+    config = "MCSParameters = enforced,select\n"
+    jobs = [pending(1, mcs_label="secret"), running(9)]
+    assert plan(*cluster([node(used=4)], jobs, config=config)) == {}
+    assert plan(*cluster([node(used=4)], jobs)) == {"1": ["c1"]}
+
+
+GPUS = {"gres": "gpu:a100:4,shard:16"}
+
+
+def asking(number, gres, **fields):
+    return pending(number, tres_per_node=gres, **fields)
+
+
+@pytest.mark.parametrize(
+    ("used", "jobs", "starts"),
+    [
+        # three GPUs are whole, so the shards of one are left
+        ("gpu:a100:3(IDX:0-2),shard:0(-/4,-/4,-/4,0/4)", ["shard:8", "shard:4"], "2"),
+        ("gpu:a100:3(IDX:0-2),shard:0(0/4,0/4,0/4,0/4)", ["gpu:1", "shard:4"], "1"),
+        # shards of each GPU are in use
+        ("gpu:a100:0(IDX:N/A),shard:4(1/4,1/4,1/4,1/4)", ["gpu:1"], ""),
+        ("gpu:a100:0(IDX:N/A),shard:4(4/4,0/4,0/4,0/4)", ["gpu:3", "gpu:1"], "1"),
+        # as many GPUs as there may be, where Slurm does not say of which the shards are
+        ("gpu:a100:0(IDX:N/A),shard:3", ["gpu:2", "gpu:1"], "2"),
+        # Slurm 22.05
+        ("gpu:a100:0(IDX:N/A),shard:5(IDX:0-1)", ["gpu:3", "gpu:2"], "2"),
+        # two jobs of shards count as two GPUs, as Slurm may take two
+        ("", ["shard:1", "shard:1", "gpu:3"], "12"),
+        ("", ["gpu:a100:2", "shard:2", "gpu:1"], "123"),
+    ],
+)
+def test_a_gpu_is_whole_or_shared(cluster, used, jobs, starts):
+    asked = [asking(number, f"gres/{each}") for number, each in enumerate(jobs, 1)]
+    queue, supply = cluster([node(**GPUS, gres_used=used)], asked)
+    assert "".join(plan(queue, supply)) == starts
+
+
+def test_jobs_of_which_slurm_alone_knows_the_gpus_are_left_to_it(cluster):
+    asked = [
+        asking(1, "gres/mps:50"),
+        pending(2, tres_per_task="gres/shard:1"),
+        pending(3, tres_per_job="gres/shard:2"),
+        asking(4, "gres/shard:2,gres/gpu:1"),
+        asking(5, "gres/shard:2"),
+    ]
+    has = {"gres": "gpu:a100:2,shard:8,mps:200"}
+    queue, supply = cluster([node(**has)], asked)
+    posed = placement_problem(queue, supply)
+    assert list(posed.left) == ["1", "2", "3", "4"]
+    assert posed.left["1"] == "it asks mps, and only Slurm knows of which GPUs"
+    assert "what it lacks of them is not modelled" in explain(queue, supply, "5").left
+
+
+def test_shares_in_use_free_a_gpu_when_the_last_job_ends(cluster):
+    one = [asking(1, "gres/gpu:2"), running(9, gres="shard:2(0/4,2/4)", cores=1)]
+    has = {"gres": "gpu:a100:2,shard:8", "gres_used": "gpu:a100:0(IDX:N/A),shard:2(0/4,2/4)"}
+    queue, supply = cluster([node(used=1, **has)], one)
+    assert least(queue, supply, 1) == (3000, ["requeue 9"], 150)  # 2 of 8 shards
+    assert not unseen_on_nodes(queue.pending[0], queue, supply)
+    two = [*one, running(8, gres="shard:1(0/4,1/4)", cores=1, limit=5400)]
+    queue, supply = cluster([node(used=2, **has)], two)
+    assert least(queue, supply, 1)[0] == 4800
+    # to requeue one of them frees no GPU, and both together are not modelled
+    (what,) = unseen_on_nodes(queue.pending[0], queue, supply)
+    assert what == "when GPUs of 1 node (c1) are free, of which several jobs have shares"
+
+
+MIG = {"gres": "gpu:3g.20gb:2,gpu:1g.5gb:4", "gres_used": "gpu:3g.20gb:1(IDX:0),gpu:1g.5gb:0"}
+
+
+def test_a_job_of_any_type_leaves_a_type_to_later_jobs(cluster):
+    any_two, typed = "gres/gpu:2", "gres/gpu:3g.20gb:1"
+    # the first may get the last slice of the second, which starts before the third
+    assert plan(*cluster([node(**MIG)], [asking(1, any_two), asking(2, typed)])) == {"1": ["c1"]}
+    both = plan(*cluster([node(**MIG)], [asking(1, typed), asking(2, any_two)]))
+    assert both == {"1": ["c1"], "2": ["c1"]}
+    other = node("c2", gres="gpu:a100:2", gres_used="gpu:a100:0")
+    both = plan(*cluster([node(**MIG), other], [asking(1, any_two), asking(2, typed)]))
+    assert both == {"1": ["c2"], "2": ["c1"]}
+    # there are enough of each type for whatever Slurm takes
+    wide = {"gres": "gpu:a:3,gpu:b:3"}
+    both = plan(*cluster([node(**wide)], [asking(1, "gres/gpu:2"), asking(2, "gres/gpu:a:1")]))
+    assert both == {"1": ["c1"], "2": ["c1"]}
+
+
+def test_gpus_of_unstated_types_in_use_count_for_every_type(cluster):
+    has = {"gres": "gpu:a:2,gpu:b:2", "gres_used": "", "tres_used": "cpu=1,gres/gpu=2"}
+    jobs = [asking(1, "gres/gpu:a:1"), asking(2, "gres/gpu:2")]
+    assert plan(*cluster([node(**has)], jobs)) == {"2": ["c1"]}
+
+
+@pytest.mark.parametrize(
+    ("has", "used", "asked", "starts"),
+    [
+        ("tmp:844G", "tmp:0", ["tmp:100G", "tmp:700G", "tmp:800G"], "12"),
+        ("scratch:900G", "scratch:0", ["scratch:900G", "scratch:1"], "1"),
+        ("nvme:3200G,tmp:844G", "nvme:0,tmp:800G", ["nvme:3200G", "tmp:44G", "tmp:1"], "12"),
+        ("disk:2T", "disk:0", ["disk:1T", "disk:1023G", "disk:1G", "disk:1"], "123"),
+        ("scratch:2TB", "scratch:0", ["scratch:1TB", "scratch:1000GB"], "12"),
+        ("b:10000000000", "b:0", ["b:5000000000", "b:5000000000"], "12"),
+        ("t:a:900G,t:b:100G", "t:a:0,t:b:0", ["t:a:900G", "t:b:100G", "t:1"], "12"),
+        ("craynetwork:4", "craynetwork:1", ["craynetwork:3", "craynetwork:99999999999999"], "1"),
+        ("huge:9P", "huge:0", ["huge:9P"], "1"),
+    ],
+)
+def test_amounts_of_any_size(cluster, has, used, asked, starts):
+    jobs = [asking(number, f"gres/{each}") for number, each in enumerate(asked, 1)]
+    queue, supply = cluster([node(gres=has, gres_used=used)], jobs)
+    assert "".join(plan(queue, supply)) == starts
+
+
+def test_large_amounts_are_free_again_when_a_job_ends(cluster):
+    jobs = [asking(1, "gres/tmp:500G"), running(9, gres="tmp:800G")]
+    queue, supply = cluster([node(used=4, gres="tmp:844G", gres_used="tmp:800G")], jobs)
+    assert supply.units == {"tmp": 1024**2}
+    assert "tmp: counted in units of 1,048,576" in supply.notes
+    assert least(queue, supply, 1)[:2] == (3000, ["requeue 9"])
+
+
+def test_what_is_shown_in_other_units_than_its_use_is_left_out(cluster):
+    # Slurm 22.05 shows 900 for 900G
+    nodes = [
+        node("c1", gres="scratch:900", gres_used="scratch:966367641600"),
+        node("c2", gres="scratch:900", gres_used="scratch:0"),
+    ]
+    queue, supply = cluster(nodes, [asking(1, "gres/scratch:1"), pending(2)])
+    assert "scratch: left out, as what there is has no unit, unlike the rest" in supply.notes
+    assert list(placement_problem(queue, supply).left) == ["1"]
+    assert plan(queue, supply) == {"2": ["c1"]}
+
+
+def test_cores_of_the_system_are_not_free_in_slurm_22(cluster):
+    # sinfo --json has 16 CPUs, of which 2 are kept
+    whole = node(used=0) | {"state": "idle", "tres": "cpu=14,mem=64000M"}
+    del whole["effective_cpus"]
+    text = "NodeName=c1 CPUTot=16 CPUEfctv=14 RealMemory=64000 MemSpecLimit=4000 State=IDLE\n"
+    for cores, memory, start in ((14, 1000, True), (15, 1, False), (14, 4286, False)):
+        job = pending(1, cores, memory_per_cpu=memory) | {"job_state": "PENDING"}
+        assert plan(*cluster([whole], [job], version=38, text=text)) == (
+            {"1": ["c1"]} if start else {}
+        )
+    # without the text the cores are those of the TRES, and the memory is not known
+    supply = cluster([whole], [], version=38)[1]
+    assert supply.site.capacity.tolist() == [[14, 64000]]
+    assert "no nodes.txt: memory kept for the system (MemSpecLimit) is not known" in supply.notes
+    # all 14 are allocated, though two are idle
+    full = whole | {"state": "allocated", "alloc_cpus": 14}
+    job = pending(1) | {"job_state": "PENDING"}
+    assert plan(*cluster([full], [job], version=38, text=text)) == {}
+
+
+def reservation(name, start, end, *flags):
+    return {"name": name, "node_list": "c1", "start_time": start, "end_time": end, "flags": flags}
+
+
+RESERVED = {"state": ["IDLE", "RESERVED"]}
+FLOATS = reservation("floats", NOW + 3600, NOW + 7200, "TIME_FLOAT")
+
+
+def test_a_floating_reservation_keeps_long_jobs_alone(cluster):
+    limits = {1: 45, 2: 90, 3: 60}
+    jobs = [pending(number, time_limit=limit) for number, limit in limits.items()]
+    queue, supply = cluster([node(**RESERVED)], jobs, reservations=[FLOATS])
+    assert list(plan(queue, supply)) == ["1", "3"]
+    assert least(queue, supply, 2)[0] is None
+    # jobs of the reservation do not start, as it never holds
+    mine = [pending(1, resv_name="floats")]
+    queue, supply = cluster([node(**RESERVED)], mine, reservations=[FLOATS])
+    assert placement_problem(queue, supply).blocked == {"1": "reservation floats does not hold now"}
+    # a second one holds now
+    now = reservation("maint", NOW - 600, NOW + 1800, "MAINT")
+    queue, supply = cluster([node(**RESERVED)], jobs, reservations=[FLOATS, now])
+    assert plan(queue, supply) == {}
+    assert least(queue, supply, 1)[0] == 1800
+
+
+def test_the_word_reserved_does_not_count_where_times_are_known(cluster):
+    later = reservation("later", NOW + 7200, NOW + 9000)
+    queue, supply = cluster([node(**RESERVED)], [pending(1)], reservations=[later])
+    assert plan(queue, supply) == {"1": ["c1"]}
+    queue, supply = cluster([node(**RESERVED)], [pending(1)], reservations=[])
+    assert plan(queue, supply) == {}
+
+
+SUSPENDED = {"job_state": ["SUSPENDED"], "pre_sus_time": 540, "suspend_time": NOW - 60}
+
+
+def test_a_suspended_job_has_no_end_and_loses_what_it_held(cluster):
+    jobs = [pending(1, 16), pending(2, 16, memory_per_cpu=3500)]
+    jobs.append(running(9, cores=16, **SUSPENDED))
+    queue, supply = cluster([node() | {"alloc_memory": 16000}], jobs)
+    assert plan(queue, supply) == {"1": ["c1"]}
+    assert least(queue, supply, 2) == (None, ["requeue 9"], 540)
+    # it does not close its node while it is suspended, but it owns it
+    exclusive = [pending(1), running(9, shared=["none"], **SUSPENDED)]
+    assert plan(*cluster([node()], exclusive)) == {"1": ["c1"]}
+    own = [pending(1), running(9, shared=["user"], **SUSPENDED)]
+    assert plan(*cluster([node()], own)) == {}
+
+
+def test_a_resumed_job_has_run_without_its_suspension(cluster):
+    resumed = {"pre_sus_time": 100, "suspend_time": NOW - 60, "end_time": NOW + 3440}
+    jobs = [pending(2, 16), running(9, cores=16, **resumed)]
+    assert least(*cluster([node(used=16)], jobs), 2) == (3440, ["requeue 9"], 160)
+
+
+def test_jobs_start_on_nodes_that_boot(cluster):
+    boots = ["MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP"]
+    queue, supply = cluster([node(used=8) | {"state": boots}], [pending(1, 8), pending(2, 8)])
+    assert plan(queue, supply) == {"1": ["c1"]}
+    assert any(note.startswith("1 node (c1): booting") for note in supply.notes)

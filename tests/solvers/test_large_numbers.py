@@ -1,0 +1,145 @@
+"""Numbers up to 10^12: an answer is refused or right, of every solver that answers the model.
+
+For a longer attack, set `OPTSCHED_ATTACKS` to the number of problems for each model.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget, registry, solve, testing
+from optsched.errors import InputError
+from optsched.models import IntegerProgram
+from optsched.solvers.result import Status
+from optsched.testing import brute_force
+
+ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "12"))
+
+SIZES = [10**power for power in range(5, 13)]
+
+WORTH = {
+    "box-placement": ("profits",),
+    "hold": ("costs", "drain_costs"),
+    "node-placement": ("weights",),
+    "window-mkp": ("profits",),
+}
+"""Fields of models that make large objectives."""
+
+attacks = settings(max_examples=ATTACKS, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def check(problem, best):
+    """Check what each solver of the model says of a problem with a known optimum."""
+    for name in registry.solvers:
+        cls = registry.solvers[name]
+        if not cls.supports(problem.name) or cls.installed_version() is None:
+            continue
+        result = solve(problem, name, budget=Budget(seconds=60))
+        told = (name, result, result.message)
+        assert result.status is not Status.ERROR, told
+        if result.status is Status.INFEASIBLE:
+            assert best is None, told
+        elif result.status is Status.OPTIMAL:
+            assert result.objective == result.bound == best, told
+        elif best is not None and result.bound is not None:
+            assert (result.bound >= best) == (problem.sense == "max") or result.bound == best, told
+        if name == "cp-sat":
+            assert result.status in (Status.OPTIMAL, Status.INFEASIBLE), told
+
+
+@st.composite
+def near(draw, sizes=tuple(SIZES)):
+    """Draw a large number, a few units below a power of ten, or a small one."""
+    size = draw(st.sampled_from(sizes))
+    large = st.integers(0, 60).map(lambda less: size - less)
+    return draw(st.one_of(large, large, st.integers(1, size), st.integers(0, 9)))
+
+
+@st.composite
+def programs(draw, in_rows):
+    """Draw a program with large numbers in its rows or in its objective."""
+    count = draw(st.integers(2, 7))
+    sizes = (draw(st.sampled_from(SIZES)),)
+    small, sign = st.integers(-9, 9), st.sampled_from([-1, 1])
+    large = st.tuples(sign, near(sizes)).map(lambda pair: pair[0] * pair[1])
+    lower = draw(st.lists(st.integers(-2, 0), min_size=count, max_size=count))
+    upper = [low + draw(st.integers(0, 2)) for low in lower]
+    rows, at_least, at_most = [], [], []
+    for _ in range(draw(st.integers(1, 3))):
+        row = {j: draw(large if in_rows else small) for j in range(count)}
+        row = {j: a for j, a in row.items() if a}
+        point = [draw(st.integers(low, high)) for low, high in zip(lower, upper)]
+        value = sum(a * point[j] for j, a in row.items()) + draw(st.integers(-1, 1))
+        assume(abs(value) < 10**12)
+        rows.append(row)
+        at_least.append(draw(st.sampled_from([None, value])))
+        at_most.append(draw(st.sampled_from([None, value, value + 1])))
+    coefficients = [draw(small if in_rows else large) for _ in range(count)]
+    return IntegerProgram(
+        draw(st.sampled_from(["max", "min"])),
+        coefficients,
+        lower,
+        upper,
+        draw(st.sampled_from([0, 0, 7, 10**12])),
+        rows=rows,
+        at_least=at_least,
+        at_most=at_most,
+    )
+
+
+@pytest.mark.parametrize("in_rows", [True, False], ids=["rows", "objective"])
+def test_programs(in_rows):
+    @attacks
+    @given(problem=programs(in_rows))
+    def attack(problem):
+        check(problem, brute_force(problem))
+
+    attack()
+
+
+@pytest.mark.parametrize("model", WORTH)
+def test_other_models(model):
+    @attacks
+    @given(drawn=getattr(testing, model.replace("-", "_") + "s")(), data=st.data())
+    def attack(drawn, data):
+        fields = drawn.to_json()
+        sizes = (data.draw(st.sampled_from(SIZES)),)
+        for name in WORTH[model]:
+            before = getattr(drawn, name)
+            if before is not None:
+                fields[name] = [data.draw(near(sizes)) for _ in before]
+        try:
+            problem = type(drawn).from_json(fields)
+            best = brute_force(problem)
+        except InputError:  # too large for brute force
+            assume(False)
+        check(problem, best)
+
+    attack()
+
+
+def test_large_coefficients_of_booleans_in_a_row():
+    # a presolve rule of CP-SAT 9.15, which sums in 32 bits, made -20 of it
+    large = {4: -2 * 10**9, 6: 8 * 10**8, 1: 2 * 10**9 - 1, 3: 6 * 10**8, 5: -2 * 10**9 - 1}
+    problem = IntegerProgram(
+        "min",
+        [-18, -32, -2, 5, -4, -2, -24],
+        rows=[{4: 1, 6: 1, 2: 1}, {3: 1, 1: 1, 2: 1}, {0: 1, 5: 1}, large | {2: -26 * 10**8}],
+        at_least=[None, 1, 1, None],
+        at_most=[1, 1, 1, 10**9 - 1],
+    )
+    best = brute_force(problem)
+    assert best == -58
+    check(problem, best)
+
+
+def test_small_programs_that_cbc_loses_by_probing():
+    # -7 + 2 by the fourth item alone: 100 and 3 are within 80 to 113
+    row = {0: 75, 1: 3, 2: 2, 3: 100, 4: 3}
+    knapsack = IntegerProgram("min", [20, 5, 15, 2, -7], rows=[row], at_least=[80], at_most=[113])
+    assert brute_force(knapsack) == -5
+    check(knapsack, -5)
