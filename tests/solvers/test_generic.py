@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -288,3 +290,13 @@ def test_random_windows_agree_between_solvers(generic):
         weights = rng.integers(1, 60, 8)
         problem = WindowMKP(weights, rng.integers(1, 90, 3), weights * rng.integers(1, 4, 8))
         assert solve(problem, generic).objective == solve(problem, "branch-and-bound").objective
+
+
+@pytest.mark.parametrize(("free", "told"), [(100, "no space left in "), (2**30, "no answer")])
+def test_cbc_says_that_the_disk_of_its_files_is_full(free, told, monkeypatch):
+    pulp = pytest.importorskip("pulp")
+    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", shutil.which("true"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=free))
+    result = solve(HARD, "cbc")
+    assert result.status is Status.ERROR
+    assert told in result.message
