@@ -30,6 +30,9 @@ STATISTICS = Path("/proc/self/statm")
 COMPILING = 900.0
 """Seconds on the clock more for a case that has to compile kernels, once on a machine."""
 
+GRACE = 100
+"""Hundredths of a second in which processes may notice that the one they served has ended."""
+
 COMPILED = "compiled"
 """The file by which a case says that it does."""
 
@@ -122,6 +125,12 @@ class Running:
         code = self._process.exitcode
         assert code is not None
         seconds = time.perf_counter() - self._began
+        for _ in range(0 if hangs else GRACE):
+            try:
+                os.killpg(leader, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.01)
         try:
             os.killpg(leader, signal.SIGKILL)
             orphans = not hangs

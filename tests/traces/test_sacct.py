@@ -570,3 +570,10 @@ def test_a_trace_is_not_written_as_sacct(tmp_path):
     trace = of_json(tmp_path, record())
     with pytest.raises(InputError, match="unknown suffix"):
         write_trace(trace, tmp_path / "a.sacct")
+
+
+def test_a_first_line_of_any_length_is_not_taken_for_names(tmp_path):
+    path = tmp_path / "a.sacct"
+    path.write_text("JobID|" + "|".join(f"k{k}" for k in range(200_000)) + "\n1|x\n")
+    with pytest.raises(InputError, match=r"a\.sacct, line 1: is too long"):
+        read_sacct_text(path)
