@@ -22,6 +22,9 @@ HEAD = 4096
 MOST = 2**28
 """Most bytes, decompressed, of a file that is read as a whole: 256 MiB."""
 
+MOST_RATIO = 100
+"""Times its size that a file may unpack to, if that is more than `MOST` bytes."""
+
 PIECE = 2**22
 """Bytes, decompressed, of a piece that is read at once."""
 
@@ -50,6 +53,7 @@ class Content:
         self._stored = _Hashed(stream)
         with _readable(path):
             first = self._stored.look_ahead(len(GZIP_MAGIC))
+        self._size = 0
         self._plain: gzip.GzipFile | _Hashed = self._stored
         if first == GZIP_MAGIC:
             self._plain = gzip.GzipFile(fileobj=self._stored)  # type: ignore[call-overload]
@@ -60,10 +64,16 @@ class Content:
         Raises
         ------
         InputError
-            If the file cannot be read, or is a truncated or damaged gzip file.
+            If the file cannot be read, is a truncated or damaged gzip file, or unpacks to more
+            than `MOST` bytes and `MOST_RATIO` times its size.
         """
         with _readable(self._path):
-            return self._plain.read(size)
+            data = self._plain.read(size)
+        self._size += len(data)
+        if self._size > max(MOST, MOST_RATIO * self._stored.size):
+            mistake = f"unpacks to more than {MOST >> 20} MiB and {MOST_RATIO} times its size"
+            raise InputError(mistake, file=self._path)
+        return data
 
     @property
     def sha256(self) -> str:
@@ -77,6 +87,7 @@ class _Hashed:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._ahead = b""
+        self.size = 0
         self.hash = hashlib.sha256()
 
     def look_ahead(self, size: int) -> bytes:
@@ -88,6 +99,7 @@ class _Hashed:
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]
         data = ahead + self._stream.read(size - len(ahead))
         self.hash.update(data)
+        self.size += len(data)
         return data
 
 

@@ -123,3 +123,14 @@ def test_what_does_not_fit_into_memory_is_told_with_the_file():
         in_memory("big.swf"),
     ):
         raise MemoryError
+
+
+def test_a_gzip_file_unpacks_to_no_more_than_a_multiple_of_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr("optsched.binary_files.MOST", 10**6)
+    (tmp_path / "usual.gz").write_bytes(gzip.compress(os.urandom(20_000) * 60))
+    assert len(read_bytes(tmp_path / "usual.gz", 10**9)[0]) == 1_200_000
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(10**6)))
+    assert read_bytes(tmp_path / "bomb.gz")[0] == bytes(10**6)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(10**6 + 1)))
+    with pytest.raises(InputError, match=r"bomb\.gz: unpacks to .* 100 times its size"):
+        read_bytes(tmp_path / "bomb.gz", 10**9)

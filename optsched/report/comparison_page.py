@@ -71,6 +71,7 @@ SOLVER: Expected = {
     "budget": dict,
     "seed": int,
 }
+KNOWN_VALUES: Expected = {"path": str, "snapshots": int, "unused": list}
 BUDGET: Expected = dict.fromkeys(("seconds", "work"), (int, float, type(None)))
 
 
@@ -399,7 +400,7 @@ def _known_values(config: Mapping[str, Any]) -> list[str]:
 
 def unused_names(about: Mapping[str, Any]) -> str:
     """Return the names in a table of known values that are of no file beside it, in words."""
-    names = about["unused"]
+    names = [*map(str, about["unused"])]
     of_none = f"{counted(len(names), 'name')} of no instance beside it"
     return f"{about['path']}: {of_none}: {_some(names)}"
 
@@ -448,11 +449,17 @@ def read_record(folder: Path) -> dict[str, Any]:
     file = folder / "comparison.json"
     config = read_object(file, CONFIG)
     # older folders do not have these fields
-    checked(
-        config, dict.fromkeys(config.keys() & {"wrong_answers", "failures", "refusals"}, list), file
-    )
+    lists = config.keys() & {"wrong_answers", "failures", "refusals", "known_values"}
+    checked(config, dict.fromkeys(lists, list), file)
+    for table in config.get("known_values", ()):
+        checked(table, KNOWN_VALUES, file, "known_values")
     for snapshot in config["snapshots"]:
         checked(snapshot, SNAPSHOT, file, "snapshots")
+        optional = {"known": (dict,), "sense": (str, type(None))}
+        checked(snapshot, {n: optional[n] for n in snapshot.keys() & optional}, file, "snapshots")
+        known = snapshot.get("known", {})
+        kinds = dict.fromkeys(known.keys() & {"objective"}, (int, type(None)))
+        checked(known, kinds, file, "snapshots known")
     for solver in config["solvers"]:
         checked(solver, SOLVER, file, "solvers")
         checked(solver["budget"], BUDGET, file, "solvers budget")

@@ -28,6 +28,9 @@ MAGIC = b"PAR1"
 MOST = 2**34
 """Most bytes of a file, which is read as a whole: 16 GiB."""
 
+MOST_JOBS = 2**26
+"""Most jobs of a file: some kilobytes can stand for any number of equal ones."""
+
 _TRUTHS = {b"true": True, b"false": False}
 
 
@@ -59,6 +62,8 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     with _undamaged(path):
         file = pq.ParquetFile(pa.BufferReader(data))
         schema, metadata = file.schema_arrow, file.metadata.metadata or {}
+    if file.metadata.num_rows > MOST_JOBS:
+        raise InputError(f"has more than {MOST_JOBS:,} jobs", file=path)
 
     def column(name: str) -> pa.ChunkedArray:
         with _undamaged(path):

@@ -25,6 +25,7 @@ from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import megabytes, seconds, tres
 from optsched.sites.slurm_json import UNSET, text
 from optsched.sites.slurm_record import NO_VALUE
+from optsched.text_files import LONGEST_LINE, too_long
 from optsched.traces.formats import TraceFormat
 from optsched.traces.sacct import (
     NUMBERLESS,
@@ -121,6 +122,8 @@ def read_sacct_text(path: str | Path) -> Trace:
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
     data = data.removeprefix(BYTE_ORDER_MARK)
+    if b"\n" not in data[: LONGEST_LINE + 1] and len(data) > LONGEST_LINE:
+        raise too_long(path, 1)
     check_utf8(data, path, "what sacct -P writes")
     return _trace(_Table(data, path), sha256)
 

@@ -167,7 +167,9 @@ def table_of(trace: Trace, path: Path) -> pa.Table:
     """
     import pyarrow as pa
 
-    names = dict.fromkeys(("job_id", *REQUIRED, *known_columns(trace)))
+    # without numbers of their own, texts would be numbered by the reader
+    numbers = (number for number, text in TEXT_OF.items() if text in trace.texts)
+    names = dict.fromkeys(("job_id", *REQUIRED, *known_columns(trace), *numbers))
     columns = {name: getattr(trace, name) for name in COLUMNS if name in names}
     columns |= dict(trace.annotations)
     for name, column in columns.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -29,6 +30,9 @@ STATISTICS = Path("/proc/self/statm")
 
 COMPILING = 900.0
 """Seconds on the clock more for a case that has to compile kernels, once on a machine."""
+
+GRACE = 100
+"""Hundredths of a second in which processes may notice that the one they served has ended."""
 
 COMPILED = "compiled"
 """The file by which a case says that it does."""
@@ -122,17 +126,29 @@ class Running:
         code = self._process.exitcode
         assert code is not None
         seconds = time.perf_counter() - self._began
-        try:
+        orphans = not hangs and _is_left_behind(leader)
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, signal.SIGKILL)
-            orphans = not hangs
-        except ProcessLookupError:
-            orphans = False
         self._process.close()
         out, err = (
             (self._folder / name).read_text(encoding="utf-8", errors="backslashreplace")
             for name in ("out", "err")
         )
         return Ended(code, out, err, seconds, hangs, orphans)
+
+
+def _is_left_behind(group: int) -> bool:
+    """Return whether a process of a group still runs after a moment; ended ones are none."""
+    for _ in range(GRACE):
+        running = 0
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it has just ended
+                state, _, its_group, *_ = file.read_text().rpartition(")")[2].split()
+                running += int(its_group) == group and state != "Z"
+        if not running:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _run(case: Case, folder: Path, bounds: Bounds) -> None:

@@ -150,6 +150,9 @@ def test_a_crowded_folder_stands_for_its_snapshots(folder):
     assert words[2:4] == ["met", first["path"]]
 
 
+SNAPSHOT = {"name": "a", "path": "a", "kind": "window-mkp", "size": "3x2"}
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -157,6 +160,12 @@ def test_a_crowded_folder_stands_for_its_snapshots(folder):
         ({"solvers": [3]}, "solvers: not an object"),
         ({"wrong_answers": 3}, "wrong_answers: 3; expected a list"),
         ({"snapshots": [{"name": "a"}]}, "snapshots path: missing"),
+        ({"snapshots": [SNAPSHOT | {"known": 3}]}, "snapshots known: 3; expected an object"),
+        ({"snapshots": [SNAPSHOT | {"known": {"objective": "x"}}]}, "snapshots known objective"),
+        ({"snapshots": [SNAPSHOT | {"sense": []}]}, "snapshots sense: []; expected a text"),
+        ({"known_values": True}, "known_values: True; expected a list"),
+        ({"known_values": [[1]]}, "known_values: not an object"),
+        ({"known_values": [{"path": "a"}]}, "known_values snapshots: missing"),
     ],
 )
 def test_a_damaged_field_is_told(folder, fields, told):

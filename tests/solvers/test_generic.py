@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -379,3 +381,13 @@ def test_cp_sat_goes_on_where_the_default_solver_refuses(megabytes, cost):
     refused = solve(problem, "highs")
     assert (refused.status, refused.verified) == (Status.NO_SOLUTION, True)
     assert solve(problem, budget=Budget(work=100)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("free", "told"), [(100, "no space left in "), (2**30, "no answer")])
+def test_cbc_says_that_the_disk_of_its_files_is_full(free, told, monkeypatch):
+    pulp = pytest.importorskip("pulp")
+    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", shutil.which("true"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=free))
+    result = solve(HARD, "cbc")
+    assert result.status is Status.ERROR
+    assert told in result.message

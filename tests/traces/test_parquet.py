@@ -293,3 +293,20 @@ def test_rows_of_several_groups_are_one_trace(tmp_path):
     assert read_parquet(path).submit.tolist() == jobs.tolist()
     pq.write_table(table.slice(500), path, row_group_size=64)
     assert refusal(path).startswith(", user, row 2: -3; expected")
+
+
+def test_a_file_of_too_many_jobs_is_refused_before_it_is_unpacked(tmp_path, small_swf, monkeypatch):
+    write_parquet(read_swf(small_swf), tmp_path / "a.parquet")
+    monkeypatch.setattr("optsched.traces.parquet.MOST_JOBS", 1)
+    with pytest.raises(InputError, match=r"a\.parquet: has more than 1 jobs"):
+        read_parquet(tmp_path / "a.parquet")
+
+
+def test_unknown_numbers_stay_unknown_beside_texts(tmp_path, small_swf):
+    trace = read_swf(small_swf)
+    unknown = np.full(len(trace), -1)
+    texts = {"qos": np.array(["high"] * len(trace), dtype=object)}
+    write_parquet(trace.changed(queue=unknown, texts=texts), tmp_path / "a.parquet")
+    again = read_parquet(tmp_path / "a.parquet")
+    assert again.queue.tolist() == unknown.tolist()
+    assert again.texts["qos"].tolist() == texts["qos"].tolist()

@@ -624,3 +624,10 @@ def test_jobs_that_ask_shares_of_gpus_are_counted(tmp_path):
         record(job_id=8, asked=[("gres", "gpu", 1)]),
     )
     assert records.oddities[what] == 1
+
+
+def test_a_first_line_of_any_length_is_not_taken_for_names(tmp_path):
+    path = tmp_path / "a.sacct"
+    path.write_text("JobID|" + "|".join(f"k{k}" for k in range(200_000)) + "\n1|x\n")
+    with pytest.raises(InputError, match=r"a\.sacct, line 1: is too long"):
+        read_sacct_text(path)
