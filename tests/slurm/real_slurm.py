@@ -229,7 +229,7 @@ class RealSlurm:
             )
 
     def _wait(self, reached: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while not reached():
             assert time.monotonic() < end, f"{what} did not get ready; see {self.folder}"
             time.sleep(0.2)
