@@ -103,7 +103,8 @@ PROOFS = (
     *(solve("R2", f"attack/lp-silent/{file}", f"{best}, or refused", some(answers(best), refuses()))
         for file, best in (("a.lp", 3), ("b.lp", 6), ("c.lp", 4))),
     Case("R2 mps_semantics.py", "29 of 29 as the formats say, or refused", ("python",
-        "attack/mps_semantics.py"), every(says("objective coefficient"), never(r"^(?!integer without bounds.*got 1 ).*<<<"))),
+        "attack/mps_semantics.py"), every(says("objective coefficient"),
+        never(r"^(?!integer without bounds.*got 1 ).*<<<"))),
     Case("R7 liars.py", "no lie is verified", ("python", "attack/liars.py"), every(
         says("true optimum"), never(r"(own bound|own solution): [\w.]*optimal True"))),
 )
