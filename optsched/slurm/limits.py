@@ -252,6 +252,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
     qos: dict[str, tuple[Limit, ...]] = {}
     associations: dict[tuple[str, str, str], tuple[Limit, ...]] = {}
     parents: dict[str, str] = {}
+    users: dict[str, str] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.startswith((" ", "\t")) and line.strip():
             expected = "expected a record a line, as scontrol -o show assoc_mgr writes it"
@@ -261,13 +262,18 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
         for key, value in _PAIR.findall(own):
             values.setdefault(key, value)
         try:
-            if line.startswith("QOS="):
+            if line.startswith("UserName="):
+                user, _, uid = values["UserName"].rstrip(")").partition("(")
+                users[uid] = user
+            elif line.startswith("QOS="):
                 name = _name(values["QOS"])
                 qos[name] = tuple(_limits(f"QOS {name}", values))
                 of_accounts, _, of_users = of_accounts.partition(" User Limits=")
                 for what, text in (("account", of_accounts), ("user", of_users)):
                     for part in text.split("}"):
                         whose, _, pairs = part.strip().partition("={")
+                        # Slurm 22.05 has the number of a user alone
+                        whose = users.get(whose, whose) if what == "user" else whose
                         whose = _name(whose)
                         found = _limits(
                             f"QOS {name} for {what} {whose}", dict(_PAIR.findall(pairs))

@@ -245,7 +245,8 @@ def _of_partition(cluster: Captured, name: str, job: Record, at: list[Node]) -> 
     if (number(job["time_limit"]) or 0) * 60 > clock(row.get("MaxTime", "UNLIMITED")):
         yield f"longer than MaxTime={row['MaxTime']} of {name}"
     fewest, most = row.get("MinNodes", "0"), row.get("MaxNodes", "UNLIMITED")
-    if len(at) < int(fewest) or (most.isdigit() and len(at) > int(most)):
+    asked = max(len(at), number(job["max_nodes"]) or 0)  # Slurm takes -N 2-4 for 4 here
+    if len(at) < int(fewest) or (most.isdigit() and asked > int(most)):
         yield f"{len(at)} nodes; {name} takes {fewest} to {most}"
     for key, mine in (("Accounts", job["account"]), ("Qos", job["qos"])):
         allowed, denied = row.get(f"Allow{key}", "ALL"), row.get(f"Deny{key}", "")
@@ -428,7 +429,10 @@ class Limits:
         """Nodes of jobs of a scope, as those that jobs share count once."""
         users: dict[str, str] = {}
         scope: tuple[str, ...] = ()
-        for line in cluster.text("assoc_mgr.txt").splitlines():
+        # a record a line, as with -o, becomes the lines that are written without it
+        known = re.sub(r" (Account|User) Limits=", r"\n\1 Limits\n", cluster.text("assoc_mgr.txt"))
+        known = re.sub(r"([^\s={}]+)=\{", r"\n\1\n", known.replace("}", "\n"))
+        for line in known.splitlines():
             row, text = pairs(line), line.strip()
             user = re.match(r"UserName=(.*)\((\d+)\) ", text)
             if user:

@@ -165,6 +165,14 @@ def test_jobs_of_one_plan_keep_to_limits_together(limits, asks, supply):
     assert posed.blocked.keys() == {"5_3"}
 
 
+def test_a_user_is_known_by_number(limits, asks):
+    """Slurm 22.05 names the users of a QOS by their numbers, and has the names above."""
+    record = "UserName=ada(7) DefAccount=ai DefWckey= AdminLevel=None"
+    own = "QOS=own(1) Account Limits= User Limits= 7={MaxJobsPU=2(2)}"
+    there = limits(own, root=f"\n{record}")
+    assert "QOS own for user ada allows 2 running jobs" in there.exceeded(asks(), {}, "own")
+
+
 def test_whole_nodes_count_with_all_their_cores(limits, asks, supply):
     """Two of c1 to c4 have 32 cores, m1 alone has 64."""
     whole = asks(exclusive="node", partitions=("all",))

@@ -113,6 +113,7 @@ FAULTS = {
     "denied": (ONE, {"partition": "DenyQos=normal"}, "not open to normal"),
     "longest": (ONE | {"time_limit": 2000}, {}, "MaxTime"),
     "nodes": (PER_JOB, {"partition": "MaxNodes=1"}, "takes 0 to 1"),
+    "most nodes": (ONE | {"max_nodes": 4}, {"partition": "MaxNodes=2"}, "takes 0 to 2"),
     "closed": (ONE, {"partition": "State=DOWN"}, "is DOWN"),
     "cpus of node": (ONE | {"tasks": 4}, {"partition": "MaxCPUsPerNode=3"}, "MaxCPUsPerNode"),
     "reserved": (ONE, {"reservations": RESERVED.format("2001-09-09T02:00:00")}, "reserved by m"),
@@ -148,6 +149,11 @@ FAULTS = {
         "5 shard needed",
     ),
     "QOS": (PER_JOB, {"assoc_mgr": QOS}, "GrpTRES.node"),
+    "QOS in a line": (
+        ONE,
+        {"assoc_mgr": "QOS=normal(1) GrpJobs=N(2) User Limits= ann={MaxJobsPU=2(2) X=1} "},
+        "MaxJobsPU of normal ann is 2, 2 in use",
+    ),
 }
 
 
