@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import heapq
+import io
 import math
 import os
 import platform
@@ -21,7 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from optsched.files import written
+from optsched.files import write_text
 
 Row = TypeVar("Row")
 
@@ -120,16 +121,13 @@ def keep(
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [*measured_on, f"{time.perf_counter() - BEGAN:.0f} s in all", "", *table]
-    with written(folder / f"{name}.txt") as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(folder / f"{name}.txt", "\n".join(lines) + "\n")
     for file, its_rows in ((f"{name}.csv", rows), (f"{name}.times.csv", times.rows)):
-        with (
-            written(folder / file) as temporary,
-            temporary.open("w", encoding="utf-8", newline="") as stream,
-        ):
-            writer = csv.DictWriter(stream, fieldnames=list(its_rows[0]))
-            writer.writeheader()
-            writer.writerows(its_rows)
+        stream = io.StringIO(newline="")
+        writer = csv.DictWriter(stream, fieldnames=list(its_rows[0]))
+        writer.writeheader()
+        writer.writerows(its_rows)
+        write_text(folder / file, stream.getvalue())
     print("\n".join(lines))
 
 
