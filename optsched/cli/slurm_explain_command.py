@@ -400,7 +400,7 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
 
 
 def _as_known(found: Explanation) -> str:
-    """Return what weakens a claim where something is not known of the job."""
+    """Return the words that weaken a claim about a job of which not all is known."""
     return ", as far as is known" if found.unseen else ""
 
 

@@ -435,6 +435,6 @@ def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Par
 
 
 def ignored(config: Mapping[str, Any]) -> list[str]:
-    """Return what the trace states and the run does not heed, in words; none in older runs."""
+    """Return the statements of the trace that the run ignored; empty for older runs."""
     found = config.get("ignored", [])
     return [text for text in found if isinstance(text, str)]

@@ -102,7 +102,7 @@ def describe(
 
 
 def _ignored(trace: Trace, machine: Machine) -> list[str]:
-    """Return what holds jobs back in the trace and not in the run, with the numbers of jobs."""
+    """Return the constraints of the trace that the run ignores, with the numbers of jobs."""
     found = []
     stated = trace.texts.get("dependency", np.full(len(trace), "", dtype=object)) != ""
     if not machine.follows_requests:

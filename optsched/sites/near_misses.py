@@ -73,7 +73,7 @@ _SHOWN = {
 
 
 def near_miss(data: bytes) -> str | None:
-    """Return what the beginning of a file shows it to be, and what was expected; None if unclear.
+    """Return a message on the form of a file that its beginning shows; None if it is unclear.
 
     >>> near_miss(b"<!DOCTYPE html>")
     'a page of HTML or XML; expected what the command itself wrote'
@@ -98,14 +98,14 @@ def near_miss(data: bytes) -> str | None:
 
 
 def with_commas(data: bytes) -> str | None:
-    """Return what to say of fields of sacct with commas, which a table may have too; or None."""
+    """Return a message on fields of sacct with commas, which a table may have too; or None."""
     if _COMMAS.match(data[:HEAD]) is None:
         return None
     return "fields of sacct with commas between them, which values hold too; expected sacct -P"
 
 
 def on_several_lines(before: str, line: str) -> str | None:
-    """Return what to say if a line goes on with the record that the line before it begins."""
+    """Return a message if a line continues the record of the line before it; or None."""
     begun = _RECORD.match(before)
     if begun is None or _WHOLE.search(before) or not line[:1].isspace() or "=" not in line:
         return (
