@@ -305,7 +305,7 @@ def _in_units(node: Node, units: Mapping[str, int]) -> Node:
 
 
 def unit_of(resource: str, units: Mapping[str, int]) -> int:
-    """Return what an amount of 1 stands for, of a resource with or without a type."""
+    """Return the unit in which amounts of a resource, with or without a type, are counted."""
     return units.get(resource.partition(":")[0], 1)
 
 

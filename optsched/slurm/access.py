@@ -97,7 +97,7 @@ def _own_qos(job: QueuedJob, supply: Supply) -> list[str]:
 
 
 def least_amounts(job: QueuedJob, partition: Partition, supply: Supply) -> Mapping[str, int]:
-    """Return what Slurm counts of a pending job against limits, at least.
+    """Return the least amounts of a pending job that Slurm counts against limits.
 
     A job that shares no nodes counts for all cores of its nodes, others for whole physical cores.
     """

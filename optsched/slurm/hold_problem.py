@@ -317,7 +317,7 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
 
 
 def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
-    """Return what is free if drained nodes were up; `held` is what the running jobs have."""
+    """Return the supply with drained nodes up; `held` has the resources of running jobs."""
     free = supply.site.capacity.copy()
     for each in held:
         free[each.nodes] -= each.amounts

@@ -515,7 +515,7 @@ def _largest(
     shape: _Shape,
     demand: Mapping[str, int],
 ) -> dict[str, int] | None:
-    """Return what Slurm may take on one node at most, None if a chunk can only be `demand`.
+    """Return the most that Slurm may take on one node; None if a chunk can only be `demand`.
 
     Each node has one task at least, and no node more than there is.
     """

@@ -69,7 +69,7 @@ def held_by(job: QueuedJob, supply: Supply) -> Held:
 
 
 def held_alone(jobs: Sequence[QueuedJob], supply: Supply) -> list[Held]:
-    """Return what each running job holds, and of shared GPUs those that it alone has shares of."""
+    """Return the resources of each running job, with the shared GPUs that no other job uses."""
     users = _shared_gpus(jobs, supply)
     found = []
     for job in jobs:
@@ -84,7 +84,7 @@ def _shared_gpus(jobs: Iterable[QueuedJob], supply: Supply) -> Counter[tuple[int
     """Return the GPUs of which jobs have shares: node, type, and number among those of the type.
 
     Each is counted once for each job. GPUs that Slurm does not state are left out, so they count as
-    in use for ever.
+    in use at all times.
     """
     found: Counter[tuple[int, str, int]] = Counter()
     for job in jobs:
