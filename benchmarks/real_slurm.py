@@ -159,11 +159,7 @@ def run_really(jobs: list[Job], cycles: str, folder: Path) -> Ran:
     RuntimeError
         If a job did not end well, or is not there.
     """
-    slurm = RealSlurm(folder / "slurm", cycles, SETTINGS, HAVE)
-    slurm.folder.mkdir(parents=True)
-    (slurm.folder / "gres.conf").write_text(GPUS.format(folder=slurm.folder))
-    for gpu in range(2):
-        (slurm.folder / f"gpu{gpu}").touch()
+    slurm = RealSlurm(folder / "slurm", cycles, SETTINGS, HAVE, gres=GPUS)
     os.environ |= slurm.variables  # for the commands of `capture`
     try:
         slurm.start()

@@ -164,7 +164,7 @@ def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> st
     access = supply.access.get(partition.name, NO_RULES)
     most = _memory_limit(access, supply, "maxmempercpu")
     asked = job.memory_per_core or 0
-    if job.memory_per_node and not job.memory_per_gpu:
+    if job.memory_per_node:
         cores = max(job.least_cores, job.tasks_per_node * job.cores_per_task, 1)
         asked = -(-job.memory_per_node // cores)
     if not most or asked <= most:

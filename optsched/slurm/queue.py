@@ -154,7 +154,8 @@ class QueuedJob:
         Generic resources on each node, for each task and of the whole job, by ``gpu`` and by
         ``gpu:TYPE``.
     cores_per_gpu, memory_per_gpu : int
-        Cores and memory for each GPU, 0 where nothing is stated.
+        Cores and memory for each GPU, 0 where nothing is stated. A job starts where both this and
+        the memory of its nodes or cores are free.
     threads_per_core : int
         Threads to use of each physical core, 0 for all.
     constraint : str
@@ -519,10 +520,10 @@ def _memory(
     of_gpu = record.parsed("memory_per_tres", gres).get("gpu", 0)
     stated = not {*record.words("flags")}.isdisjoint(MEMORY_STATED)
     stated |= record.dump.version > VERSION_OF_FIELDS and of_node not in (None, 0, of_gpu)
-    if of_gpu and stated:  # what a partition gives for each GPU does not count then
-        if of_node == of_gpu and "mem" in asked:  # and yet takes the place of what the job states
-            of_node = -(-asked["mem"] // nodes)
-        of_gpu = 0
+    if of_gpu and not stated:
+        return None, None, of_gpu
+    if of_gpu and of_node == of_gpu and "mem" in asked:  # shown in the place of what the job states
+        of_node = -(-asked["mem"] // nodes)
     if of_node is None and of_core is None and not of_gpu:
         of_node = 0  # which version 38 does not state
     return of_node, of_core, of_gpu

@@ -465,7 +465,7 @@ def _within(
     elif not exclusive and job.mcs_label and supply.by_label:
         exclusive, joins = True, np.array([each == job.mcs_label for each in supply.labels])
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
-    if job.memory_per_node == 0 and not job.memory_per_gpu and supply.counts_memory:
+    if job.memory_per_node == 0 and supply.counts_memory:
         exclusive, joins = True, None
         notes.append("it asks all memory of its nodes and so shares none of them")
     if (
@@ -539,8 +539,7 @@ def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -
     least, tasks = job.needed_nodes, job.tasks
     limit = min(job.most_nodes or math.inf, partition.max_nodes)
     of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
-    if not job.memory_per_gpu:
-        of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
+    of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
     gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
     if not of_node and least <= gpus <= limit:
         each = dict.fromkeys(job.per_job, 1)
@@ -624,11 +623,11 @@ def _demand(
 
 def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
     """Return the memory in MB of a chunk of some cores and GPUs."""
-    if job.memory_per_gpu and gpus:
-        return job.memory_per_gpu * gpus
-    if job.memory_per_node is not None:
-        return job.memory_per_node
-    return (job.memory_per_core or 0) * cores
+    # a job that states memory takes it, and starts only where its GPUs' default is free, too
+    stated = job.memory_per_node
+    if stated is None:
+        stated = (job.memory_per_core or 0) * cores
+    return max(stated, job.memory_per_gpu * gpus)
 
 
 def _most(demand: Mapping[str, int], columns: tuple[str, ...], amounts: Ints) -> Ints:

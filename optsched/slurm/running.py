@@ -128,9 +128,10 @@ def read_captured(folder: Path) -> tuple[Queue, Supply]:
         for name, access in supply.access.items()
         if access.cores_per_node
     }
-    licences = Counter(supply.licences)
+    licences, in_use = Counter(supply.licences), Counter[str]()
     for job in queue.running:
         held = held_by(job, supply)
+        in_use.update(held.licences)
         for name in {*job.partitions} & used.keys():
             used[name][held.nodes] += held.amounts[:, 0]
         for own in supply.reservations:  # of which jobs of the reservation have some
@@ -138,6 +139,11 @@ def read_captured(folder: Path) -> tuple[Queue, Supply]:
                 own.licences.keys() & held.licences.keys() if own.name == job.reservation else ()
             ):
                 licences[beside(name, own)] += held.licences[name]
+    for name in (
+        supply.licences.keys() & supply.site.licences.keys()
+    ):  # of which Slurm may lag behind
+        left = supply.site.licences[name] - in_use[name]
+        licences[name] = min(licences[name], max(0, left))
     cores_left = {
         name: np.maximum(0, supply.access[name].cores_per_node - cores)
         for name, cores in used.items()

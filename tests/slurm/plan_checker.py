@@ -308,7 +308,7 @@ class Division:
         self._memory(row)
 
     def _memory(self, row: dict[str, str]) -> None:
-        """Set the memory per CPU, per GPU or per node, of which the first stated one holds."""
+        """Set the memory per CPU or per node, and the default per GPU, which must be free, too."""
         job = self.job
         self.per_cpu, self.fixed = number(job["memory_per_cpu"]), number(job["memory_per_node"])
         gpus = {name for part in (self.of_node, self.of_task, self.of_job) for name, _ in part}
@@ -317,7 +317,6 @@ class Division:
         stated = {"JOB_MEM_SET", "EXACT_MEMORY_REQUESTED"} & set(listed(job.get("flags")))
         whole = re.search(r"mem=([\d.]+[A-Z]?)", job.get("tres_req_str") or "")
         if self.per_gpu and stated:  # --mem beside a default per GPU, which JSON shows instead
-            self.per_gpu = 0
             if self.fixed and whole:
                 self.fixed = amount(whole[1]) // amount("1M") // (number(job["node_count"]) or 1)
         elif self.per_gpu:
@@ -332,11 +331,8 @@ class Division:
         cpus = max(tasks * self.cpus, gpus * self.cpus_per_gpu)
         cores = cpus if self.cores_alone else -(-cpus // node.threads)
         cores = max(cores, tasks if self.core_each else 0, node.cores if self.exclusive else 0)
-        memory = (
-            self.fixed
-            or gpus * self.per_gpu
-            or (self.per_cpu or 0) * (max(cpus, -(-cpus // node.threads) * node.threads))
-        )
+        whole_cores = max(cpus, -(-cpus // node.threads) * node.threads)
+        memory = max(self.fixed or (self.per_cpu or 0) * whole_cores, gpus * self.per_gpu)
         memory = node.whole_memory if self.all_memory else memory
         return Share(cores, memory if self.counted else 0, taken)
 

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,7 +37,7 @@ SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool/%n
+SlurmdSpoolDir={spool}/%n
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
@@ -105,12 +106,14 @@ class RealSlurm:
         self.port = _free_ports()
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.configured = 0.0
+        # jobs of all users run their scripts from there, and tests have folders of root alone
+        self.spool = Path(tempfile.mkdtemp(prefix="optsched-slurm-"))
 
     def start(self) -> None:
         """Start all daemons, and wait until all nodes are idle."""
-        for name in ("state", "spool", "sbin"):
+        for name in ("state", "sbin"):
             (self.folder / name).mkdir(parents=True)
-        self.folder.chmod(0o755)
+        self.spool.chmod(0o755)
         (self.folder / "topology.conf").write_text(self.topology)
         (self.folder / "gres.conf").write_text(self.gres.format(folder=self.folder))
         for number in range(4):
@@ -135,7 +138,7 @@ class RealSlurm:
         self._wait(lambda: "UP" in self.call("scontrol", "ping", check=False), "slurmctld")
         slurmd = self._daemon("slurmd")
         for number in range(1, NODES + 1):
-            (self.folder / "spool" / f"n{number:02}").mkdir()
+            (self.spool / f"n{number:02}").mkdir()
             self._run(slurmd, "-D", "-N", f"n{number:02}")
         self._wait(
             lambda: len({*self.call("sinfo", "-hN", "-t", "idle", "-o", "%N").split()}) == NODES,
@@ -156,6 +159,7 @@ class RealSlurm:
                 except subprocess.TimeoutExpired:
                     daemon.kill()
                     daemon.wait()
+            shutil.rmtree(self.spool)
 
     def cancel(self) -> None:
         """Cancel all jobs, and wait until they are gone."""
@@ -202,6 +206,7 @@ class RealSlurm:
             first = last + 1
         text = CONFIGURATION.format(
             folder=self.folder,
+            spool=self.spool,
             port=self.port,
             scheduler=scheduler,
             settings=self.settings,

@@ -192,15 +192,30 @@ class TestLicencesOfReservations:
         )
         assert read_reservations(text)[0].licences == {"lab": 2}
 
+    NODE = {
+        "name": "c1",
+        "cpus": 8,
+        "real_memory": 1000,
+        "state": ["IDLE"],
+        "partitions": ["p"],
+    }
+
+    def test_those_of_running_jobs_are_not_free_though_slurm_counts_them_later(
+        self, write_dump, tmp_path
+    ):
+        write_dump(42, self.NODE, name="nodes.json", key="nodes")
+        on = {"name": "c1", "memory": {"allocated": 1}, "sockets": []}
+        has = {"job_resources": {"nodes": {"allocation": [on]}}}
+        write_dump(42, {"job_id": 7, "job_state": ["RUNNING"], "licenses": "lab:3"} | has)
+        (tmp_path / "now").write_text("1000\n")
+        text = "LicenseName=lab Total=5 Used={} Free={} Reserved=0\n"
+        for used in (0, 3, 4):
+            (tmp_path / "licenses.txt").write_text(text.format(used, 5 - used))
+            _, there = read_captured(tmp_path)
+            assert there.licences == {"lab": 5 - max(used, 3)}
+
     def test_those_reserved_by_unknown_reservations_are_not_free(self, write_dump, tmp_path):
-        node = {
-            "name": "c1",
-            "cpus": 8,
-            "real_memory": 1000,
-            "state": ["IDLE"],
-            "partitions": ["p"],
-        }
-        write_dump(42, node, name="nodes.json", key="nodes")
+        write_dump(42, self.NODE, name="nodes.json", key="nodes")
         write_dump(42)
         (tmp_path / "now").write_text("1000\n")
         (tmp_path / "licenses.txt").write_text("LicenseName=lab Total=5 Used=1 Free=4 Reserved=3\n")

@@ -263,22 +263,26 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         # the default of a partition for each GPU, and --mem-per-gpu
         (38, BY_GPU | {"memory_per_cpu": 2000}, {"memory_per_node": None, "memory_per_gpu": 30000}),
         (42, BY_GPU | {"memory_per_node": a(30000)}, {"memory_per_gpu": 30000}),
-        # --mem beats it, and is in tres_req_str alone where the default takes its place
+        # beside --mem, which is in tres_req_str alone where the default takes its place
         (
             42,
             BY_GPU | {"memory_per_node": a(30000), "flags": ["EXACT_MEMORY_REQUESTED"]},
-            {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 0},
+            {"memory_per_node": 307200, "memory_per_core": None, "memory_per_gpu": 30000},
         ),
-        (42, BY_GPU | {"memory_per_node": a(5000)}, {"memory_per_node": 5000, "memory_per_gpu": 0}),
+        (
+            42,
+            BY_GPU | {"memory_per_node": a(5000)},
+            {"memory_per_node": 5000, "memory_per_gpu": 30000},
+        ),
         (
             38,
             BY_GPU | {"memory_per_node": 200000, "flags": ["JOB_MEM_SET"]},
-            {"memory_per_node": 200000, "memory_per_gpu": 0},
+            {"memory_per_node": 200000, "memory_per_gpu": 30000},
         ),
         (
             38,
             BY_GPU | {"memory_per_cpu": 700, "flags": ["JOB_MEM_SET"]},
-            {"memory_per_node": None, "memory_per_core": 700, "memory_per_gpu": 0},
+            {"memory_per_node": None, "memory_per_core": 700, "memory_per_gpu": 30000},
         ),
         (
             42,

@@ -64,7 +64,9 @@ def names(request, supply):
             {"per_job": A100, "least_nodes": 2, "most_nodes": 2, "tasks": 2, "cores_per_gpu": 3},
             *(2, 1, {"gpu": 1, "gpu:a100": 1, CORES: 3}),
         ),
+        # memory that a job states, beside a default for each GPU: both must be free
         ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 1}, 1, 1, {MEMORY: 700}),
+        ({"per_node": GPU, "memory_per_gpu": 700, "memory_per_node": 900}, 1, 1, {MEMORY: 900}),
         ({"memory_per_gpu": 700, "memory_per_core": 9}, 1, 0, {MEMORY: 9}),  # without a GPU
     ],
 )
@@ -455,8 +457,7 @@ def _check_start(asked, there, chunks, count):
         memory = asked.memory_per_core * cores
         if asked.memory_per_node is not None:
             memory = asked.memory_per_node
-        if asked.memory_per_gpu:
-            memory = asked.memory_per_gpu * gpus
+        memory = max(memory, asked.memory_per_gpu * gpus)
         assert cores <= there.free[node, 0]
         assert memory <= there.free[node, 1]
         assert gpus <= there.free[node, 2]
