@@ -71,9 +71,11 @@ class Check:
         self.started: dict[str, list[Node]] = {}
         self.wrong: list[str] = []
         # what is not pinned starts where Slurm likes, and must find room beside what is pinned
-        pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
+        self.pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
         planned = [each for each in plan["jobs"] if each["nodes"]]
-        for each in sorted(planned, key=lambda e: (e["job"] not in pinned, *self._rank(e["job"]))):
+        for each in sorted(
+            planned, key=lambda e: (e["job"] not in self.pinned, *self._rank(e["job"]))
+        ):
             label, job = each["job"], self.record(each["job"])
             nodes = self.cluster.nodes
             if job is None or not set(each["nodes"]) <= set(nodes):
@@ -98,6 +100,8 @@ class Check:
     def broken(self, label: str, job: Record, at: list[Node]) -> list[str]:
         """Return why a job does not start on nodes beside what has been started."""
         reasons = [*_of_job(self.cluster, job, at), *_of_nodes(self.cluster, job, at)]
+        if label in self.pinned and not has_features(job.get("prefer"), at):  # Slurm then holds it
+            reasons.append(f"pinned to nodes without {job['prefer']}")
         most, array = number(job.get("array_max_tasks")) or 0, number(job.get("array_job_id"))
         live = [number(each.get("array_job_id")) for each in self.cluster.running]
         running = live.count(array)
