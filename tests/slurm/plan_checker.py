@@ -29,10 +29,13 @@ from slurm.raw_capture import (
     pairs,
 )
 
-CLOSED = {
-    *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE", "UNKNOWN", "ERROR"),
-    *("POWER_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "REBOOT", "BLOCKED", "INVAL", "INVALID_REG"),
+OPEN = {
+    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "COMPLETING", "PLANNED", "RESERVED", "MAINTENANCE"),
+    *("MAINT", "RESV", "CLOUD", "POWERED_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"),
+    *("DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED", "UNDRAIN"),
+    "RESUME",
 }
+"""States in which nodes that respond start jobs; in a state that is not known they do not."""
 PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
 
 
@@ -42,15 +45,20 @@ def illegal_starts(folder: Path, plan: Record) -> list[str]:
 
 
 def needless_weights(folder: Path, plan: Record) -> list[str]:
-    """Return starts of which a node of less weight, on a switch of the job, could hold its part."""
+    """Return starts of which a node of less weight, on a switch of the job, could hold its part.
+
+    Nodes of a job that has several and is not pinned are left out: what it leaves is not known.
+    """
     check = Check(folder, plan)
     leaves, found = check.cluster.leaves, []
+    loose = [at for label, at in check.started.items() if label not in check.pinned]
+    uncertain = {node.name for at in loose if len(at) > 1 for node in at}
     for label, at in check.started.items():
         own = {leaves.get(node.name) for node in at} if len(at) > 1 else None
         for node in check.cluster.nodes.values():
             heavy = max(at, key=lambda each: each.weight)
             near = own is None or leaves.get(node.name) in own
-            if node in at or node.weight >= heavy.weight or not near:
+            if node in at or node.weight >= heavy.weight or not near or node.name in uncertain:
                 continue
             others = [node if each is heavy else each for each in at]
             job = check.record(label)
@@ -71,9 +79,11 @@ class Check:
         self.started: dict[str, list[Node]] = {}
         self.wrong: list[str] = []
         # what is not pinned starts where Slurm likes, and must find room beside what is pinned
-        pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
+        self.pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
         planned = [each for each in plan["jobs"] if each["nodes"]]
-        for each in sorted(planned, key=lambda e: (e["job"] not in pinned, *self._rank(e["job"]))):
+        for each in sorted(
+            planned, key=lambda e: (e["job"] not in self.pinned, *self._rank(e["job"]))
+        ):
             label, job = each["job"], self.record(each["job"])
             nodes = self.cluster.nodes
             if job is None or not set(each["nodes"]) <= set(nodes):
@@ -141,14 +151,25 @@ class Check:
                 return name, shares
         raise AssertionError(job["partition"])
 
+    def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
+        """Return the most that Slurm may take of each node, whichever it fills first."""
+        found = {}
+        for node in at:
+            first = [node, *(each for each in at if each is not node)]
+            shares = Division(self.cluster, job, partition).divide(first)
+            assert not isinstance(shares, str)
+            found[node.name] = shares[node.name]
+        return found
+
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
         name, shares = self._shares(job, at)
         self.limits.take(job, shares, at)
+        most = self._most(name, job, at)
         self.licences.subtract(_licences(job))
         self.tasks[str(number(job.get("array_job_id")))] += 1
         self.started[label] = at
         for node in at:
-            share = shares[node.name]
+            share = most[node.name]
             node.cores -= share.cores
             node.memory -= share.memory
             for kind, count in share.gres.items():
@@ -211,7 +232,7 @@ def _of_nodes(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
     """Yield what closes nodes to a job: their states, their owners, reservations."""
     for node in at:
         booting = node.states & {"POWERING_UP", "POWER_UP"}
-        if node.states & CLOSED or ("NOT_RESPONDING" in node.states and not booting):
+        if node.states - OPEN or ("NOT_RESPONDING" in node.states and not booting):
             yield f"{node.name} is {'+'.join(sorted(node.states))}"
         if node.owner not in ("", job["user_name"]):
             yield f"{node.name} belongs to {node.owner}"
@@ -295,8 +316,9 @@ class Division:
         row = cluster.partitions[partition]
         self.job = job
         self.tasks = number(job["tasks"]) or 1
-        self.cpus = number(job.get("cpus_per_task")) or 1
         self.per_node = number(job.get("tasks_per_node")) or 0
+        least = number(job.get("minimum_cpus_per_node")) or 1  # 22.05 has no CPUs of a task
+        self.cpus = number(job.get("cpus_per_task")) or max(1, least // max(1, self.per_node))
         self.of_node = gres(job.get("tres_per_node"))
         self.of_task = gres(job.get("tres_per_task"))
         self.of_job = gres(job.get("tres_per_job"))
