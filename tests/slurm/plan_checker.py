@@ -39,20 +39,27 @@ OPEN = {
 PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
 
 
-def illegal_starts(folder: Path, plan: Record) -> list[str]:
-    """Return each planned start that Slurm would not make, with the reason."""
-    return Check(folder, plan).wrong
+def illegal_starts(folder: Path, plan: Record, *, in_any_order: bool = False) -> list[str]:
+    """Return each planned start that Slurm would not make, with the reason.
+
+    Slurm fills the nodes of a job in the order of their names, or `in_any_order`: then each of them
+    may be the first, and others are on it beside the most that the job may take there.
+    """
+    return Check(folder, plan, in_any_order=in_any_order).wrong
 
 
 def needless_weights(folder: Path, plan: Record) -> list[str]:
     """Return starts of which a node of less weight, on a switch of the job, could hold its part.
 
-    Nodes of a job that has several and is not pinned are left out: what it leaves is not known.
+    Left out are nodes of a job that has several and is not pinned, as it is not known what it
+    leaves, and those of reservations in text, which has no zone of times.
     """
-    check = Check(folder, plan)
+    check = Check(folder, plan, in_any_order=True)
     leaves, found = check.cluster.leaves, []
     loose = [at for label, at in check.started.items() if label not in check.pinned]
     uncertain = {node.name for at in loose if len(at) > 1 for node in at}
+    if not check.cluster.text("reservations.json"):
+        uncertain = uncertain.union(*(each["nodes"] for each in check.cluster.reservations))
     for label, at in check.started.items():
         own = {leaves.get(node.name) for node in at} if len(at) > 1 else None
         for node in check.cluster.nodes.values():
@@ -71,8 +78,9 @@ def needless_weights(folder: Path, plan: Record) -> list[str]:
 class Check:
     """The jobs of a plan, started one after the other as Slurm would."""
 
-    def __init__(self, folder: Path, plan: Record) -> None:
+    def __init__(self, folder: Path, plan: Record, *, in_any_order: bool = False) -> None:
         self.cluster = Captured(folder)
+        self.in_any_order = in_any_order
         self.limits = Limits(self.cluster)
         self.licences = Counter(self.cluster.licences)
         self.tasks: Counter[str] = Counter()
@@ -81,9 +89,7 @@ class Check:
         # what is not pinned starts where Slurm likes, and must find room beside what is pinned
         self.pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
         planned = [each for each in plan["jobs"] if each["nodes"]]
-        for each in sorted(
-            planned, key=lambda e: (e["job"] not in self.pinned, *self._rank(e["job"]))
-        ):
+        for each in sorted(planned, key=lambda each: self._rank(each["job"])):
             label, job = each["job"], self.record(each["job"])
             nodes = self.cluster.nodes
             if job is None or not set(each["nodes"]) <= set(nodes):
@@ -99,11 +105,11 @@ class Check:
         pending = self.cluster.pending
         return pending.get(label) or pending.get(label.split("_")[0])
 
-    def _rank(self, label: str) -> tuple[int, int, str]:
+    def _rank(self, label: str) -> tuple[bool, int, int, str]:
         job = self.record(label) or {}
         rows = [self.cluster.partitions.get(name, {}) for name in names(job.get("partition"))]
         tier = max((int(row.get("PriorityTier", 1)) for row in rows), default=1)
-        return -tier, -(number(job.get("priority")) or 0), label
+        return label not in self.pinned, -tier, -(number(job.get("priority")) or 0), label
 
     def broken(self, label: str, job: Record, at: list[Node]) -> list[str]:
         """Return why a job does not start on nodes beside what has been started."""
@@ -152,7 +158,7 @@ class Check:
         raise AssertionError(job["partition"])
 
     def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
-        """Return the most that Slurm may take of each node, whichever it fills first."""
+        """Return the most that Slurm may take of each node, if it is filled first."""
         found = {}
         for node in at:
             first = [node, *(each for each in at if each is not node)]
@@ -164,12 +170,13 @@ class Check:
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
         name, shares = self._shares(job, at)
         self.limits.take(job, shares, at)
-        most = self._most(name, job, at)
+        if self.in_any_order:
+            shares = self._most(name, job, at)
         self.licences.subtract(_licences(job))
         self.tasks[str(number(job.get("array_job_id")))] += 1
         self.started[label] = at
         for node in at:
-            share = most[node.name]
+            share = shares[node.name]
             node.cores -= share.cores
             node.memory -= share.memory
             for kind, count in share.gres.items():

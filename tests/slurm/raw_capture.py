@@ -5,10 +5,12 @@ The files are JSON and text of Slurm 22.05 to 26.05, packed or not.
 
 from __future__ import annotations
 
+import calendar
 import gzip
 import json
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -103,6 +105,10 @@ def clock(text: str) -> float:
     for power, part in enumerate(reversed(rest.split(":"))):
         seconds += int(part) * int(60**power)
     return seconds
+
+
+def epoch(text: str) -> int:
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 def pairs(line: str) -> dict[str, str]:
@@ -298,10 +304,7 @@ class Captured:
 
     @cached_property
     def reservations(self) -> list[Record]:
-        """Name, begin, end and nodes of reservations; without nodes of which it has some cores.
-
-        Those of text, whose times are of an unknown zone, may hold at any time.
-        """
+        """Name, begin, end and nodes of reservations; without nodes of which it has some cores."""
         keys = ("name", "begin", "end", "nodes")
         found = []
         for each in self._json("reservations.json").get("reservations", ()):
@@ -311,8 +314,9 @@ class Captured:
             found.append(dict(zip(keys, (each["name"], *span, nodes))))
         for row in () if found else self._rows("reservations.txt"):
             if "ReservationName" in row:
+                span = (epoch(row["StartTime"]), epoch(row["EndTime"]))
                 nodes = set(hosts(row["Nodes"]))
-                found.append(dict(zip(keys, (row["ReservationName"], 0, math.inf, nodes))))
+                found.append(dict(zip(keys, (row["ReservationName"], *span, nodes))))
         return found
 
     @cached_property
