@@ -174,6 +174,8 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
     job = row.job
     if job.required:
         return "it requires these nodes itself"
+    if job.preferred:  # Slurm holds it where a required node has not what it prefers
+        return f"it prefers {job.preferred}"
     one_task = job.tasks == 1 and not job.per_job
     if len(nodes) != (job.most_nodes or one_task):
         return "it may start on more nodes than these"

@@ -23,6 +23,8 @@ from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placem
 from optsched.slurm.supply import Supply, resource_of
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
 
+FITS = "it fits alone, but other jobs of the plan take its room"
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -160,12 +162,20 @@ class Plan:
     @cached_property
     def not_placed(self) -> tuple[tuple[Row, str], ...]:
         """The jobs of the problem that are not placed, and why; of high priority first."""
-        situation = self.situation
-        found = [
-            (row, _why_not(row.request, situation.supply))
-            for row, at in zip(situation.posed.rows, self.placements.nodes)
-            if not at
-        ]
+        rows, supply = self.situation.posed.rows, self.situation.supply
+        placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
+        found = []
+        for row, at in zip(rows, self.placements.nodes):
+            if at:
+                continue
+            reason = _why_not(row.request, supply)
+            passed = self.situation.weigh != "strict" and reason == FITS
+            if passed and any(
+                other.job.priority < row.job.priority and row.request.nodes[[*its]].any()
+                for other, its in placed
+            ):
+                reason += "; Slurm may start it before those of lower priority: see --weigh strict"
+            found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
 
     @cached_property
@@ -226,7 +236,7 @@ def _why_not(request: Request, supply: Supply) -> str:
             return f"{supply.licences[name]:,} free of licence {name}, and {needed:,} needed"
     room = min(request.room(supply), request.chunks)
     if room == request.chunks:
-        return "it fits alone, but other jobs of the plan take its room"
+        return FITS
     if not request.nodes.any():
         return "no node that is in service meets what it asks"
     nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes

@@ -158,8 +158,8 @@ class QueuedJob:
         the memory of its nodes or cores are free.
     threads_per_core : int
         Threads to use of each physical core, 0 for all.
-    constraint : str
-        Features that nodes must have.
+    constraint, preferred : str
+        Features that nodes must have, and that they should have.
     required, excluded : tuple of str
         Nodes that the job must and must not have.
     exclusive : str or None
@@ -235,6 +235,7 @@ class QueuedJob:
     memory_per_gpu: int = 0
     threads_per_core: int = 0
     constraint: str = ""
+    preferred: str = ""
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     exclusive: str | None = ""
@@ -458,6 +459,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         memory_per_gpu=memory_per_gpu,
         threads_per_core=record.count("threads_per_core", short=True),
         constraint=record.text("features"),
+        preferred=record.text("prefer"),
         required=record.parsed("required_nodes", hosts),
         excluded=record.parsed("excluded_nodes", hosts),
         exclusive=exclusive,

@@ -368,6 +368,7 @@ class TestLive:
             ({"max_nodes": 3}, "it may start on more nodes than these"),
             ({"max_nodes": 0}, "it may start on more nodes than these"),
             ({"required_nodes": "n[1-2]"}, "it requires these nodes itself"),
+            ({"prefer": "icelake"}, "it prefers icelake"),
             ({"comment": "x" * 1020}, "its comment has no room for a mark"),
             ({"comment": "a\0b"}, "its comment cannot be set back"),
         ],

@@ -171,6 +171,16 @@ def test_resuming_nodes_is_hinted_at(optsched, write):
     assert "not before nodes that are down come back" in done.stdout
 
 
+def test_a_job_that_slurm_may_start_before_others_of_the_plan_is_named(optsched, write):
+    wide = job(1, 2, node_count=2, max_nodes=2, shared=["none"], priority=110)
+    others = job(2, 12, priority=100), job(3, 12, priority=90), running(9, "c3", 16)
+    folder = write(wide, *others, used={"c3": 16})
+    said = "Slurm may start it before those of lower priority: see --weigh strict"
+    assert said in optsched("slurm", "plan", "--from", folder).stdout
+    strict = optsched("slurm", "plan", "--from", folder, "--weigh", "strict").stdout
+    assert said not in strict
+
+
 def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
     asks = [job(1, 12), job(2, 12), job(3, 12), job(4, 12), job(5, priority=500, cpus_per_task=17)]
     held = job(6, hold=True)

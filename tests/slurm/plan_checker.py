@@ -114,6 +114,8 @@ class Check:
     def broken(self, label: str, job: Record, at: list[Node]) -> list[str]:
         """Return why a job does not start on nodes beside what has been started."""
         reasons = [*_of_job(self.cluster, job, at), *_of_nodes(self.cluster, job, at)]
+        if label in self.pinned and not has_features(job.get("prefer"), at):  # Slurm then holds it
+            reasons.append(f"pinned to nodes without {job['prefer']}")
         most, array = number(job.get("array_max_tasks")) or 0, number(job.get("array_job_id"))
         live = [number(each.get("array_job_id")) for each in self.cluster.running]
         running = live.count(array)

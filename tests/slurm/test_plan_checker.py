@@ -92,6 +92,7 @@ FAULTS = {
     "excluded": (ONE | {"excluded_nodes": "n[1-2]"}, {}, "excludes"),
     "required": (ONE | {"required_nodes": "n2"}, {}, "requires"),
     "features": (ONE | {"features": "ib&(big|old)"}, {}, "features"),
+    "preferred": (ONE | {"prefer": "big"}, {}, "pinned to nodes without big"),
     "counted": (ONE | {"features": "[ib*1&big*1]"}, {}, "features"),
     "cores": (ONE | {"tasks": 9}, {}, "room for 1 tasks"),
     "memory": (ONE | {"memory_per_cpu": 9000}, {}, "n1 has 8 cores, 8000 MB"),
