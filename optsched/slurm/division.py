@@ -106,15 +106,14 @@ def most_of_a_node(
         tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - count + 1))
         if job.tasks == count * job.tasks_per_node:
             tasks = shape.tasks
-        most = demand_of(job, supply, partition, int(tasks), job.per_job, on_nodes=True)
+        others = {name: n for name, n in job.per_job.items() if name not in job.per_task}
+        whole = {name: job.per_node.get(name, total) for name, total in others.items()}
+        most = demand_of(job, supply, partition, int(tasks), whole, on_nodes=True)
         most = {name: min(each, _largest(name, nodes, supply)) for name, each in most.items()}
     else:
-        each = count - least + 1
-        if shape.tasks:
-            each = min(each, job.tasks_per_node or each)
+        count, each = least, count - least + 1
         gres = dict.fromkeys(shape.gres, each)
         most = demand_of(job, supply, partition, each * shape.tasks, gres, on_nodes=True)
-        count = max(least, -(-count // each))
     return count, {name: max(one, most[name]) if one else 0 for name, one in demand.items()}
 
 
@@ -142,11 +141,9 @@ def demand_of(
     on_nodes: bool,
 ) -> dict[str, int]:
     """Return what a chunk of some tasks needs of each column."""
-    gres = Counter(shares)
-    for name, count in job.per_task.items():
-        gres[name] += tasks * count
-    if on_nodes:
-        gres.update(job.per_node)
+    of_tasks = {name: tasks * count for name, count in job.per_task.items()}
+    # of a resource that is asked in several ways they tell the same, as --gpus and --gpus-per-node
+    gres = Counter(shares) | Counter(of_tasks) | Counter(job.per_node if on_nodes else {})
     for name in gres:
         if name not in supply.site.resources:
             raise LeftToSlurmError(f"it asks {name}, which no node has")

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.node_placement.group_limits import most_chunks
+from optsched.models.read_only import read_only
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
@@ -437,11 +439,12 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
     return unreserved
 
 
+@lru_cache(maxsize=8)  # the lists of many jobs are the same, and may be long
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
     """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
     marked[[supply.site.index[name] for name in names if name in supply.site.index]] = True
-    return marked
+    return read_only(marked)
 
 
 def _within(

@@ -330,7 +330,8 @@ class Division:
         self.cpus = number(job.get("cpus_per_task")) or max(1, least // max(1, self.per_node))
         self.of_node = gres(job.get("tres_per_node"))
         self.of_task = gres(job.get("tres_per_task"))
-        self.of_job = gres(job.get("tres_per_job"))
+        of_job = gres(job.get("tres_per_job"))
+        self.of_job = Counter({kind: n for kind, n in of_job.items() if kind not in self.of_node})
         self.exclusive = cluster.exclusive(job, partition)
         self.cores_alone = number(job.get("threads_per_core")) == 1
         self.core_each = number(job.get("tasks_per_core")) == 1

@@ -268,6 +268,10 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
         ({"tasks": 2, "per_job": {"gpu": 6}, "partitions": ("block",)}, {"cores": 1, "gpu": 4}),
         ({"tasks": 2, "per_job": {"gpu": 8}, "partitions": ("block",)}, None),  # all there is
         ({"tasks": 2, "per_node": {"gpu": 3}, "partitions": ("block",)}, None),
+        (
+            {"tasks": 2, "per_node": {"gpu": 3}, "per_job": {"gpu": 6}, "partitions": ("block",)},
+            None,
+        ),
         ({"tasks": 64, "partitions": ("block",)}, None),
     ],
 )
@@ -306,7 +310,7 @@ def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
     [
         ({"tasks": 8, "cores_per_task": 2}, 1, {"cores": 16}),
         ({"tasks": 3}, 1, {"cores": 3, "cores of 2 threads": 4}),  # whole cores once
-        ({"tasks": 5, "tasks_per_node": 2}, 3, {"cores": 2}),
+        ({"tasks": 5, "tasks_per_node": 2}, 3, None),
         ({"tasks": 9, "least_nodes": 3}, 3, {"cores": 7}),  # Slurm takes 7 + 1 + 1
         ({"tasks": 4, "least_nodes": 2, "most_nodes": 4}, 2, {"cores": 3}),
         ({"per_job": {"gpu": 3}, "cores_per_gpu": 2}, 1, {"cores": 6, "gpu": 3}),
