@@ -107,8 +107,8 @@ def most_of_a_node(
         if job.tasks == count * job.tasks_per_node:
             tasks = shape.tasks
         others = {name: n for name, n in job.per_job.items() if name not in job.per_task}
-        whole = {name: job.per_node.get(name, total) for name, total in others.items()}
-        most = demand_of(job, supply, partition, int(tasks), whole, on_nodes=True)
+        gres = {name: job.per_node.get(name, n - count + 1) for name, n in others.items()}
+        most = demand_of(job, supply, partition, int(tasks), gres, on_nodes=True)
         most = {name: min(each, _largest(name, nodes, supply)) for name, each in most.items()}
     else:
         count, each = least, count - least + 1

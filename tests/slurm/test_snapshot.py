@@ -267,6 +267,7 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
         ({"tasks": 4, "exclusive": "node"}, None),
         ({"tasks": 2, "per_job": {"gpu": 6}, "partitions": ("block",)}, {"cores": 1, "gpu": 4}),
         ({"tasks": 2, "per_job": {"gpu": 8}, "partitions": ("block",)}, None),  # all there is
+        ({"tasks": 2, "per_job": {"gpu": 4}, "partitions": ("block",)}, {"cores": 1, "gpu": 3}),
         ({"tasks": 2, "per_node": {"gpu": 3}, "partitions": ("block",)}, None),
         (
             {"tasks": 2, "per_node": {"gpu": 3}, "per_job": {"gpu": 6}, "partitions": ("block",)},
