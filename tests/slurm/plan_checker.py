@@ -51,13 +51,14 @@ def illegal_starts(folder: Path, plan: Record, *, in_any_order: bool = False) ->
 def needless_weights(folder: Path, plan: Record) -> list[str]:
     """Return starts of which a node of less weight, on a switch of the job, could hold its part.
 
-    Left out are nodes of a job that has several and is not pinned, as it is not known what it
-    leaves, and those of reservations in text, which has no zone of times.
+    Left out are nodes of a job that has several and is not pinned, and those that are reserved now,
+    as it is not known what is left, and all of reservations in text, which has no zone of times.
     """
     check = Check(folder, plan, in_any_order=True)
     leaves, found = check.cluster.leaves, []
     loose = [at for label, at in check.started.items() if label not in check.pinned]
     uncertain = {node.name for at in loose if len(at) > 1 for node in at}
+    uncertain |= {node.name for node in check.cluster.nodes.values() if "RESERVED" in node.states}
     if not check.cluster.text("reservations.json"):
         uncertain = uncertain.union(*(each["nodes"] for each in check.cluster.reservations))
     for label, at in check.started.items():
