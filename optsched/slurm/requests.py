@@ -216,8 +216,8 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
         return found[0]
 
     def fits_best(each: Request) -> tuple[int, int]:
-        weights = supply.weights[each.most(supply) > 0]
-        return min(each.room(supply), each.chunks), -int(weights.min(initial=supply.weights.max()))
+        weights = supply.weights[each.most(supply) > 0].tolist()
+        return min(each.room(supply), each.chunks), -min(weights, default=0)
 
     return max(found, key=fits_best)
 
