@@ -178,9 +178,9 @@ def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
     return Answer(*best, proven)
 
 
-def _cost(relief: Relief) -> tuple[int, int]:
-    """Return the cost of a relief: the lost node time, then how much is done."""
-    return relief.lost, relief.count
+def _cost(relief: Relief) -> tuple[int, int, int]:
+    """Return the cost of a relief: the lost node time, how much is done, the weight of nodes."""
+    return relief.lost, relief.count, relief.weight
 
 
 def _print(found: Explanation, answer: Answer) -> None:

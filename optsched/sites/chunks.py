@@ -56,10 +56,10 @@ def divided(
         Whether the job asks amounts of its nodes, or as a whole, and not only of its tasks.
     """
     tasks = totals[0]
-    if not of_nodes and least <= tasks <= most:
-        limits = [limit for limit in (tasks_per_node, spread(tasks, least)) if limit]
-        shares = _shares(totals, tasks)
-        return Division(tasks, shares, min(limits, default=0), least == most == tasks)
+    # a node must have room for as many tasks as are on a node, of which the last has fewer perhaps
+    if not of_nodes and tasks_per_node < 2 and least <= tasks <= most:
+        limit = tasks_per_node or spread(tasks, least)
+        return Division(tasks, _shares(totals, tasks), limit, least == most == tasks)
     holding = cache(able)
     for count in range(least, int(min(most, tasks, nodes)) + 1):
         if holding(_shares(totals, count)) >= count:

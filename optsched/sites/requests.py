@@ -355,6 +355,8 @@ class _Asked(NamedTuple):
         least = max(self.nodes, 1)
         if self.tasks_per_node > 0:
             least = max(least, -(-self.all_tasks // self.tasks_per_node))
+        if self.gpus_per_node > 0:
+            least = max(least, -(-self.gpus // self.gpus_per_node))
         return least
 
 
@@ -375,9 +377,8 @@ class _Amounts:
         """Return the amounts for a number of tasks, and a share of the GPUs of the job."""
         asked = self.asked
         tasks, gpus = shares
-        gpus += tasks * max(asked.gpus_per_task, 0)
-        if on_nodes:
-            gpus += max(asked.gpus_per_node, 0)
+        # GPUs that are asked in several ways are the same ones
+        gpus = max(gpus, tasks * asked.gpus_per_task, asked.gpus_per_node if on_nodes else 0)
         cores = tasks * asked.cores_of_task
         memory = max(asked.memory_per_node, 0) or max(self.memory_per_core, 0) * cores
         demand = {CORES: cores, MEMORY: memory}

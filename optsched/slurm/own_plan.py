@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
-from optsched.models.problem import Violation
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
@@ -47,15 +46,12 @@ def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:
     return tuple(sorted(found, key=lambda each: (each.start is None, each.start or 0)))
 
 
-def started_now(
-    queue: Queue, snapshot: SlurmSnapshot, supply: Supply
-) -> tuple[Placements, list[Violation]]:
-    """Return the starts that Slurm plans for now as placements, and how they violate the problem.
+def started_now(queue: Queue, snapshot: SlurmSnapshot, supply: Supply) -> Placements:
+    """Return the starts that Slurm plans for now as placements of the chunks of requests.
 
     Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
-    job that does not fit like this is left out of the placements and is a violation of its own;
-    jobs that are not in the problem are left out. The others may still violate it, as Slurm knows
-    what changed since: its plan is from its last cycle.
+    job that does not fit like this is left out, and so are jobs that are not in the problem. The
+    others may not all fit together: Slurm's plan is from its last cycle.
     """
     now = {
         each.label: each
@@ -63,21 +59,13 @@ def started_now(
         if each.start is not None and each.start <= supply.time
     }
     nodes: list[tuple[int, ...]] = []
-    wrong = []
     index = supply.site.index
     for row in snapshot.rows:
         planned = now.pop(row.job.label, None)
-        at: list[int] = []
-        if planned is not None:
-            there = sorted(index[name] for name in planned.nodes if name in index)
-            at = _spread(row.request.chunks, row.request.most(supply)[there].tolist(), there)
-            if len(at) != row.request.chunks:
-                detail = f"job {row.label} does not fit onto the nodes that Slurm plans"
-                wrong.append(Violation("planned nodes", detail))
-                at = []
-        nodes.append(tuple(at))
-    placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
-    return placements, [*wrong, *snapshot.problem.violations(placements)]
+        there = sorted(index[name] for name in (planned.nodes if planned else ()) if name in index)
+        room = row.request.most(supply)[there].tolist()
+        nodes.append(tuple(_spread(row.request.chunks, room, there)))
+    return Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
 
 
 def planned_to_run(queue: Queue, time: int) -> tuple[QueuedJob, ...]:

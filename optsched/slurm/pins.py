@@ -117,9 +117,9 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
     index = {name: place for place, name in enumerate(problem.nodes or ())}
     pins = pinned(queue)
     nodes = []
-    for row in snapshot.rows:
+    for row, count in zip(snapshot.rows, problem.chunks.tolist()):
         at = sorted(index[name] for name in pins.get(row.label, ()) if name in index)
-        nodes.append(tuple(at) if len(at) == row.request.chunks else ())
+        nodes.append(tuple(at) if len(at) == count else ())
     placements = Placements(tuple(nodes), tuple(((),) * len(at) for at in nodes))
     return placements if any(nodes) and not problem.violations(placements) else None
 

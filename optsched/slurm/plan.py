@@ -123,7 +123,7 @@ class Plan:
         The weight is what is weighed, GPUs for instance, without the scale of the problem.
         """
         situation = self.situation
-        slurm, _ = started_now(situation.queue, situation.posed, situation.supply)
+        slurm = started_now(situation.queue, situation.posed, situation.supply)
         return {"plan": self._total(self.placements), "slurm": self._total(slurm)}
 
     def _total(self, placements: Placements) -> dict[str, int]:

@@ -258,10 +258,10 @@ class QueuedJob:
 
     @property
     def needed_nodes(self) -> int:
-        """Least number of nodes, by its own word and by its tasks on a node."""
-        if not self.tasks_per_node:
-            return self.least_nodes
-        return max(self.least_nodes, -(-self.tasks // self.tasks_per_node))
+        """Least number of nodes, by its own word and by its tasks and GPUs on a node."""
+        shares = [(self.tasks, self.tasks_per_node)]
+        shares += [(total, self.per_node.get(name, 0)) for name, total in self.per_job.items()]
+        return max(self.least_nodes, *(-(-total // each) for total, each in shares if each), 1)
 
     @property
     def has_nodes(self) -> bool:

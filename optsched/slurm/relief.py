@@ -12,6 +12,7 @@ from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.slurm.explain import Explanation
 from optsched.slurm.hold_problem import Claim, Question
+from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.pins import Updates, updates_of
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
@@ -95,7 +96,36 @@ class Relief:
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes on which the job then starts."""
-        return tuple(map(self._name, dict.fromkeys(self.release.nodes)))
+        return tuple(map(self._name, dict.fromkeys(self._at)))
+
+    @property
+    def weight(self) -> int:
+        """Weight of the nodes of the chunks."""
+        return int(self.explanation.supply.weights[list(self._at)].sum())
+
+    @cached_property
+    def _at(self) -> tuple[int, ...]:
+        """The node of each chunk; where nothing has to be done, as light as is found."""
+        nodes, hold = tuple(sorted(self.release.nodes)), self.question.problem
+        if self.count:
+            return nodes
+        problem = NodePlacement(
+            resources=hold.resources,
+            free=hold.free,
+            chunks=[hold.chunks],
+            demand=hold.demand[None, :],
+            most_per_node=[hold.most_per_node],
+            kinds=hold.kinds,
+            allowed=(hold.allowed,),
+            switches=hold.switches,
+            blocks=hold.blocks,
+            span=(hold.span,),
+            exclusive=(0,) if hold.exclusive else (),
+            busy=hold.busy,
+            then=("switches",) if hold.switches is not None else (),
+        )
+        placements = Placements((nodes,), (((),) * len(nodes),))
+        return on_lighter_nodes(problem, placements, self.explanation.supply.weights).nodes[0]
 
     def _name(self, node: int) -> str:
         names = self.question.problem.nodes or ()
@@ -199,8 +229,7 @@ class Relief:
         explanation = self.explanation
         row = Row(explanation.job.label, explanation.job, explanation.request)
         problem = NodePlacement(**placement_fields([row], explanation.supply))
-        nodes = tuple(sorted(self.release.nodes))
-        placements = Placements((nodes,), (((),) * len(nodes),))
+        placements = Placements((self._at,), (((),) * len(self._at),))
         posed = SlurmSnapshot(problem, (row,), {}, {})
         found = updates_of(explanation.queue, posed, placements)
         return Updates(tuple(each for each in found.updates if each.what == "pin"), found.without)

@@ -10,24 +10,22 @@ the model places Slurm can start there, and a note says that the job may fit els
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
 
 import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.node_placement.group_limits import most_chunks
-from optsched.numbers import MOST_CAPACITY, counted
-from optsched.sites.chunks import divided, spread
+from optsched.models.read_only import read_only
+from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_amounts import SHARED
-from optsched.sites.slurm_site import unit_of
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.access import (
     affordable,
@@ -37,10 +35,11 @@ from optsched.slurm.access import (
     partitions_of,
     why_closed,
 )
+from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import QueuedJob
-from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column, limited_cores
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column
 
 WAITING = frozenset(
     (
@@ -89,9 +88,9 @@ class Request:
         Licences that the job needs.
     notes : tuple of str
         In words, where the request is narrower than what Slurm would accept.
-    largest : mapping of str to int or None
-        What Slurm may take of each column on one node at most, as it fills the first nodes rather
-        than dividing a job evenly; None where a chunk can only be what it is.
+    divided : Request or None
+        The request with one chunk for each node, the fewest nodes that the job may have, and the
+        most that Slurm may take of one; None where a chunk can only be what it is.
     """
 
     chunks: int
@@ -105,16 +104,11 @@ class Request:
     has_shares: bool = False
     licences: Mapping[str, int]
     notes: tuple[str, ...] = ()
-    largest: Mapping[str, int] | None = None
-
-    @property
-    def as_divided(self) -> Request:
-        """The request with the largest chunks that Slurm may make."""
-        return self if self.largest is None else replace(self, demand=self.largest)
+    divided: Request | None = None
 
     def most(self, supply: Supply) -> Ints:
         """Return the most chunks on each node if no other job is placed, shape (nodes,)."""
-        most = np.where(self.nodes, _most(self.demand, supply.columns, supply.amounts), 0)
+        most = np.where(self.nodes, chunks_held(self.demand, supply.columns, supply.amounts), 0)
         if self.most_per_node:
             most = np.minimum(most, self.most_per_node)
         return np.where(self.not_joined(supply.busy), 0, most) if self.exclusive else most
@@ -161,7 +155,7 @@ class Request:
         """Return the fewest nodes that can hold all chunks when they are idle."""
         if self.most_per_node == 1:
             return self.chunks
-        most = _most(self.demand, supply.columns, supply.capacity)[self.nodes]
+        most = chunks_held(self.demand, supply.columns, supply.capacity)[self.nodes]
         if self.most_per_node:
             most = np.minimum(most, self.most_per_node)
         return -(-self.chunks // max(1, int(most.max(initial=0))))
@@ -209,8 +203,8 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
     """Return what a pending job asks.
 
     A job that names several partitions uses nodes of one of them: the one where most of its
-    chunks fit now, the first of these. So does one whose constraint has choices. A job of one
-    chunk may use the nodes of all.
+    chunks fit now, of these the one with the lightest nodes, the first of these. So does one whose
+    constraint has choices. A job of one chunk may use the nodes of all.
 
     Raises
     ------
@@ -218,7 +212,14 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
         If the model cannot state the job.
     """
     found = alternatives(job, supply)
-    return max(found, key=lambda each: min(each.room(supply), each.chunks))
+    if len(found) == 1:
+        return found[0]
+
+    def fits_best(each: Request) -> tuple[int, int]:
+        weights = supply.weights[each.most(supply) > 0].tolist()
+        return min(each.room(supply), each.chunks), -min(weights, default=0)
+
+    return max(found, key=fits_best)
 
 
 def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
@@ -250,11 +251,19 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     if job is not asked:
         note = "its shards count as a GPU of their own"
         found = [replace(r, has_shares=True, notes=(*r.notes, note)) for r in found]
-    first = found[0]
-    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None) for r in found]
-    if first.chunks == 1 and kinds.count(kinds[0]) == len(kinds):
-        return (replace(first, nodes=np.any([each.nodes for each in found], axis=0)),)
+    if together := _together(found):
+        return (together,)
+    if together := _together([each.divided or each for each in found]):
+        return tuple(replace(each, divided=together) for each in found)
     return tuple(found)
+
+
+def _together(found: list[Request]) -> Request | None:
+    """Return the request for one chunk that differs in nothing but its nodes; None if it does."""
+    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None) for r in found]
+    if found[0].chunks > 1 or kinds.count(kinds[0]) < len(kinds):
+        return None
+    return replace(found[0], nodes=np.any([each.nodes for each in found], axis=0))
 
 
 def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple[str, Flags]]:
@@ -430,22 +439,12 @@ def _unreserved(job: QueuedJob, supply: Supply, limit: float) -> Flags:
     return unreserved
 
 
+@lru_cache(maxsize=8)  # the lists of many jobs are the same, and may be long
 def _marked(names: tuple[str, ...], supply: Supply) -> Flags:
     """Return which nodes of the site have one of the names."""
     marked = np.zeros(len(supply.site.nodes), dtype=bool)
     marked[[supply.site.index[name] for name in names if name in supply.site.index]] = True
-    return marked
-
-
-class _Shape(NamedTuple):
-    """Number of chunks, with what each of them has."""
-
-    chunks: int
-    tasks: int
-    gres: Mapping[str, int]
-    most_per_node: int
-    on_nodes: bool  # each chunk is all that the job has on a node
-    notes: tuple[str, ...] = ()
+    return read_only(marked)
 
 
 def _within(
@@ -454,8 +453,8 @@ def _within(
     """Return the request of a job for some nodes of a partition."""
     if reason := cores_for_memory(job, partition, supply):
         raise LeftToSlurmError(reason)
-    shape = _shape(job, supply, partition, nodes)
-    demand = _demand(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    shape = shape_of(job, supply, partition, nodes)
+    demand = demand_of(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
     notes = list(shape.notes)
     exclusive = partition.exclusive or job.exclusive == "node"
     joins = None
@@ -486,13 +485,12 @@ def _within(
         nodes = affordable(job, partition, supply, nodes, count)
     if exclusive and partition.name in supply.cores_left:
         nodes = nodes & (supply.site.capacity[:, 0] <= supply.access[partition.name].cores_per_node)
-    largest = None if exclusive else _largest(job, supply, partition, nodes, shape, demand)
     span = "anywhere"
     limits: tuple[GroupLimit, ...] = ()
     if shape.chunks > 1:
         span, limits, nodes, more = _span(job, supply, partition, nodes, shape)
         notes += more
-    return Request(
+    found = Request(
         chunks=shape.chunks,
         demand=demand,
         most_per_node=shape.most_per_node,
@@ -503,145 +501,16 @@ def _within(
         joins=joins,
         licences=licences,
         notes=tuple(notes),
-        largest=largest,
     )
-
-
-def _largest(
-    job: QueuedJob,
-    supply: Supply,
-    partition: Partition,
-    nodes: Flags,
-    shape: _Shape,
-    demand: Mapping[str, int],
-) -> dict[str, int] | None:
-    """Return the most that Slurm may take on one node; None if a chunk can only be `demand`.
-
-    Each node has one task at least, and no node more than there is.
-    """
-    if not shape.on_nodes or shape.chunks == 1:
-        return None
-    tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - shape.chunks + 1))
-    if job.tasks == shape.chunks * job.tasks_per_node:
-        tasks = shape.tasks
-    most = _demand(job, supply, partition, int(tasks), job.per_job, on_nodes=True)
-    found = {}
-    for name, place in zip(supply.columns, range(len(supply.columns))):
-        threads = [count for count in supply.thread_counts if name.endswith(f"of {count} threads")]
-        there = nodes & (supply.threads == threads[0]) if threads else nodes
-        has = int(supply.capacity[there, place].max(initial=0))
-        found[name] = max(demand[name], min(most[name], has)) if demand[name] else 0
-    return None if found == demand else found
-
-
-def _shape(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> _Shape:
-    """Divide a job into equal chunks."""
-    least, tasks = job.needed_nodes, job.tasks
-    limit = min(job.most_nodes or math.inf, partition.max_nodes)
-    of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
-    of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
-    gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
-    if not of_node and least <= gpus <= limit:
-        each = dict.fromkeys(job.per_job, 1)
-        return _Shape(gpus, 0, each, spread(gpus, least), False)
-    capacity = supply.capacity[nodes]
-
-    def able(shares: tuple[int, ...]) -> int:
-        gres = dict(zip(job.per_job, shares[1:]))
-        demand = _demand(job, supply, partition, shares[0], gres, on_nodes=True)
-        return int((_most(demand, supply.columns, capacity) > 0).sum())
-
-    count, (of_chunk, *others), most_per_node, on_nodes = divided(
-        (tasks, *job.per_job.values()),
-        least,
-        limit,
-        able,
-        nodes=len(capacity),
-        tasks_per_node=job.tasks_per_node,
-        of_nodes=of_node or bool(job.per_job),
-    )
-    shares = dict(zip(job.per_job, others))
-    notes = []
-    if on_nodes and least < min(limit, tasks):
-        notes.append(f"it is taken on the fewest nodes that can hold it, {count:,}")
-    if tasks % count:
-        notes.append(f"its {tasks:,} tasks count as {of_chunk:,} on each node")
-    for name, total in job.per_job.items():
-        if total % count:
-            notes.append(f"its {total:,} {name} count as {shares[name]:,} on each node")
-    return _Shape(count, of_chunk, shares, most_per_node, on_nodes, tuple(notes))
-
-
-def _alike(per_job: Mapping[str, int]) -> int:
-    """Return the number of GPUs of a job if they are the only resource, and all of one type."""
-    names = {name.partition(":")[0] for name in per_job}
-    counts = {*per_job.values()}
-    return counts.pop() if names == {"gpu"} and len(counts) == 1 and len(per_job) <= 2 else 0
-
-
-def _demand(
-    job: QueuedJob,
-    supply: Supply,
-    partition: Partition,
-    tasks: int,
-    shares: Mapping[str, int],
-    *,
-    on_nodes: bool,
-) -> dict[str, int]:
-    """Return what a chunk of some tasks needs of each column."""
-    gres = Counter(shares)
-    for name, count in job.per_task.items():
-        gres[name] += tasks * count
-    if on_nodes:
-        gres.update(job.per_node)
-    for name in gres:
-        if name not in supply.site.resources:
-            raise LeftToSlurmError(f"it asks {name}, which no node has")
-    gpus = gres.get("gpu", 0)
-    cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
-    if on_nodes:
-        cores = max(cores, job.least_cores)
-    # no node has more than the limit of amounts
-    gres = Counter(
-        {
-            name: min(-(-count // unit_of(name, supply.units)), MOST_CAPACITY + 1)
-            for name, count in gres.items()
-        }
-    )
-    demand = dict.fromkeys(supply.columns, 0) | gres
-    demand |= {CORES: cores, MEMORY: _memory(job, cores, gpus)}
-    for threads in supply.thread_counts:
-        used = min(threads, job.threads_per_core or threads)
-        taken = -(-cores // used) * threads
-        demand[column(CORES, threads)] = taken
-        demand[column(MEMORY, threads)] = _memory(job, taken, gpus)
-    if partition.name in supply.cores_left:
-        counts = [demand[column(CORES, threads)] for threads in supply.thread_counts]
-        demand[limited_cores(partition.name)] = max(cores, *counts, 0)
-    return demand
-
-
-def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
-    """Return the memory in MB of a chunk of some cores and GPUs."""
-    # a job that states memory takes it, and starts only where its GPUs' default is free, too
-    stated = job.memory_per_node
-    if stated is None:
-        stated = (job.memory_per_core or 0) * cores
-    return max(stated, job.memory_per_gpu * gpus)
-
-
-def _most(demand: Mapping[str, int], columns: tuple[str, ...], amounts: Ints) -> Ints:
-    """Return how many chunks each node holds by its amounts."""
-    needs = np.array([demand[name] for name in columns], dtype=np.int64)
-    some = needs > 0
-    if not some.any():
-        return np.full(len(amounts), 1)
-    most: Ints = (amounts[:, some] // needs[some]).min(axis=1)
-    return most
+    count, most = most_of_a_node(job, supply, partition, nodes, shape, demand)
+    if exclusive or (count, most) == (shape.chunks, demand):
+        return found
+    divided = replace(found, chunks=count, demand=most, most_per_node=1)
+    return replace(found, divided=divided)
 
 
 def _span(
-    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: _Shape
+    job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: Shape
 ) -> tuple[str, tuple[GroupLimit, ...], Flags, list[str]]:
     """Return what must hold all chunks, limits of groups, the nodes in the topology, and notes."""
     site = supply.site
@@ -681,12 +550,12 @@ def _span(
     return "anywhere", (switch_limit(topology, name, job.switches),), nodes, []
 
 
-def _has_fixed_nodes(job: QueuedJob, shape: _Shape) -> bool:
+def _has_fixed_nodes(job: QueuedJob, shape: Shape) -> bool:
     """Return whether a job has as many nodes as chunks, and has resources on each of them alone."""
     return shape.on_nodes and shape.chunks == job.least_nodes and not job.per_job
 
 
-def _required(job: QueuedJob, supply: Supply, nodes: Flags, shape: _Shape) -> Flags:
+def _required(job: QueuedJob, supply: Supply, nodes: Flags, shape: Shape) -> Flags:
     """Return the nodes that a job may use, which are those that it requires if it requires all."""
     if not job.required:
         return nodes

@@ -100,9 +100,9 @@ def placement_problem(
 ) -> SlurmSnapshot:
     """Return the pending jobs of a queue on what is free, as a problem.
 
-    Slurm fills the first nodes of a job rather than dividing it evenly. So a job has the largest
-    chunks that Slurm may make, or if it does not fit like this, no other job of the problem is on
-    its nodes.
+    Slurm fills the first nodes of a job rather than dividing it evenly. So a job is on the fewest
+    nodes, with the largest chunks that Slurm may make, or if it does not fit like this, no other
+    job of the problem is on its nodes.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def _without_others(rows: Sequence[Row], supply: Supply) -> dict[str, Any]:
     """Return the fields of the problem, in which all jobs start together as Slurm divides them."""
     posed = []
     for row in rows:
-        request = row.request.as_divided
+        request = row.request.divided or row.request
         if request is not row.request and not request.fits(supply):  # it joins running jobs alone
             request = replace(row.request, exclusive=True, joins=row.request.nodes)
         posed.append(replace(row, request=request))

@@ -66,7 +66,7 @@ class Case:
 
     Words of the command that begin with ``cases/``, ``slurm-cases/`` or ``attack/`` are names of
     inputs. The first word ``python`` runs a script of the attacks, or a text, instead of optsched;
-    in it, SCRATCH is the working folder. `open` says what is known to be wrong still.
+    in it, SCRATCH is the working folder.
     """
 
     name: str
@@ -74,7 +74,6 @@ class Case:
     command: str | tuple[str, ...]
     look: Callable[[Outcome], str]
     long: bool = False
-    open: str = ""
 
     def run(self) -> Outcome:
         """Run the command, once for all cases with the same."""

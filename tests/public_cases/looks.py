@@ -58,8 +58,9 @@ def legal(folder: str) -> Look:
     def look(seen: Outcome) -> str:
         if seen.code:
             return f"exit code {seen.code}"
-        wrong = illegal_starts(REVIEWS / folder, seen.json)
-        return "; ".join(wrong or needless_weights(REVIEWS / folder, seen.json))
+        there, plan = REVIEWS / folder, seen.json
+        wrong = illegal_starts(there, plan) or illegal_starts(there, plan, in_any_order=True)
+        return "; ".join(wrong or needless_weights(there, plan))
 
     return look
 

@@ -275,21 +275,12 @@ HOSTILE = (
 PLANNED = dict.fromkeys(
     str(case.command).removeprefix(PLAN) for case in PLANS if PLAN in case.command
 )
-BESIDE = "jobs without a fixed number of nodes: Slurm may put other chunks beside planned jobs"
-HEAVY = "a job stays on a heavier node than it needs"
-OPEN = {
-    "cases/fx-force": HEAVY,
-    "slurm-cases/cap-22.05-fresh": HEAVY,
-    "slurm-cases/cap-24.11-defmempergpu": BESIDE,
-    "slurm-cases/cap-24.11-fresh": BESIDE,
-}
 CHECKED = tuple(
     Case(
         f"legal {folder}",
         "Slurm would make each start",
         f"{PLAN}{folder}",
         legal(folder),
-        open=OPEN.get(folder, ""),
     )
     for folder in PLANNED
 )

@@ -29,28 +29,44 @@ from slurm.raw_capture import (
     pairs,
 )
 
-CLOSED = {
-    *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE", "UNKNOWN", "ERROR"),
-    *("POWER_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "REBOOT", "BLOCKED", "INVAL", "INVALID_REG"),
+OPEN = {
+    *("IDLE", "MIXED", "ALLOCATED", "ALLOC", "COMPLETING", "PLANNED", "RESERVED", "MAINTENANCE"),
+    *("MAINT", "RESV", "CLOUD", "POWERED_DOWN", "POWERING_UP", "POWER_UP", "NOT_RESPONDING"),
+    *("DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED", "UNDRAIN"),
+    "RESUME",
 }
+"""States in which nodes that respond start jobs; in a state that is not known they do not."""
 PIN = re.compile(r"JobId=(\S+) .*ReqNodeList=")
 
 
-def illegal_starts(folder: Path, plan: Record) -> list[str]:
-    """Return each planned start that Slurm would not make, with the reason."""
-    return Check(folder, plan).wrong
+def illegal_starts(folder: Path, plan: Record, *, in_any_order: bool = False) -> list[str]:
+    """Return each planned start that Slurm would not make, with the reason.
+
+    Slurm fills the nodes of a job in the order of their names, or `in_any_order`: then each of them
+    may be the first, and others are on it beside the most that the job may take there.
+    """
+    return Check(folder, plan, in_any_order=in_any_order).wrong
 
 
 def needless_weights(folder: Path, plan: Record) -> list[str]:
-    """Return starts of which a node of less weight, on a switch of the job, could hold its part."""
-    check = Check(folder, plan)
+    """Return starts of which a node of less weight, on a switch of the job, could hold its part.
+
+    Left out are nodes of a job that has several and is not pinned, and those that are reserved now,
+    as it is not known what is left, and all of reservations in text, which has no zone of times.
+    """
+    check = Check(folder, plan, in_any_order=True)
     leaves, found = check.cluster.leaves, []
+    loose = [at for label, at in check.started.items() if label not in check.pinned]
+    uncertain = {node.name for at in loose if len(at) > 1 for node in at}
+    uncertain |= {node.name for node in check.cluster.nodes.values() if "RESERVED" in node.states}
+    if not check.cluster.text("reservations.json"):
+        uncertain = uncertain.union(*(each["nodes"] for each in check.cluster.reservations))
     for label, at in check.started.items():
         own = {leaves.get(node.name) for node in at} if len(at) > 1 else None
         for node in check.cluster.nodes.values():
             heavy = max(at, key=lambda each: each.weight)
             near = own is None or leaves.get(node.name) in own
-            if node in at or node.weight >= heavy.weight or not near:
+            if node in at or node.weight >= heavy.weight or not near or node.name in uncertain:
                 continue
             others = [node if each is heavy else each for each in at]
             job = check.record(label)
@@ -63,8 +79,9 @@ def needless_weights(folder: Path, plan: Record) -> list[str]:
 class Check:
     """The jobs of a plan, started one after the other as Slurm would."""
 
-    def __init__(self, folder: Path, plan: Record) -> None:
+    def __init__(self, folder: Path, plan: Record, *, in_any_order: bool = False) -> None:
         self.cluster = Captured(folder)
+        self.in_any_order = in_any_order
         self.limits = Limits(self.cluster)
         self.licences = Counter(self.cluster.licences)
         self.tasks: Counter[str] = Counter()
@@ -73,9 +90,7 @@ class Check:
         # what is not pinned starts where Slurm likes, and must find room beside what is pinned
         self.pinned = {found[1] for found in map(PIN.search, plan["lines"]) if found}
         planned = [each for each in plan["jobs"] if each["nodes"]]
-        for each in sorted(
-            planned, key=lambda e: (e["job"] not in self.pinned, *self._rank(e["job"]))
-        ):
+        for each in sorted(planned, key=lambda each: self._rank(each["job"])):
             label, job = each["job"], self.record(each["job"])
             nodes = self.cluster.nodes
             if job is None or not set(each["nodes"]) <= set(nodes):
@@ -91,11 +106,11 @@ class Check:
         pending = self.cluster.pending
         return pending.get(label) or pending.get(label.split("_")[0])
 
-    def _rank(self, label: str) -> tuple[int, int, str]:
+    def _rank(self, label: str) -> tuple[bool, int, int, str]:
         job = self.record(label) or {}
         rows = [self.cluster.partitions.get(name, {}) for name in names(job.get("partition"))]
         tier = max((int(row.get("PriorityTier", 1)) for row in rows), default=1)
-        return -tier, -(number(job.get("priority")) or 0), label
+        return label not in self.pinned, -tier, -(number(job.get("priority")) or 0), label
 
     def broken(self, label: str, job: Record, at: list[Node]) -> list[str]:
         """Return why a job does not start on nodes beside what has been started."""
@@ -145,9 +160,21 @@ class Check:
                 return name, shares
         raise AssertionError(job["partition"])
 
+    def _most(self, partition: str, job: Record, at: list[Node]) -> dict[str, Share]:
+        """Return the most that Slurm may take of each node, if it is filled first."""
+        found = {}
+        for node in at:
+            first = [node, *(each for each in at if each is not node)]
+            shares = Division(self.cluster, job, partition).divide(first)
+            assert not isinstance(shares, str)
+            found[node.name] = shares[node.name]
+        return found
+
     def _start(self, label: str, job: Record, at: list[Node]) -> None:
         name, shares = self._shares(job, at)
         self.limits.take(job, shares, at)
+        if self.in_any_order:
+            shares = self._most(name, job, at)
         self.licences.subtract(_licences(job))
         self.tasks[str(number(job.get("array_job_id")))] += 1
         self.started[label] = at
@@ -215,7 +242,7 @@ def _of_nodes(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
     """Yield what closes nodes to a job: their states, their owners, reservations."""
     for node in at:
         booting = node.states & {"POWERING_UP", "POWER_UP"}
-        if node.states & CLOSED or ("NOT_RESPONDING" in node.states and not booting):
+        if node.states - OPEN or ("NOT_RESPONDING" in node.states and not booting):
             yield f"{node.name} is {'+'.join(sorted(node.states))}"
         if node.owner not in ("", job["user_name"]):
             yield f"{node.name} belongs to {node.owner}"
@@ -299,11 +326,13 @@ class Division:
         row = cluster.partitions[partition]
         self.job = job
         self.tasks = number(job["tasks"]) or 1
-        self.cpus = number(job.get("cpus_per_task")) or 1
         self.per_node = number(job.get("tasks_per_node")) or 0
+        least = number(job.get("minimum_cpus_per_node")) or 1  # 22.05 has no CPUs of a task
+        self.cpus = number(job.get("cpus_per_task")) or max(1, least // max(1, self.per_node))
         self.of_node = gres(job.get("tres_per_node"))
         self.of_task = gres(job.get("tres_per_task"))
-        self.of_job = gres(job.get("tres_per_job"))
+        of_job = gres(job.get("tres_per_job"))
+        self.of_job = Counter({kind: n for kind, n in of_job.items() if kind not in self.of_node})
         self.exclusive = cluster.exclusive(job, partition)
         self.cores_alone = number(job.get("threads_per_core")) == 1
         self.core_each = number(job.get("tasks_per_core")) == 1

@@ -258,6 +258,13 @@ def test_lines_put_the_job_first_and_are_taken_back(job, left_by, running):
     assert wide is None or wide.not_pinned
 
 
+@pytest.mark.parametrize("lightest", ["c1", "c4", "m1"])
+def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(job, supply, lightest):
+    weights = np.array([1 if name == lightest else 20 for name in NODES])
+    found = answer(explain(queue_of(job(tasks=4)), supply(weights=weights), "1"))
+    assert (found.nodes, found.weight) == ((lightest,), 4)
+
+
 def test_a_held_job_is_released_first(job, supply):
     asks = job(held=True, reason="JobHeldUser")
     found = explain(queue_of(asks), supply(), "1")

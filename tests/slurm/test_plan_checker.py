@@ -180,7 +180,9 @@ def test_a_legal_start_is_legal(build: Build) -> None:
 def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:
     # on two nodes of 8 cores, 9 tasks take 8 + 1
     first = _job(1, **PER_JOB | {"tasks": 9})
-    assert illegal_starts(build(first, _job(2, tasks=7)), _plan(j1="n[1-2]", j2="n2")) == []
+    folder, plan = build(first, _job(2, tasks=7)), _plan(j1="n[1-2]", j2="n2")
+    assert illegal_starts(folder, plan) == []
+    assert "n2 has 0 cores" in illegal_starts(folder, plan, in_any_order=True)[0]
     wrong = illegal_starts(build(first, _job(2, tasks=1)), _plan(j1="n[1-2]", j2="n1"))
     assert len(wrong) == 1
     assert "job 2" in wrong[0]
@@ -206,6 +208,11 @@ def test_a_node_of_less_weight_is_named(build: Build) -> None:
     folder = build(_job(1), nodes={"n1": {"weight": 20}})
     assert needless_weights(folder, _plan(j1="n1")) == ["job 1 on n1 of weight 20: n2"]
     assert needless_weights(folder, _plan(j1="n2")) == []
+    light = {"n1": {"weight": 20}, "n2": {"state": ["IDLE", "UNHEARD_OF"]}}
+    assert needless_weights(build(_job(1), nodes=light), _plan(j1="n1")) == []
+    reserved = RESERVED.replace("n1", "n2").format("2001-09-09T03:00:00")
+    folder = build(_job(1), nodes={"n1": {"weight": 20}}, reservations=reserved)
+    assert needless_weights(folder, _plan(j1="n1")) == []
 
 
 def test_lists_are_read() -> None:

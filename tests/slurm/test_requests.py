@@ -36,7 +36,8 @@ def names(request, supply):
         ({"least_nodes": 3, "most_nodes": 3, "tasks": 1}, 3, 1, {CORES: 1}),
         # only tasks are given: a chunk for each
         ({"tasks": 5, "cores_per_task": 2}, 5, 0, {CORES: 2}),
-        ({"tasks": 5, "tasks_per_node": 2}, 5, 2, {CORES: 1}),
+        ({"tasks": 5, "tasks_per_node": 1}, 5, 1, {CORES: 1}),
+        ({"tasks": 5, "tasks_per_node": 2}, 3, 1, {CORES: 2}),
         ({"tasks": 3, "most_nodes": 3}, 3, 0, {CORES: 1}),
         ({"tasks": 5, "least_nodes": 3}, 5, 2, {CORES: 1}),
         ({"tasks": 4, "least_nodes": 3}, 4, 1, {CORES: 1}),
@@ -59,6 +60,8 @@ def names(request, supply):
         ),
         ({"per_job": {"gpu": 8}, "cores_per_gpu": 4, "least_nodes": 2}, 8, 7, {"gpu": 1}),
         ({"per_job": {"gpu": 3}}, 1, 1, {"gpu": 3, CORES: 1}),
+        ({"per_job": {"gpu": 4}, "per_node": {"gpu": 2}, "tasks": 2}, 2, 1, {"gpu": 2}),
+        ({"per_job": {"gpu": 4}, "per_task": GPU, "tasks": 4}, 1, 1, {"gpu": 4, CORES: 4}),
         ({"per_job": {"gpu": 5}, "tasks": 5}, 2, 1, {"gpu": 3, CORES: 3}),
         (
             {"per_job": A100, "least_nodes": 2, "most_nodes": 2, "tasks": 2, "cores_per_gpu": 3},

@@ -96,16 +96,15 @@ def test_slurm_plans_nothing_for_now_in_the_captured_queues(captured):
     starts = [each.start for each in plan]
     assert starts == sorted(starts)
     assert all(start > queue.time for start in starts)
-    placements, violations = started_now(queue, placement_problem(queue, supply), supply)
+    placements = started_now(queue, placement_problem(queue, supply), supply)
     assert not any(placements.nodes)
-    assert violations == []
 
 
 def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
     """Two columns of GPUs, threads, a switch, licences and an own node, by hand."""
     there = supply(busy=np.array([True, *(False,) * 6]))
     jobs = (
-        job(job_id=1, tasks=2, switches=1, per_task={}),
+        job(job_id=1, least_nodes=2, most_nodes=2, tasks=2, switches=1),
         job(job_id=2, exclusive="node"),
         job(job_id=3, per_node={"gpu": 1}, licences="lab:2"),
         job(job_id=4, partitions=("block",), tasks=2),
@@ -121,13 +120,13 @@ def test_placements_of_a_problem_with_all_that_may_be_asked(job, supply):
     assert problem.licences.tolist() == [3]
     assert problem.licences_of.tolist() == [[0], [0], [2], [0]]
     assert problem.span == ("switch", "anywhere", "anywhere", "block")
-    good = ((2, 3), (1,), (5,), (5, 6))
+    good = ((2, 3), (1,), (5,), (5,))
     assert problem.violations(Placements(good, tuple(((),) * len(at) for at in good))) == []
     for place, at, kind in (
         (0, (0, 2), "span"),
         (1, (0,), "exclusive"),
         (2, (0,), "resource"),
-        (3, (4, 4), "kind"),
+        (3, (4,), "kind"),
     ):
         bad = tuple(at if here == place else () for here in range(4))
         (found,) = problem.violations(Placements(bad, tuple(((),) * len(each) for each in bad)))
@@ -247,7 +246,7 @@ def test_strict_weights_end_where_numbers_grow_large(job, supply):
 
 
 def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply):
-    jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=40) for n in range(1, 400)]
+    jobs = [job(job_id=n, priority=2_000_000_000 - n, tasks=80) for n in range(1, 400)]
     jobs.append(job(job_id=500, priority=1))
     problem = placement_problem(queue_of(*jobs), supply(), then=("switches", "nodes")).problem
     most = int(problem.weights.sum()) * int(np.prod(problem.radices))
@@ -268,14 +267,21 @@ def test_large_priorities_are_scaled_so_that_the_objective_is_exact(job, supply)
         ({"tasks": 4, "exclusive": "node"}, None),
         ({"tasks": 2, "per_job": {"gpu": 6}, "partitions": ("block",)}, {"cores": 1, "gpu": 4}),
         ({"tasks": 2, "per_job": {"gpu": 8}, "partitions": ("block",)}, None),  # all there is
+        ({"tasks": 2, "per_job": {"gpu": 4}, "partitions": ("block",)}, {"cores": 1, "gpu": 3}),
         ({"tasks": 2, "per_node": {"gpu": 3}, "partitions": ("block",)}, None),
+        (
+            {"tasks": 2, "per_node": {"gpu": 3}, "per_job": {"gpu": 6}, "partitions": ("block",)},
+            None,
+        ),
         ({"tasks": 64, "partitions": ("block",)}, None),
     ],
 )
 def test_the_largest_chunks_that_slurm_may_make(job, supply, fields, largest):
     request = request_of(job(least_nodes=2, most_nodes=2, **fields), supply())
-    found = request.largest and {
-        name: request.largest[name] for name in ("cores", "memory", "gpu") if request.largest[name]
+    found = request.divided and {
+        name: request.divided.demand[name]
+        for name in ("cores", "memory", "gpu")
+        if request.divided.demand[name]
     }
     assert found == largest
 
@@ -300,20 +306,80 @@ def test_other_jobs_leave_room_for_the_largest_chunks(job, supply):
     assert not any(solve(alone, "column-generation").solution.nodes)
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 30)), min_size=2, max_size=6))
+@pytest.mark.parametrize(
+    ("fields", "chunks", "divided"),
+    [
+        ({"tasks": 8, "cores_per_task": 2}, 1, {"cores": 16}),
+        ({"tasks": 3}, 1, {"cores": 3, "cores of 2 threads": 4}),  # whole cores once
+        ({"tasks": 5, "tasks_per_node": 2}, 3, None),
+        ({"tasks": 9, "least_nodes": 3}, 3, {"cores": 7}),  # Slurm takes 7 + 1 + 1
+        ({"tasks": 4, "least_nodes": 2, "most_nodes": 4}, 2, {"cores": 3}),
+        ({"per_job": {"gpu": 3}, "cores_per_gpu": 2}, 1, {"cores": 6, "gpu": 3}),
+        ({"tasks": 4, "per_task": {"gpu": 1}, "memory_per_core": 10}, 1, {"gpu": 4, "memory": 40}),
+        ({"tasks": 1}, 1, None),
+        ({"tasks": 8, "exclusive": "node"}, 8, None),
+    ],
+)
+def test_a_job_of_any_number_of_nodes_is_on_the_fewest(job, supply, fields, chunks, divided):
+    request = request_of(job(**fields), supply())
+    if divided is None:
+        assert (request.divided, request.chunks) == (None, chunks)
+        return
+    assert (request.divided.chunks, request.divided.most_per_node) == (chunks, 1)
+    assert {name: request.divided.demand[name] for name in divided} == divided
+
+
+def test_no_planned_job_is_in_the_way_of_one_that_slurm_divides(job, supply):
+    """40 tasks need three of four nodes of 16 cores, and on any of them 8 may be left."""
+    one_thread = ("m1", "g1", "g2")
+    wide = job(job_id=1, priority=9, tasks=40, excluded=one_thread)
+    small = [job(job_id=n, cores_per_task=8, excluded=one_thread) for n in (2, 3, 4)]
+    problem = placement_problem(queue_of(wide, *small), supply()).problem
+    plan = solve(problem, "column-generation").solution
+    own = {*plan.nodes[0]}
+    assert len(own) == 3
+    assert [len({*at} & own) for at in plan.nodes[1:]] == [0, 0, 0]
+    assert sorted(map(len, plan.nodes[1:])) == [0, 1, 1]
+
+
+def test_a_job_of_one_node_uses_the_nodes_of_all_its_partitions(job, supply):
+    """All but the last core of one node are in use."""
+    free = supply().site.capacity.copy()
+    free[[0, 1, 2, 3], 0] = 1
+    asked = job(tasks=4, partitions=("short", "rest"), limit=60.0)
+    problem = placement_problem(queue_of(asked), supply(free=free)).problem
+    allowed = {node for node, kind in enumerate(problem.kinds) if kind in problem.allowed[0]}
+    assert allowed == {0, 1, 2, 3, 4}
+    assert solve(problem, "column-generation").solution.nodes == ((4,),)
+
+
+def test_of_several_partitions_the_one_with_the_lightest_nodes_is_taken(job, supply):
+    wide = job(least_nodes=2, most_nodes=2, tasks=2, partitions=("rest", "block"))
+    for weights, first in (([1] * 7, {2, 3, 4}), ([1, 1, 9, 9, 9, 5, 5], {5, 6})):
+        request = request_of(wide, supply(weights=np.array(weights)))
+        assert {*np.flatnonzero(request.nodes).tolist()} == first
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), min_size=2, max_size=6))
 def test_plans_are_feasible_however_slurm_divides_the_tasks(job, supply, asked):
+    """Of jobs of a fixed number of nodes, and of any number, which is 0 here."""
     jobs = [
-        job(job_id=n, least_nodes=nodes, most_nodes=nodes, tasks=nodes + more - 1, partitions=own)
-        for n, (nodes, more) in enumerate(asked)
-        for own in [("rest",)]
+        job(
+            job_id=number,
+            least_nodes=max(1, nodes),
+            most_nodes=nodes,
+            tasks=max(0, nodes - 1) + more,
+            partitions=("rest",),
+        )
+        for number, (nodes, more) in enumerate(asked)
     ]
     there = supply(threads=np.ones(7, dtype=np.int64))
     problem = placement_problem(queue_of(*jobs), there).problem
     plan = solve(problem, "column-generation", budget=Budget(work=1)).solution
     for node in range(7):
-        here = [(*each, at) for each, at in zip(asked, plan.nodes) if node in at]
-        most = sum(min(more, problem.free[node, 0]) for _, more, _ in here)
-        assert len(here) < 2 or most <= problem.free[node, 0]
+        here = [job.tasks - len({*at}) + 1 for job, at in zip(jobs, plan.nodes) if node in at]
+        free = problem.free[node, 0]
+        assert len(here) < 2 or sum(min(most, free) for most in here) <= free
 
 
 def test_switches_are_not_minimized_without_a_tree(job, supply):
@@ -337,7 +403,7 @@ def test_an_empty_queue_is_a_problem_without_jobs(supply):
     assert snapshot.problem.violations(Placements((), ())) == []
 
 
-def test_what_slurm_starts_now_is_checked(job, supply):
+def test_what_slurm_starts_now_is_what_fits_alone(job, supply):
     planned = {"start": 900}
     jobs = (
         job(job_id=1, planned_nodes=("c1", "c2"), least_nodes=2, most_nodes=2, tasks=2, **planned),
@@ -349,8 +415,6 @@ def test_what_slurm_starts_now_is_checked(job, supply):
     )
     there = supply()
     queue = queue_of(*jobs)
-    placements, violations = started_now(queue, placement_problem(queue, there), there)
+    placements = started_now(queue, placement_problem(queue, there), there)
     assert placements.nodes == ((0, 1), (2,) * 16 + (4,) * 4, (), (), (0,), ())
-    assert [found.constraint for found in violations] == ["planned nodes", "resource"]
-    assert "job 4 does not fit" in violations[0].detail
     assert [each.label for each in slurm_plan(queue)] == ["1", "2", "4", "5", "3"]

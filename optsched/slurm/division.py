@@ -1,0 +1,190 @@
+"""How Slurm divides a job: into chunks that are alike, and unevenly, as it fills the first nodes.
+
+Each node gets one task or GPU at least; then nodes take all they can, one after the other. No
+setting says which is the first, and so each of them may have the most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.numbers import MOST_CAPACITY
+from optsched.sites.chunks import divided, spread
+from optsched.sites.records import Ints
+from optsched.sites.site import Partition
+from optsched.sites.slurm_site import unit_of
+from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
+
+
+class Shape(NamedTuple):
+    """Number of chunks, with what each of them has.
+
+    Parameters
+    ----------
+    chunks, tasks : int
+        Number of chunks, and of tasks of each.
+    gres : mapping of str to int
+        What each has of what the job asks as a whole, such as GPUs.
+    most_per_node : int
+        Most chunks on a node, 0 for no limit.
+    on_nodes : bool
+        Whether each chunk is all that the job has on a node.
+    notes : tuple of str
+        In words, where the chunks are more than what Slurm would accept.
+    """
+
+    chunks: int
+    tasks: int
+    gres: Mapping[str, int]
+    most_per_node: int
+    on_nodes: bool
+    notes: tuple[str, ...] = ()
+
+
+def shape_of(job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags) -> Shape:
+    """Divide a job into equal chunks."""
+    least, tasks = job.needed_nodes, job.tasks
+    limit = min(job.most_nodes or math.inf, partition.max_nodes)
+    of_node = bool(job.per_node) or job.least_cores > job.cores_per_task
+    of_node |= bool(job.memory_per_node) or (job.memory_per_node == 0 and supply.counts_memory)
+    gpus = _alike(job.per_job) if job.cores_per_gpu and tasks == 1 else 0
+    if not of_node and least <= gpus <= limit:
+        each = dict.fromkeys(job.per_job, 1)
+        return Shape(gpus, 0, each, spread(gpus, least), False)
+    capacity = supply.capacity[nodes]
+
+    def able(shares: tuple[int, ...]) -> int:
+        gres = dict(zip(job.per_job, shares[1:]))
+        demand = demand_of(job, supply, partition, shares[0], gres, on_nodes=True)
+        return int((chunks_held(demand, supply.columns, capacity) > 0).sum())
+
+    count, (of_chunk, *others), most_per_node, on_nodes = divided(
+        (tasks, *job.per_job.values()),
+        least,
+        limit,
+        able,
+        nodes=len(capacity),
+        tasks_per_node=job.tasks_per_node,
+        of_nodes=of_node or bool(job.per_job),
+    )
+    shares = dict(zip(job.per_job, others))
+    notes = []
+    if on_nodes and least < min(limit, tasks):
+        notes.append(f"it is taken on the fewest nodes that can hold it, {count:,}")
+    if tasks % count:
+        notes.append(f"its {tasks:,} tasks count as {of_chunk:,} on each node")
+    for name, total in job.per_job.items():
+        if total % count:
+            notes.append(f"its {total:,} {name} count as {shares[name]:,} on each node")
+    return Shape(count, of_chunk, shares, most_per_node, on_nodes, tuple(notes))
+
+
+def most_of_a_node(
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    nodes: Flags,
+    shape: Shape,
+    demand: Mapping[str, int],
+) -> tuple[int, Mapping[str, int]]:
+    """Return the fewest nodes of a job, and the most that Slurm may take of each column there.
+
+    `demand` is that of an equal chunk, and what it has none of is not counted. No chunk of a job of
+    a fixed number of nodes is larger than a node.
+    """
+    count, least = shape.chunks, job.needed_nodes
+    if count == 1:
+        return 1, demand
+    if shape.on_nodes:
+        tasks = min(job.tasks_per_node or math.inf, max(1, job.tasks - count + 1))
+        if job.tasks == count * job.tasks_per_node:
+            tasks = shape.tasks
+        others = {name: n for name, n in job.per_job.items() if name not in job.per_task}
+        gres = {name: job.per_node.get(name, n - count + 1) for name, n in others.items()}
+        most = demand_of(job, supply, partition, int(tasks), gres, on_nodes=True)
+        most = {name: min(each, _largest(name, nodes, supply)) for name, each in most.items()}
+    else:
+        count, each = least, count - least + 1
+        gres = dict.fromkeys(shape.gres, each)
+        most = demand_of(job, supply, partition, each * shape.tasks, gres, on_nodes=True)
+    return count, {name: max(one, most[name]) if one else 0 for name, one in demand.items()}
+
+
+def _largest(name: str, nodes: Flags, supply: Supply) -> int:
+    """Return the most of a column that one of some nodes has."""
+    threads = [each for each in supply.thread_counts if name.endswith(f"of {each} threads")]
+    there = nodes & (supply.threads == threads[0]) if threads else nodes
+    return int(supply.capacity[there, supply.columns.index(name)].max(initial=0))
+
+
+def _alike(per_job: Mapping[str, int]) -> int:
+    """Return the number of GPUs of a job if they are the only resource, and all of one type."""
+    names = {name.partition(":")[0] for name in per_job}
+    counts = {*per_job.values()}
+    return counts.pop() if names == {"gpu"} and len(counts) == 1 and len(per_job) <= 2 else 0
+
+
+def demand_of(
+    job: QueuedJob,
+    supply: Supply,
+    partition: Partition,
+    tasks: int,
+    shares: Mapping[str, int],
+    *,
+    on_nodes: bool,
+) -> dict[str, int]:
+    """Return what a chunk of some tasks needs of each column."""
+    of_tasks = {name: tasks * count for name, count in job.per_task.items()}
+    # of a resource that is asked in several ways they tell the same, as --gpus and --gpus-per-node
+    gres = Counter(shares) | Counter(of_tasks) | Counter(job.per_node if on_nodes else {})
+    for name in gres:
+        if name not in supply.site.resources:
+            raise LeftToSlurmError(f"it asks {name}, which no node has")
+    gpus = gres.get("gpu", 0)
+    cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
+    if on_nodes:
+        cores = max(cores, job.least_cores)
+    # no node has more than the limit of amounts
+    gres = Counter(
+        {
+            name: min(-(-count // unit_of(name, supply.units)), MOST_CAPACITY + 1)
+            for name, count in gres.items()
+        }
+    )
+    demand = dict.fromkeys(supply.columns, 0) | gres
+    demand |= {CORES: cores, MEMORY: _memory(job, cores, gpus)}
+    for threads in supply.thread_counts:
+        used = min(threads, job.threads_per_core or threads)
+        taken = -(-cores // used) * threads
+        demand[column(CORES, threads)] = taken
+        demand[column(MEMORY, threads)] = _memory(job, taken, gpus)
+    if partition.name in supply.cores_left:
+        counts = [demand[column(CORES, threads)] for threads in supply.thread_counts]
+        demand[limited_cores(partition.name)] = max(cores, *counts, 0)
+    return demand
+
+
+def _memory(job: QueuedJob, cores: int, gpus: int) -> int:
+    """Return the memory in MB of a chunk of some cores and GPUs."""
+    # a job that states memory takes it, and starts only where its GPUs' default is free, too
+    stated = job.memory_per_node
+    if stated is None:
+        stated = (job.memory_per_core or 0) * cores
+    return max(stated, job.memory_per_gpu * gpus)
+
+
+def chunks_held(demand: Mapping[str, int], columns: tuple[str, ...], amounts: Ints) -> Ints:
+    """Return how many chunks each node holds by its amounts."""
+    needs = np.array([demand[name] for name in columns], dtype=np.int64)
+    some = needs > 0
+    if not some.any():
+        return np.full(len(amounts), 1)
+    held: Ints = (amounts[:, some] // needs[some]).min(axis=1)
+    return held
