@@ -273,6 +273,7 @@ def test_random_jobs_reach_the_load_and_ask_alike_in_both_forms(real_slurm):
             assert asked in ([], [f"{option}{job.columns.get(column)}"])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
 def test_starts_of_a_real_slurm_are_compared_with_simulated_ones(tmp_path):
     told = run(

@@ -310,6 +310,7 @@ def test_a_failed_run_ends_the_evaluation():
         prepare(pd.DataFrame({"error": [None, "no memory"]}), Path())
 
 
+@pytest.mark.long
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     logs = {"SDSC-BLUE": ["116269:116568"], "ANL-Intrepid": ["1:150"], "ALCF-Mira": ["1:150"]}
