@@ -13,12 +13,12 @@ import time
 
 import pytest
 
-RUNS = 200
+RUNS = 80
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder with a sweep of 200 runs of some milliseconds each."""
+    """Return a folder with a sweep of 80 runs of some milliseconds each."""
     rows = [
         f"{k} {20 * k} 0 {60 + 11 * k % 90} {1 + (7 * k) % 9} -1 -1 -1 200 -1 1 1 1 1 1 1 -1 -1"
         for k in range(1, 13)
@@ -29,7 +29,7 @@ def folder(tmp_path):
         trace = "tiny.swf"
         policy = "window"
         solver = ["branch-and-bound", "greedy"]
-        seed = {list(range(5))}
+        seed = {list(range(2))}
         [settings]
         window = {list(range(1, 11))}
         interval = [0, 30]

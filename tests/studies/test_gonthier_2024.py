@@ -76,6 +76,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 GAINING = ("EFT", "LEA", "LEO", "LEM")
 
 
@@ -464,7 +466,6 @@ def _only_the_day(shared, tmp_path):
     return tmp_path
 
 
-@pytest.mark.long
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
     assert optsched(["study", "gonthier-2024", "--quick", "--workers", "1", "-o", str(folder)]) == 0

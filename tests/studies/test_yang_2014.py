@@ -48,6 +48,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 
 def test_the_published_tables_are_those_that_the_paper_speaks_of():
     tops = {}
@@ -310,7 +312,6 @@ def test_a_failed_run_ends_the_evaluation():
         prepare(pd.DataFrame({"error": [None, "no memory"]}), Path())
 
 
-@pytest.mark.long
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     logs = {"SDSC-BLUE": ["116269:116568"], "ANL-Intrepid": ["1:150"], "ALCF-Mira": ["1:150"]}

@@ -205,6 +205,7 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, swee
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
 
 
+@pytest.mark.long
 def test_a_dask_worker_is_given_a_class_in_a_file(start_worker, scheduler, tiny, contents):
     _, address = scheduler
     start_worker()
