@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, settings
 
 from optsched import registry
 from optsched.traces.cleaning import clean
@@ -22,7 +22,6 @@ timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", timeless, derandomize=True)
 settings.register_profile("new", timeless, database=None)  # make test-all, with a seed
 settings.load_profile("same")
-FEWER = 2  # and more rounds of all of them in make test-all
 
 # tests that go through the registries are about what belongs to optsched, whatever is installed
 registry.entry_points = lambda **_: ()
@@ -30,16 +29,6 @@ registry.entry_points = lambda **_: ()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-
-
-def pytest_collection_modifyitems(items) -> None:
-    """Try fewer examples than a property states, unless they are new ones."""
-    if settings.get_current_profile_name() != "same":
-        return
-    for test in {item.obj for item in items if is_hypothesis_test(getattr(item, "obj", None))}:
-        own = test._hypothesis_internal_use_settings
-        fewer = settings(own, max_examples=max(1, own.max_examples // FEWER))
-        test._hypothesis_internal_use_settings = fewer
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
