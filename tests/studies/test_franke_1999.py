@@ -55,6 +55,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 NODES = PUBLISHED["nodes"]
 INTERARRIVAL, SERVICE = TABLE["factors"].values()
 
@@ -409,7 +411,6 @@ def test_the_baseline_is_that_of_the_paper(shared):
     assert work[large].sum() / work.sum() > 0.8
 
 
-@pytest.mark.long
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     traces = str(shared("traces"))
