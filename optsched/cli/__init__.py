@@ -37,8 +37,8 @@ COMMANDS = {
 JOIN_SECONDS = 1.0
 """Time limit in seconds for threads to finish after a command."""
 
-SOON = 0.01
-"""Delay in seconds of an interrupt that is raised again."""
+SOON = 0.1
+"""Delay in seconds of an interrupt that is raised again: the hook has returned by then."""
 
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""

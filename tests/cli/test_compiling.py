@@ -23,6 +23,7 @@ def test_each_model_and_each_policy_on_each_of_its_machines_is_compiled():
     }
 
 
+@pytest.mark.long
 def test_after_a_part_nothing_is_left_to_compile(tmp_path):
     code = """
 from optsched import compilation, registry
