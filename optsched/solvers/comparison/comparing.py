@@ -28,7 +28,7 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import as_budget, checked_seed, names_budget, solve
+from optsched.solvers.solving import as_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,12 +101,13 @@ class Comparison:
         return html
 
 
-@names_budget
 def compare(
     problems: Iterable[str | Path | Snapshot | Problem[Any]],
     solvers: Iterable[str | Solver] | None = None,
     *,
     budget: Budget | float | None = None,
+    time_limit: float | None = None,
+    work_limit: float | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
     separate_process: bool = False,
@@ -126,6 +127,8 @@ def compare(
         one of the problems. Problems that a solver does not accept are skipped.
     budget : Budget or float, optional
         Budget of each solve, or its seconds; by default that of the profile, or no limit.
+    time_limit, work_limit : float, optional
+        Limits of the budget, in place of it: wall-clock seconds, and work in each solver's unit.
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
@@ -151,7 +154,7 @@ def compare(
     0            greedy  feasible         15        15.0
     1  branch-and-bound   optimal         15        15.0
     """
-    budget = as_budget(budget)
+    budget = as_budget(budget, time_limit, work_limit)
     seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
