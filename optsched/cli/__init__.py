@@ -52,8 +52,11 @@ INCOMPLETE: tuple[list[str], ...] = (
 COMPLETE = "__complete"
 """The word with which the completion of a shell asks for names."""
 
-_interrupts: list[int] = []
-"""The interrupt signals received so far."""
+AT_ONCE = 0.5
+"""Seconds within which two signals are one interrupt: to a process and to its group, say."""
+
+_interrupts: list[float] = []
+"""The times of the interrupts so far."""
 
 
 def build() -> App:
@@ -159,7 +162,14 @@ def _show_log() -> None:
 
 def _interrupt(number: int, _frame: object) -> None:
     """Treat SIGTERM, which batch systems send, like Ctrl-C: unfinished outputs are removed."""
-    _interrupts.append(number)
+    import signal
+    import time
+
+    now = time.monotonic()
+    again = number == signal.SIGALRM  # of one that Python has dropped
+    if not again and _interrupts and now - _interrupts[-1] < AT_ONCE:
+        return
+    _interrupts.append(now)
     raise KeyboardInterrupt
 
 
