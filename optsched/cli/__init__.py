@@ -62,7 +62,9 @@ _interrupts: list[float] = []
 def build() -> App:
     """Return the command-line application, which imports a command when the command is run."""
     from cyclopts import App, Parameter
+    from cyclopts.completion.install import create_install_completion_command
 
+    from optsched.cli.completion import installer
     from optsched.cli.verbosity import add_options
     from optsched.version import __version__
 
@@ -75,8 +77,10 @@ def build() -> App:
         # a name may begin with a bracket; no option is written as JSON
         default_parameter=Parameter(json_list=False, json_dict=False),
     )
-    app.register_install_completion_command(
-        help="Install the completion of commands, options and names in bash, zsh or fish."
+    app.command(
+        create_install_completion_command(installer(app), True),
+        name="--install-completion",
+        help="Install the completion of commands, options and names in bash, zsh or fish.",
     )
     add_options(app)
     for name, summary in COMMANDS.items():

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
 from optsched.cli.compare_runs import are_runs, compare_runs
-from optsched.cli.completion import models_and_snapshots
-from optsched.cli.options import Integer, Number, Output, SolverName, budget_of
+from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
+from optsched.cli.options import Integer, Number, Output, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
@@ -51,7 +51,7 @@ SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
 def command(
     *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
     output: Output,
-    solvers: SolverName | None = None,
+    solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
