@@ -46,6 +46,9 @@ HELD = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "tut
 HELD += sorted((ROOT / "docs" / "how-to").glob("*.md"))
 """Pages of which no figure is without its source."""
 
+COLUMNS = 100
+"""Characters of code in the column of the site at 1,400 pixels, see ``docs/_site/site.css``."""
+
 HELD_ELSEWHERE = re.compile(r"## (?:What it answers|How fast it is)\n.*?(?=\n## )", re.DOTALL)
 """Sections of README whose figures have tests of their own."""
 
@@ -166,6 +169,12 @@ def test_links_lead_somewhere(page):
         if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
     ]
     assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_of_code_fit_the_column_of_the_site(page):
+    code = [text for kind, text in BLOCK.findall(page.read_text()) if kind in ("sh", "python")]
+    assert [line for text in code for line in text.splitlines() if len(line) > COLUMNS] == []
 
 
 @pytest.mark.parametrize("folder", ["commands", "decisions", "formats", "how-to", "results"])
