@@ -56,6 +56,21 @@ def test_the_doctor_compiles_no_solver(tmp_path):
     assert f"{left} solvers not compiled yet; --compile does it" in done.stderr
 
 
+def test_lists_compile_nothing(tmp_path):
+    code = """
+from optsched.cli import run
+from optsched.cli.list_command import _LISTS
+print([run(["list", what, "--json"]) for what in _LISTS])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert set(eval(done.stdout.splitlines()[-1])) == {0}
+    assert list(tmp_path.rglob("*.kernel")) == []
+
+
 def test_a_failure_of_a_part_is_raised(monkeypatch):
     monkeypatch.setattr(compiling, "list_parts", lambda: [partial(len, ()), partial(len, None)])
     with pytest.raises(TypeError):
