@@ -147,13 +147,14 @@ def _from_fields(scenario: Callable[Arguments, Scenario]) -> Callable[Arguments,
         return run_scenario(scenario(*args, **given))  # type: ignore[arg-type]
 
     signature = inspect.signature(scenario)
-    fields = [*signature.parameters.values()]
-    at = list(signature.parameters).index("budget") + 1
-    fields[at:at] = [
-        fields[at - 1].replace(name=name, annotation="float | None") for name in LIMITS
+    limits = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation="float | None"
+        )
+        for name in LIMITS
     ]
     simulate.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=fields, return_annotation="Run"
+        parameters=[*signature.parameters.values(), *limits], return_annotation="Run"
     )
     simulate.__qualname__ = "simulate"
     if run_scenario.__doc__ is not None:
