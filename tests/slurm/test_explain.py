@@ -457,6 +457,36 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, p
     assert "Nice" in first.lines[0]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": "COMPLETED", "flags": ("COMPLETING",), "end": NOW - 5},
+        {"state": "CANCELLED", "flags": ("COMPLETING",)},
+        {"state": "RUNNING", "flags": ("COMPLETING",)},
+        {"state": "RUNNING", "flags": ("STAGE_OUT",)},
+        {"state": "COMPLETING"},
+        {"state": "PENDING", "flags": ("REQUEUED", "COMPLETING")},
+        {"part_of": "7+0"},
+        {"part_of": "6+1"},
+    ],
+)
+@pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped(job, left_by, running, fields, actions):
+    other = running(7, "c3", start=NOW - 100, **fields)
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    assert answer(explain(queue_of(asks, other), left_by(other), "1", actions=actions)) is None
+    other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
+    found = answer(explain(queue_of(asks, other), left_by(other), "1", actions=("requeue",)))
+    assert found.lines[-1] == "scontrol requeuehold 7"
+
+
+def test_parts_of_pending_jobs_are_not_held(job, left_by, running, planned):
+    first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    found = explain(queue_of(asks, first), left_by(), "1", by=NOW + 50, actions=("hold",))
+    assert answer(found) is None
+
+
 def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, left_by, running, planned):
     other = running(7, "c3", start=NOW - 100, end=NOW + 900)
     first = planned(20, "c1", start=NOW, partitions=("own",))
