@@ -221,7 +221,8 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
     labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
     reserved = np.zeros(len(site.nodes), dtype=bool)
     for one in supply.reservations:
-        if one.ahead is None and math.isinf(one.start) and one.name != job.reservation:
+        is_own = one.name in job.reservation.split(",")
+        if one.ahead is None and math.isinf(one.start) and not is_own:
             reserved |= np.isin(site.nodes, one.nodes)
     for each in queue.running:
         if closes(each, job, supply):

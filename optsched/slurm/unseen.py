@@ -12,7 +12,14 @@ import numpy as np
 from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.requests import licences_asked
-from optsched.slurm.access import NO_RULES, open_partitions, partitions_of, unknown_rules
+from optsched.slurm.access import (
+    NO_RULES,
+    open_partitions,
+    partitions_of,
+    reservations_of,
+    unknown_admission,
+    unknown_rules,
+)
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.running import held_by, unseen_on_nodes
 from optsched.slurm.supply import Flags, Supply
@@ -36,6 +43,8 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
     found = list(supply.unread)
     if job.exclusive is None:
         found.append("whether it shares its nodes, which the queue does not state")
+    for reservation in reservations_of(job, supply):
+        found += unknown_admission(job, reservation, supply)
     for partition in open_partitions(job, supply) or partitions_of(job, supply):
         users = (each.user for each in queue.running if partition.name in each.partitions)
         found += unknown_rules(job, partition, supply, users)
