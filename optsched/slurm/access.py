@@ -87,6 +87,14 @@ def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: 
     return True
 
 
+def keeps_parts(reservation: Reservation, supply: Supply) -> bool:
+    """Return whether a reservation leaves parts of its nodes to other jobs."""
+    index = supply.site.index
+    nodes = [index[name] for name in reservation.nodes if name in index]
+    cores = supply.site.capacity[nodes, 0] // supply.threads[nodes]
+    return reservation.has_parts or 0 < reservation.cores < int(cores.sum())
+
+
 def unknown_admission(job: QueuedJob, reservation: Reservation, supply: Supply) -> Iterator[str]:
     """Yield in words what is not known of whether a reservation admits a job."""
     if job.user in ("root", _slurm_user(supply)):

@@ -31,6 +31,7 @@ from optsched.slurm.access import (
     admits,
     affordable,
     cores_for_memory,
+    keeps_parts,
     limits_changed,
     open_partitions,
     partitions_of,
@@ -243,6 +244,10 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     found: list[Request] = []
     refusals = []
     for own in _in_each_reservation(job, supply):
+        if (binding := _binding(own, supply)) and keeps_parts(binding, supply):
+            name = binding.name
+            refusals.append(LeftToSlurmError(f"reservation {name} has parts of its nodes alone"))
+            continue
         licences = licences_of(own, supply)
         for partition in open_partitions(own, supply):
             permitted = _permitted(own, supply, partition)

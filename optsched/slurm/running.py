@@ -220,7 +220,10 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
     owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
     labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
     reserved = np.zeros(len(site.nodes), dtype=bool)
+    hidden = np.array(site.states) == "reserved"
     for one in supply.reservations:
+        if one.at(supply.time):
+            hidden &= ~np.isin(site.nodes, one.nodes)
         is_own = one.name in job.reservation.split(",")
         if one.ahead is None and math.isinf(one.start) and not is_own:
             reserved |= np.isin(site.nodes, one.nodes)
@@ -242,6 +245,7 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
         ("when no job of another MCS label is on {}", labelled),
         ("when GPUs of {} are free, of which several jobs have shares", left > 0),
         ("when {} are reserved, without reservations.json", reserved),
+        ("which reservation has {}: none that is shown", hidden),
     )
     return tuple(
         text.format(f"{counted(len(names), 'node')} ({some(names)})")

@@ -5,15 +5,20 @@ Where there is any of it, nothing is proven, as Slurm may know better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.requests import licences_asked
+from optsched.sites.reservations import MAGNETIC
 from optsched.slurm.access import (
     NO_RULES,
+    admits,
+    keeps_parts,
     open_partitions,
     partitions_of,
     reservations_of,
@@ -67,6 +72,7 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
         *unseen_rules(job, queue, supply),
         *_hidden(job, queue, supply),
         *unseen_on_nodes(job, queue, supply),
+        *_beside_reservations(job, supply),
         *unseen_preemption(job, queue, supply),
     )
 
@@ -102,6 +108,30 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
     if queue.missing.get("allocations.gres") and any((job.per_node, job.per_task, job.per_job)):
         jobs = counted(queue.missing["allocations.gres"], "job")
         yield f"which GPUs and the like {jobs} hold"
+
+
+def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
+    """Yield how Slurm may start a job where reservations that are not its own are in the way."""
+    there, asked = _nodes_of(job, supply), licences_asked(job.licences).keys()
+    own = job.reservation.split(",")
+    for each in supply.reservations:
+        on_nodes = bool((np.isin(supply.site.nodes, each.nodes) & there).any())
+        if (
+            each.name in own
+            or each.end <= supply.time
+            or not (on_nodes or asked & each.licences.keys())
+        ):
+            continue
+        name = f"reservation {each.name}"
+        if on_nodes and keeps_parts(each, supply):
+            yield f"what {name} leaves of its nodes to others"
+        partitions = job.partitions or ("",)
+        admitted = any(admits(job, each, supply, partition) for partition in partitions)
+        if MAGNETIC in each.flags and admitted and not job.reservation:
+            yield f"whether it starts in the magnetic {name}"
+        if 0 < job.least_time < (math.inf if job.limit is None else job.limit):
+            least = f"to {short(job.least_time)} or more (--time-min)"
+            yield f"whether Slurm shortens its time limit, {least}, before {name}"
 
 
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
