@@ -297,6 +297,8 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
         found.append(("of the nodes that the job requires", _marked(job.required, supply)))
     states = np.array(site.states, dtype=str)
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
+    if supply.completing.any():
+        found.append(("not completing a job", ~supply.completing))
     limit = min((_limit(job, each) for each in partitions), default=math.inf)
     runs_in = _in_each_reservation(job, supply)
     unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
@@ -389,7 +391,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     permitted &= _unreserved(job, supply, _limit(job, partition))
     for _, nodes in _open(job, supply):
         permitted &= nodes
-    return permitted & ~_marked(job.excluded, supply)
+    return permitted & ~supply.completing & ~_marked(job.excluded, supply)
 
 
 def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:

@@ -163,7 +163,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return what is free at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
-    counted, nodes keep their states.
+    counted, nodes keep their states; jobs that are being completed now are so no more.
     """
     site = supply.site
     time = max(time, supply.time)
@@ -201,6 +201,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         limits=limits,
         owners=owners,
         taken=taken,
+        completing=supply.completing & (time == supply.time),
         users=_users(stay, site.capacity[:, 0] - free[:, 0]),
     )
 
