@@ -190,7 +190,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if job.reservation:
         why = [why_not_in(job, each, supply) for each in reservations_of(job, supply)]
         if not why:
-            return f"there is no reservation {job.reservation}"
+            return f"there is no reservation {job.reservation} that is shown"
         if all(why):
             return "; ".join(why)
     partitions = partitions_of(job, supply)

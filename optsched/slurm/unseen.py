@@ -48,8 +48,11 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
     found = list(supply.unread)
     if job.exclusive is None:
         found.append("whether it shares its nodes, which the queue does not state")
-    for reservation in reservations_of(job, supply):
+    own = reservations_of(job, supply)
+    for reservation in own:
         found += unknown_admission(job, reservation, supply)
+    if job.reservation and not own:
+        found.append(f"reservation {job.reservation}, which is not shown")
     for partition in open_partitions(job, supply) or partitions_of(job, supply):
         users = (each.user for each in queue.running if partition.name in each.partitions)
         found += unknown_rules(job, partition, supply, users)
@@ -113,7 +116,7 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
 def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
     """Yield how Slurm may start a job where reservations that are not its own are in the way."""
     there, asked = _nodes_of(job, supply), licences_asked(job.licences).keys()
-    own = job.reservation.split(",")
+    own, names = job.reservation.split(","), []
     for each in supply.reservations:
         on_nodes = bool((np.isin(supply.site.nodes, each.nodes) & there).any())
         if (
@@ -122,16 +125,17 @@ def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
             or not (on_nodes or asked & each.licences.keys())
         ):
             continue
-        name = f"reservation {each.name}"
+        names.append(name := f"reservation {each.name}")
         if on_nodes and keeps_parts(each, supply):
             yield f"what {name} leaves of its nodes to others"
         partitions = job.partitions or ("",)
         admitted = any(admits(job, each, supply, partition) for partition in partitions)
         if MAGNETIC in each.flags and admitted and not job.reservation:
             yield f"whether it starts in the magnetic {name}"
-        if 0 < job.least_time < (math.inf if job.limit is None else job.limit):
-            least = f"to {short(job.least_time)} or more (--time-min)"
-            yield f"whether Slurm shortens its time limit, {least}, before {name}"
+    if names and 0 < job.least_time < (math.inf if job.limit is None else job.limit):
+        least = f"to {short(job.least_time)} or more (--time-min)"
+        others = " or others" if len(names) > 1 else ""
+        yield f"whether Slurm shortens its time limit, {least}, before {names[0]}{others}"
 
 
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:

@@ -227,7 +227,9 @@ class TestWhoMayUseAReservation:
         assert blocked_by_rule(none, there) == (
             "reservation a does not admit it; reservation late does not hold now"
         )
-        assert blocked_by_rule(replace(asks, reservation="x,y"), there).endswith("x,y")
+        gone = replace(asks, reservation="x,y")
+        assert blocked_by_rule(gone, there) == "there is no reservation x,y that is shown"
+        assert unseen_rules(gone, queue_of(gone), there) == ("reservation x,y, which is not shown",)
 
     def test_a_flexible_one_does_not_bind_its_jobs(self, job, supply):
         kept = (
