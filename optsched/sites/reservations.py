@@ -25,9 +25,25 @@ YEAR = 365 * 86_400
 FLOATS = "TIME_FLOAT"
 """Flag of a reservation that is always some time ahead."""
 
+FLEX = "FLEX"
+"""Flag of a reservation whose jobs may use other nodes, and start before it begins."""
+
+MAGNETIC = "MAGNETIC"
+"""Flag of a reservation that jobs use without asking for it."""
+
+ADMITS = {
+    "users": "Users",
+    "accounts": "Accounts",
+    "groups": "Groups",
+    "qos": "QOS",
+    "allowed_partitions": "AllowedPartitions",
+}
+"""Fields of JSON that say who may use a reservation, with the keys of the text."""
+
 _NAME = re.compile(r"ReservationName=(\S+) StartTime=")
 _NODES = re.compile(r" Nodes=(\S+) NodeCnt=")
 _LICENCES = re.compile(r" Licenses=(\S+) State=")
+_PAIRS = re.compile(r" ([A-Za-z]+)=(\S*)")
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,14 @@ class Reservation:
     ahead : float, optional
         Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
         never holds, but keeps from its nodes the jobs that run for longer.
+    flags : tuple of str
+        Further properties, such as `FLEX`.
+    admits : mapping of str to tuple of str
+        By field of `ADMITS`, whom it admits; those with a minus in front it does not.
+    cores : int
+        Physical cores of its nodes that it reserves, 0 if that is not known.
+    has_parts : bool
+        Whether it names the cores of its nodes, or reserves generic resources.
 
     Raises
     ------
@@ -60,6 +84,10 @@ class Reservation:
     end: float = math.inf
     licences: Mapping[str, int] = field(default_factory=dict)
     ahead: float | None = None
+    flags: tuple[str, ...] = ()
+    admits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cores: int = 0
+    has_parts: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -148,12 +176,16 @@ def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
 def _from_record(record: RecordFields) -> Reservation:
     name, nodes = record.text("name"), record.parsed("node_list", hosts)
     begin, kept = record.instant("start_time") or -math.inf, record.parsed("licenses", licences)
-    now = record.dump.time
-    if name and FLOATS in record.words("flags") and now is not None and now <= begin:
-        return Reservation(name, nodes, licences=kept, ahead=begin - now)
+    now, flags = record.dump.time, record.words("flags")
+    listed = {key: _listed(",".join(record.words(key))) for key in ADMITS}
+    admits = {key: names for key, names in listed.items() if names}
+    has_parts = bool(record.value("core_specializations")) or "gres/" in record.text("tres")
+    rest = flags, admits, record.count("core_count"), has_parts
+    if name and FLOATS in flags and now is not None and now <= begin:
+        return Reservation(name, nodes, -math.inf, math.inf, kept, begin - now, *rest)
     fields = name, nodes, begin, record.instant("end_time") or math.inf, kept
     try:
-        return Reservation(*fields)
+        return Reservation(*fields, None, *rest)
     except InputError as error:
         if error.field == "name":
             raise record.wrong("name", "a name") from None
@@ -181,5 +213,17 @@ def _from_text(text: str, path: Path) -> tuple[Reservation, ...]:
             kept = licences("" if has is None or has[1] in UNSET else has[1])
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=place, field="Licenses") from None
-        found.append(Reservation(name[1], there, licences=kept))
+        said = dict(reversed(_PAIRS.findall(line)))
+        listed = {key: _listed(said.get(shown, "")) for key, shown in ADMITS.items()}
+        admits = {key: names for key, names in listed.items() if names}
+        count = said.get("CoreCnt", "")
+        cores = int(count) if count.isdecimal() and len(count) < 10 else 0
+        has_parts = "CoreIDs" in said or "gres/" in said.get("TRES", "")
+        flags = _listed(said.get("Flags", ""))
+        rest = flags, admits, cores, has_parts
+        found.append(Reservation(name[1], there, -math.inf, math.inf, kept, None, *rest))
     return tuple(found)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return () if text in UNSET else tuple(word for word in text.split(",") if word)

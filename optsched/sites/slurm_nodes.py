@@ -29,6 +29,9 @@ DRAINED = frozenset(
 )
 """Words of the state of a node on which no further job starts."""
 
+COMPLETING = "COMPLETING"
+"""Word of the state of a node whose last job is not yet completed: none starts until it is."""
+
 RESERVED = frozenset(("MAINT", "MAINTENANCE", "RESERVED", "RESV"))
 """Words of the state of a node that a reservation holds now."""
 
@@ -237,6 +240,7 @@ def _node(
         _NUMBERED.sub("", source.text(keys.owner)),
         source.text(keys.label),
         source.count(keys.weight),
+        COMPLETING in said,
     )
 
 

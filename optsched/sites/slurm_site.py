@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.sites.notes import Notes
@@ -48,6 +49,8 @@ class SlurmNode(NamedTuple):
         Label of multi-category security of its jobs, empty for none.
     weight : int
         Its weight: Slurm takes nodes of low weight first.
+    completing : bool
+        Whether a job is being completed there: no job starts until it is.
     """
 
     node: Node
@@ -57,6 +60,7 @@ class SlurmNode(NamedTuple):
     owner: str = ""
     label: str = ""
     weight: int = 0
+    completing: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,8 @@ class SlurmSite:
         What an amount of 1 stands for, for resources with amounts that are too large otherwise.
     owners, labels : tuple of str
         Owner and label of each node, see `SlurmNode`.
+    completing : array of bool, shape (nodes,)
+        Nodes on which a job is being completed, see `SlurmNode`.
     by_label : bool
         Whether jobs with a label share nodes only with jobs of the same one.
     reservations : tuple of Reservation
@@ -105,6 +111,7 @@ class SlurmSite:
     units: Mapping[str, int]
     owners: tuple[str, ...]
     labels: tuple[str, ...]
+    completing: NDArray[np.bool_]
     by_label: bool
     reservations: tuple[Reservation, ...]
     access: Mapping[str, Access]
@@ -194,6 +201,7 @@ def slurm_site(
         units,
         tuple(each.owner for each in nodes),
         tuple(each.label for each in nodes),
+        np.array([each.completing for each in nodes], dtype=bool),
         any(each.label for each in nodes)
         or "select" in re.split("[,:]", settings.get("mcsparameters", "").lower()),
         tuple(reservations),

@@ -9,6 +9,7 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.numbers import counted
+from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_access import Access
 from optsched.slurm.limits import Limits
@@ -43,6 +44,77 @@ def why_closed(job: QueuedJob, partition: Partition, supply: Supply) -> str:
         exceeded_limit(job, partition, supply, supply.limits),
     )
     return next(filter(None, reasons), "")
+
+
+def reservations_of(job: QueuedJob, supply: Supply) -> list[Reservation]:
+    """Return the reservations of a job that are known, in its order: it runs in one of them."""
+    there = {each.name: each for each in supply.reservations}
+    return [there[name] for name in job.reservation.split(",") if name in there]
+
+
+def why_not_in(job: QueuedJob, reservation: Reservation, supply: Supply) -> str:
+    """Return why a job cannot start in a reservation now; empty if it can, as far as is known."""
+    if FLEX in reservation.flags:
+        holds = supply.time < reservation.end
+    else:
+        holds = reservation.at(supply.time)
+    if not holds:
+        return f"reservation {reservation.name} does not hold now"
+    if any(admits(job, reservation, supply, name) for name in job.partitions or ("",)):
+        return ""
+    return f"reservation {reservation.name} does not admit it"
+
+
+def admits(job: QueuedJob, reservation: Reservation, supply: Supply, partition: str) -> bool:
+    """Return whether a reservation admits a job in a partition, as far as is known."""
+    if job.user in ("root", _slurm_user(supply)):
+        return True
+    own = {
+        "users": {job.user},
+        "accounts": _accounts_in_reservations(job, supply),
+        "qos": {job.qos},
+        "allowed_partitions": {partition},
+    }
+    for kind, names in own.items():
+        listed = {*reservation.admits.get(kind, ())}
+        if listed & {f"-{name}" for name in names}:
+            return False
+        positive = {name for name in listed if not name.startswith("-")}
+        if positive and positive.isdisjoint(names):
+            below = kind == "accounts" and _below(supply) and not supply.limits.parents
+            if not below:
+                return False
+    return True
+
+
+def keeps_parts(reservation: Reservation, supply: Supply) -> bool:
+    """Return whether a reservation leaves parts of its nodes to other jobs."""
+    index = supply.site.index
+    nodes = [index[name] for name in reservation.nodes if name in index]
+    cores = supply.site.capacity[nodes, 0] // supply.threads[nodes]
+    return reservation.has_parts or 0 < reservation.cores < int(cores.sum())
+
+
+def unknown_admission(job: QueuedJob, reservation: Reservation, supply: Supply) -> Iterator[str]:
+    """Yield in words what is not known of whether a reservation admits a job."""
+    if job.user in ("root", _slurm_user(supply)):
+        return
+    name = f"reservation {reservation.name}"
+    if groups := reservation.admits.get("groups"):
+        yield f"whether user {job.user or '-'} is in the groups {','.join(groups)} of {name}"
+    accounts = [each.lstrip("-") for each in reservation.admits.get("accounts", ())]
+    if accounts and job.account not in accounts and _below(supply) and not supply.limits.parents:
+        yield f"which accounts are below {','.join(accounts)} of {name}, without assoc_mgr.txt"
+
+
+def _accounts_in_reservations(job: QueuedJob, supply: Supply) -> set[str]:
+    """Return the account of a job and, where they count in reservations, those above it."""
+    return {job.account, *(supply.limits.accounts_above(job.account) if _below(supply) else ())}
+
+
+def _below(supply: Supply) -> bool:
+    """Return whether an account of a reservation stands for those below it."""
+    return supply.settings.get("accountingstorageenforce", "").lower() != "none"
 
 
 def exceeded_limit(

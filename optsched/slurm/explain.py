@@ -71,7 +71,11 @@ class Explanation:
         """
         found = unseen(self.job, self.queue, self.supply)
         planned, now = self.job.start, self.supply.time
-        if planned is None or planned <= now or self.left or self.rule:
+        if self.left or self.rule:
+            return found
+        if self.supply.completing.any() and self.earliest == now + 1:
+            found += ("how soon jobs are completed on nodes where it then fits",)
+        if planned is None or planned <= now:
             return found
         if self.earliest is not None and self.earliest <= planned + RESOLUTION:
             return found
@@ -343,6 +347,7 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
     changes |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
     # a job that ends when a reservation begins is not in its way, one second later it is
     seconds = {math.floor(at) + late for at in changes if abs(at) < math.inf for late in (0, 1)}
+    ends |= {now + 1} if supply.completing.any() else set()
     times = sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)})
 
     def fits(time: int) -> bool:

@@ -38,6 +38,12 @@ IN_SERVICE = "in service"
 OPEN = "not closed by others"
 """Name, with a number behind it, of the resource that nodes lack while a job closes them."""
 
+STOPPABLE = ("RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED")
+"""States of jobs that can be requeued; Slurm runs one again that has ended and is completing."""
+
+ENDING = frozenset(("COMPLETING", "STAGE_OUT", "REVOKED"))
+"""Further words of the state of jobs that have ended."""
+
 NO_CLOSERS: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 MIGRATION = 600
@@ -203,13 +209,19 @@ def _running_claim(
     # of its cores too, which a suspended job has given back
     all_of_it = held_by(replace(job, state="RUNNING"), supply)
     lost = _node_time(all_of_it, supply, job.has_run(by))
-    requeues = job.requeues and "requeue" in actions
+    requeues = _is_stoppable(job) and job.requeues and "requeue" in actions
     moved_to = None
     if "migrate" in actions and (not requeues or lost > _node_time(held, supply, MIGRATION)):
         moved_to = _other_nodes(job, held, supply)
     if not requeues and moved_to is None:
         return None
     return Claim(lost, held, job, liftable=requeues, moved_to=moved_to)
+
+
+def _is_stoppable(job: QueuedJob) -> bool:
+    """Return whether a running job can be stopped alone, and has not ended."""
+    # of a heterogeneous job, Slurm stops all parts or none
+    return job.state in STOPPABLE and ENDING.isdisjoint(job.flags) and not job.part_of
 
 
 def _closers(
@@ -262,7 +274,8 @@ def _pending_claim(
 ) -> Claim:
     """Return the claim of a pending job that runs at a time by Slurm's plan."""
     waits = by - max(supply.time, job.start or 0)
-    return Claim(_node_time(held, supply, waits), held, job, liftable="hold" in actions)
+    may_hold = "hold" in actions and not job.part_of
+    return Claim(_node_time(held, supply, waits), held, job, liftable=may_hold)
 
 
 def _with_planned(
@@ -294,7 +307,7 @@ def _other_nodes(job: QueuedJob, held: Held, supply: Supply) -> Flags | None:
     of the same number of cores.
     """
     site = supply.site
-    if job.state != "RUNNING" or "COMPLETING" in job.flags:
+    if job.state != "RUNNING" or not _is_stoppable(job):
         return None
     try:
         found = alternatives(job, supply)

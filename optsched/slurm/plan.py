@@ -238,7 +238,7 @@ def _why_not(request: Request, supply: Supply) -> str:
     if room == request.chunks:
         return FITS
     if not request.nodes.any():
-        return "no node that is in service meets what it asks"
+        return "no node on which jobs may start now meets what it asks"
     nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
     most = request.most_per_node or request.chunks
     lacks: list[str] = []

@@ -23,17 +23,21 @@ from optsched.models.read_only import read_only
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
-from optsched.sites.reservations import Reservation
+from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
 from optsched.sites.slurm_amounts import SHARED
 from optsched.sites.topology import Blocks, Torus, Tree
 from optsched.slurm.access import (
+    admits,
     affordable,
     cores_for_memory,
+    keeps_parts,
     limits_changed,
     open_partitions,
     partitions_of,
+    reservations_of,
     why_closed,
+    why_not_in,
 )
 from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
@@ -184,11 +188,11 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     if job.array_limit and started >= job.array_limit:
         return f"its array has reached its limit of {counted(job.array_limit, 'running task')}"
     if job.reservation:
-        reservation = _reservation(job, supply)
-        if reservation is None:
-            return f"there is no reservation {job.reservation}"
-        if not reservation.at(supply.time):
-            return f"reservation {job.reservation} does not hold now"
+        why = [why_not_in(job, each, supply) for each in reservations_of(job, supply)]
+        if not why:
+            return f"there is no reservation {job.reservation} that is shown"
+        if all(why):
+            return "; ".join(why)
     partitions = partitions_of(job, supply)
     if partitions and not open_partitions(job, supply):
         return _no_partition(job, supply)
@@ -236,16 +240,22 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
         raise LeftToSlurmError("; ".join(job.other))
     if job.exclusive in ("mcs", "topo"):
         raise LeftToSlurmError(f"it shares its nodes by the rule {job.exclusive}")
-    licences = licences_of(job, supply)
     asked, (job, with_shards) = job, _with_gpu(job, supply)
     found: list[Request] = []
     refusals = []
-    for partition in open_partitions(job, supply):
-        for nodes in _features(job, supply) & _permitted(job, supply, partition) & with_shards:
-            try:
-                found.append(_within(job, supply, partition, nodes, licences))
-            except LeftToSlurmError as error:
-                refusals.append(error)
+    for own in _in_each_reservation(job, supply):
+        if (binding := _binding(own, supply)) and keeps_parts(binding, supply):
+            name = binding.name
+            refusals.append(LeftToSlurmError(f"reservation {name} has parts of its nodes alone"))
+            continue
+        licences = licences_of(own, supply)
+        for partition in open_partitions(own, supply):
+            permitted = _permitted(own, supply, partition)
+            for nodes in _features(own, supply) & permitted & with_shards:
+                try:
+                    found.append(_within(own, supply, partition, nodes, licences))
+                except LeftToSlurmError as error:
+                    refusals.append(error)
     if not found:
         raise refusals[0] if refusals else LeftToSlurmError(_no_partition(job, supply))
     if job is not asked:
@@ -260,7 +270,7 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
 
 def _together(found: list[Request]) -> Request | None:
     """Return the request for one chunk that differs in nothing but its nodes; None if it does."""
-    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None) for r in found]
+    kinds = [(r.chunks, r.demand, r.exclusive, r.joins is None, r.licences) for r in found]
     if found[0].chunks > 1 or kinds.count(kinds[0]) < len(kinds):
         return None
     return replace(found[0], nodes=np.any([each.nodes for each in found], axis=0))
@@ -287,11 +297,16 @@ def requirements(job: QueuedJob, supply: Supply, request: Request) -> list[tuple
         found.append(("of the nodes that the job requires", _marked(job.required, supply)))
     states = np.array(site.states, dtype=str)
     found += [(f"not {state}", states != state) for state in ("down", "drained")]
+    if supply.completing.any():
+        found.append(("not completing a job", ~supply.completing))
     limit = min((_limit(job, each) for each in partitions), default=math.inf)
-    unreserved = _unreserved(job, supply, limit)
-    own = _reservation(job, supply) if job.reservation else None
-    if own is not None and own.nodes:
-        found.append((f"in reservation {own.name}", _marked(own.nodes, supply)))
+    runs_in = _in_each_reservation(job, supply)
+    unreserved: Flags = np.any([_unreserved(each, supply, limit) for each in runs_in], axis=0)
+    own = [binding for each in runs_in if (binding := _binding(each, supply))]
+    if len(own) == len(runs_in):
+        names = " or ".join(each.name for each in own)
+        inside = np.any([_marked(each.nodes, supply) for each in own], axis=0)
+        found.append((f"in reservation {names}", inside))
     else:
         unreserved &= supply.usable | (states != "reserved")
     found += _open(job, supply)
@@ -307,8 +322,17 @@ def _no_partition(job: QueuedJob, supply: Supply) -> str:
     return f"the site has no partition {' or '.join(job.partitions) or 'for it'}"
 
 
-def _reservation(job: QueuedJob, supply: Supply) -> Reservation | None:
-    return next((each for each in supply.reservations if each.name == job.reservation), None)
+def _in_each_reservation(job: QueuedJob, supply: Supply) -> list[QueuedJob]:
+    """Return a job as it would be in each of its reservations in which it may start."""
+    there = reservations_of(job, supply)
+    there = [each for each in there if not why_not_in(job, each, supply)] or there
+    return [replace(job, reservation=each.name) for each in there] or [job]
+
+
+def _binding(job: QueuedJob, supply: Supply) -> Reservation | None:
+    """Return the reservation whose nodes alone a job may use; None if there is none."""
+    own = next(iter(reservations_of(job, supply)), None)
+    return own if own is not None and own.nodes and FLEX not in own.flags else None
 
 
 def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
@@ -329,7 +353,8 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
         return {}
     limits = [_limit(job, partition) for partition in partitions_of(job, supply)]
     last = supply.time + max(limits, default=math.inf)
-    others = [each for each in supply.reservations if each.name != job.reservation]
+    own = job.reservation.split(",")
+    others = [each for each in supply.reservations if each.name not in own]
     return found | {
         beside(name, each): count
         for each in others
@@ -354,8 +379,11 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     site = supply.site
     permitted = np.zeros(len(site.nodes), dtype=bool)
     permitted[partition.nodes] = True
-    own = _reservation(job, supply) if job.reservation else None
-    if own is not None and own.nodes:
+    for each in reservations_of(job, supply):
+        if not admits(job, each, supply, partition.name):
+            return np.zeros_like(permitted)
+    own = _binding(job, supply)
+    if own is not None:
         usable = np.isin(site.states, ("up", "reserved"))
         permitted &= usable & _marked(own.nodes, supply)
     else:
@@ -363,7 +391,7 @@ def _permitted(job: QueuedJob, supply: Supply, partition: Partition) -> Flags:
     permitted &= _unreserved(job, supply, _limit(job, partition))
     for _, nodes in _open(job, supply):
         permitted &= nodes
-    return permitted & ~_marked(job.excluded, supply)
+    return permitted & ~supply.completing & ~_marked(job.excluded, supply)
 
 
 def _open(job: QueuedJob, supply: Supply) -> list[tuple[str, Flags]]:

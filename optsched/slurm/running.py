@@ -163,7 +163,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     """Return what is free at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
-    counted, nodes keep their states.
+    counted, nodes keep their states; jobs that are being completed now are so no more.
     """
     site = supply.site
     time = max(time, supply.time)
@@ -201,6 +201,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
         limits=limits,
         owners=owners,
         taken=taken,
+        completing=supply.completing & (time == supply.time),
         users=_users(stay, site.capacity[:, 0] - free[:, 0]),
     )
 
@@ -220,8 +221,12 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
     owned = np.array([each not in ("", job.user) for each in supply.owners], dtype=bool)
     labelled = np.array([each not in ("", job.mcs_label) for each in supply.labels], dtype=bool)
     reserved = np.zeros(len(site.nodes), dtype=bool)
+    hidden = np.array(site.states) == "reserved"
     for one in supply.reservations:
-        if one.ahead is None and math.isinf(one.start) and one.name != job.reservation:
+        if one.at(supply.time):
+            hidden &= ~np.isin(site.nodes, one.nodes)
+        is_own = one.name in job.reservation.split(",")
+        if one.ahead is None and math.isinf(one.start) and not is_own:
             reserved |= np.isin(site.nodes, one.nodes)
     for each in queue.running:
         if closes(each, job, supply):
@@ -241,6 +246,7 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
         ("when no job of another MCS label is on {}", labelled),
         ("when GPUs of {} are free, of which several jobs have shares", left > 0),
         ("when {} are reserved, without reservations.json", reserved),
+        ("which reservation has {}: none that is shown", hidden),
     )
     return tuple(
         text.format(f"{counted(len(names), 'node')} ({some(names)})")

@@ -78,6 +78,8 @@ class Supply:
         Whether jobs with a label share nodes only with jobs of the same one.
     taken : array of bool, shape (nodes,), optional
         Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
+    completing : array of bool, shape (nodes,), optional
+        Nodes on which a job is being completed: none starts there now.
     users : tuple of str
         The only user with running jobs on a node; empty where there are none, or others too.
     notes : tuple of str
@@ -108,6 +110,7 @@ class Supply:
     labels: tuple[str, ...] = ()
     by_label: bool = False
     taken: Flags = None  # type: ignore[assignment]
+    completing: Flags = None  # type: ignore[assignment]
     users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -122,6 +125,7 @@ class Supply:
         busy = self.site.capacity[:, 0] > free[:, 0] if self.busy is None else self.busy
         weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
         taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
+        completing = np.zeros(nodes, dtype=bool) if self.completing is None else self.completing
         words = {
             name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
         }
@@ -130,6 +134,7 @@ class Supply:
             ("busy", busy),
             ("weights", weights),
             ("taken", taken),
+            ("completing", completing),
             *words.items(),
         ):
             if len(values) != nodes:
@@ -140,6 +145,7 @@ class Supply:
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
         object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
+        object.__setattr__(self, "completing", np.asarray(completing, dtype=bool))
         for name, texts in words.items():
             object.__setattr__(self, name, texts)
         licences = {
@@ -181,6 +187,7 @@ class Supply:
             owners=(),
             labels=(),
             taken=nobody,
+            completing=nobody,
             users=(),
         )
 
@@ -311,6 +318,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         units=shown.units,
         owners=shown.owners,
         labels=shown.labels,
+        completing=shown.completing,
         by_label=shown.by_label,
         notes=notes,
     )

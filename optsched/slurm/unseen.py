@@ -5,14 +5,26 @@ Where there is any of it, nothing is proven, as Slurm may know better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.requests import licences_asked
-from optsched.slurm.access import NO_RULES, open_partitions, partitions_of, unknown_rules
+from optsched.sites.reservations import MAGNETIC
+from optsched.slurm.access import (
+    NO_RULES,
+    admits,
+    keeps_parts,
+    open_partitions,
+    partitions_of,
+    reservations_of,
+    unknown_admission,
+    unknown_rules,
+)
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.running import held_by, unseen_on_nodes
 from optsched.slurm.supply import Flags, Supply
@@ -36,6 +48,11 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
     found = list(supply.unread)
     if job.exclusive is None:
         found.append("whether it shares its nodes, which the queue does not state")
+    own = reservations_of(job, supply)
+    for reservation in own:
+        found += unknown_admission(job, reservation, supply)
+    if job.reservation and not own:
+        found.append(f"reservation {job.reservation}, which is not shown")
     for partition in open_partitions(job, supply) or partitions_of(job, supply):
         users = (each.user for each in queue.running if partition.name in each.partitions)
         found += unknown_rules(job, partition, supply, users)
@@ -58,6 +75,7 @@ def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
         *unseen_rules(job, queue, supply),
         *_hidden(job, queue, supply),
         *unseen_on_nodes(job, queue, supply),
+        *_beside_reservations(job, supply),
         *unseen_preemption(job, queue, supply),
     )
 
@@ -93,6 +111,31 @@ def _hidden(job: QueuedJob, queue: Queue, supply: Supply) -> Iterator[str]:
     if queue.missing.get("allocations.gres") and any((job.per_node, job.per_task, job.per_job)):
         jobs = counted(queue.missing["allocations.gres"], "job")
         yield f"which GPUs and the like {jobs} hold"
+
+
+def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
+    """Yield how Slurm may start a job where reservations that are not its own are in the way."""
+    there, asked = _nodes_of(job, supply), licences_asked(job.licences).keys()
+    own, names = job.reservation.split(","), []
+    for each in supply.reservations:
+        on_nodes = bool((np.isin(supply.site.nodes, each.nodes) & there).any())
+        if (
+            each.name in own
+            or each.end <= supply.time
+            or not (on_nodes or asked & each.licences.keys())
+        ):
+            continue
+        names.append(name := f"reservation {each.name}")
+        if on_nodes and keeps_parts(each, supply):
+            yield f"what {name} leaves of its nodes to others"
+        partitions = job.partitions or ("",)
+        admitted = any(admits(job, each, supply, partition) for partition in partitions)
+        if MAGNETIC in each.flags and admitted and not job.reservation:
+            yield f"whether it starts in the magnetic {name}"
+    if names and 0 < job.least_time < (math.inf if job.limit is None else job.limit):
+        least = f"to {short(job.least_time)} or more (--time-min)"
+        others = " or others" if len(names) > 1 else ""
+        yield f"whether Slurm shortens its time limit, {least}, before {names[0]}{others}"
 
 
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:

@@ -136,6 +136,17 @@ def test_the_worst_word_decides_on_the_state(words, state):
     assert state_of(tuple(words.split("+"))) == (state, ())
 
 
+def test_nodes_that_complete_a_job_are_marked(tmp_path):
+    states = (["IDLE", "COMPLETING"], ["MIXED"])
+    nodes = [NODE | {"name": f"g{n}", "state": state} for n, state in enumerate(states)]
+    there = read_shown_site(dump(tmp_path / "nodes.json", *nodes))
+    assert there.site.states == ("up", "up")
+    assert there.completing.tolist() == [True, False]
+    old = NODE | {"state": "mixed", "state_flags": ["COMPLETING"]}
+    there = read_shown_site(dump(tmp_path / "sinfo.json", old, version=38))
+    assert there.completing.tolist() == [True]
+
+
 def test_an_unknown_state_is_drained_and_noted(tmp_path):
     there = read_shown_site(dump(tmp_path / "nodes.json", NODE | {"state": ["IDLE", "ODD"]}))
     assert there.site.states == ("drained",)

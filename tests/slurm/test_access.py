@@ -16,6 +16,7 @@ from optsched.slurm.queue import Allocation, Queue
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import placement_problem
+from optsched.slurm.unseen import unseen_rules
 from optsched.solvers.solving import solve
 
 OLD, NEW = {"slurm_version": "22.05.8"}, {"slurm_version": "24.11.5"}
@@ -161,6 +162,86 @@ def test_a_job_that_cannot_end_before_its_deadline_is_blocked(job, supply):
     assert blocked_by_rule(job(deadline=4599, least_time=600), there) == ""
     late = job(deadline=4600, eligible=1001)
     assert earliest_start(late, queue_of(late), there) is None
+
+
+class TestWhoMayUseAReservation:
+    """A reservation of c1 and c2 that holds now."""
+
+    @pytest.mark.parametrize(
+        ("admits", "fields", "is_open"),
+        [
+            ({"users": ("u", "v")}, {}, True),
+            ({"users": ("v",)}, {}, False),
+            ({"users": ("v",)}, {"user": "root"}, True),
+            ({"users": ("-u",)}, {}, False),
+            ({"users": ("-v",)}, {}, True),
+            ({"accounts": ("-a",)}, {}, False),
+            ({"accounts": ("a",)}, {}, True),
+            ({"accounts": ("a",)}, {"account": "below"}, True),
+            ({"accounts": ("-a",)}, {"account": "below"}, False),
+            ({"accounts": ("below",)}, {}, False),
+            ({"accounts": ("a",), "users": ("v",)}, {}, False),
+            ({"qos": ("high",)}, {}, False),
+            ({"qos": ("-high",)}, {}, True),
+            ({"allowed_partitions": ("rest",)}, {}, False),
+            ({"allowed_partitions": ("rest", "all")}, {}, True),
+        ],
+    )
+    def test_rules(self, job, supply, admits, fields, is_open):
+        kept = Reservation("r", ("c1", "c2"), 0, 2000, admits=admits)
+        there = supply(reservations=(kept,), limits=Limits(parents={"below": "a"}))
+        asks = job(**{"user": "u", "account": "a", "reservation": "r"} | fields)
+        found = blocked_by_rule(asks, there)
+        assert found == ("" if is_open else "reservation r does not admit it")
+
+    def test_what_is_not_known(self, job, supply):
+        kept = Reservation("r", ("c1",), 0, 2000, admits={"groups": ("staff",)})
+        asks = job(user="u", account="x", reservation="r")
+        [said] = unseen_rules(asks, queue_of(asks), supply(reservations=(kept,)))
+        assert said == "whether user u is in the groups staff of reservation r"
+        kept = replace(kept, admits={"accounts": ("a",)})
+        there = supply(reservations=(kept,))
+        [said] = unseen_rules(asks, queue_of(asks), there)
+        assert said == "which accounts are below a of reservation r, without assoc_mgr.txt"
+        assert blocked_by_rule(asks, there) == ""
+        exact = replace(there, settings={"accountingstorageenforce": "none"})
+        assert unseen_rules(asks, queue_of(asks), exact) == ()
+        assert blocked_by_rule(asks, exact) == "reservation r does not admit it"
+
+    def test_a_job_runs_in_one_of_several(self, job, supply):
+        kept = (
+            Reservation("a", ("c1", "c2"), 0, 2000, admits={"users": ("v",)}),
+            Reservation("b", ("c3",), 0, 2000),
+            Reservation("late", ("c4",), 1500, 2000),
+        )
+        there = supply(reservations=kept)
+        asks = job(user="u", reservation="a,b,late", cores_per_task=16)
+        assert request_of(asks, there).nodes.tolist() == [n == "c3" for n in there.site.nodes]
+        found = explain(queue_of(asks), there, "1")
+        assert ("in reservation b", 1) in found.shortage.filters
+        both = replace(asks, user="v")
+        assert request_of(both, there).nodes.sum() == 3
+        wide = replace(both, tasks=3, least_nodes=3, most_nodes=3)
+        assert explain(queue_of(wide), there, "1").shortage.room == 2
+        none = replace(asks, reservation="a,late")
+        assert blocked_by_rule(none, there) == (
+            "reservation a does not admit it; reservation late does not hold now"
+        )
+        gone = replace(asks, reservation="x,y")
+        assert blocked_by_rule(gone, there) == "there is no reservation x,y that is shown"
+        assert unseen_rules(gone, queue_of(gone), there) == ("reservation x,y, which is not shown",)
+
+    def test_a_flexible_one_does_not_bind_its_jobs(self, job, supply):
+        kept = (
+            Reservation("r", ("c1",), 1500, 2000, flags=("FLEX",)),
+            Reservation("other", ("c2",), 0, 2000),
+        )
+        there = supply(reservations=kept)
+        asks = job(reservation="r", partitions=("own",))
+        assert blocked_by_rule(asks, there) == ""
+        nodes = np.flatnonzero(request_of(asks, there).nodes)
+        assert nodes.tolist() == [0, 2, 3]
+        assert "not hold" in blocked_by_rule(asks, replace(there, time=2000))
 
 
 class TestLicencesOfReservations:

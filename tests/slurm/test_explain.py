@@ -18,6 +18,7 @@ from optsched.slurm.queue import Allocation, Queue, read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
 from optsched.slurm.running import held_by, supply_at
+from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve
 
@@ -455,6 +456,61 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, p
     first = answer(explain(queue, there, "1", by=NOW + 600))
     assert first.lifted == ()
     assert "Nice" in first.lines[0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": "COMPLETED", "flags": ("COMPLETING",), "end": NOW - 5},
+        {"state": "CANCELLED", "flags": ("COMPLETING",)},
+        {"state": "RUNNING", "flags": ("COMPLETING",)},
+        {"state": "RUNNING", "flags": ("STAGE_OUT",)},
+        {"state": "COMPLETING"},
+        {"state": "PENDING", "flags": ("REQUEUED", "COMPLETING")},
+        {"part_of": "7+0"},
+        {"part_of": "6+1"},
+    ],
+)
+@pytest.mark.parametrize("actions", [("requeue",), ("requeue", "migrate", "hold")])
+def test_neither_ended_jobs_nor_parts_of_jobs_are_stopped(job, left_by, running, fields, actions):
+    other = running(7, "c3", start=NOW - 100, **fields)
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    assert answer(explain(queue_of(asks, other), left_by(other), "1", actions=actions)) is None
+    other = running(7, "c3", start=NOW - 100, flags=("CONFIGURING",))
+    found = answer(explain(queue_of(asks, other), left_by(other), "1", actions=("requeue",)))
+    assert found.lines[-1] == "scontrol requeuehold 7"
+
+
+def test_no_job_starts_where_another_is_being_completed(job, left_by, running):
+    """c3 has a job that has ended, c1 and c4 run ones; the job asks nodes of its own."""
+    ended = running(7, "c3", state="COMPLETED", flags=("COMPLETING",), end=NOW - 5, cores=1)
+    others = [running(number, node) for number, node in ((8, "c1"), (9, "c4"))]
+    there = left_by(ended, *others, completing=np.array([n == "c3" for n in NODES]))
+    asks = job(partitions=("all",), cores_per_task=8, required=("c3",))
+    found = explain(queue_of(asks, ended, *others), there, "1")
+    assert ("not completing a job", 0) in found.shortage.filters
+    assert found.earliest == NOW + 1
+    assert found.unseen == ("how soon jobs are completed on nodes where it then fits",)
+    assert answer(found) is None
+    assert answer(explain(queue_of(asks, ended, *others), there, "1", by=NOW + 1)).count == 0
+    elsewhere = replace(asks, required=("c1",))
+    found = explain(queue_of(elsewhere, ended, *others), there, "1")
+    assert found.unseen == ()
+    assert answer(found).lines[-1] == "scontrol requeuehold 8"
+    either = replace(asks, required=(), excluded=("c1", "c2", "m1", "g1", "g2"))
+    least = answer(explain(queue_of(either, ended, *others), there, "1"))
+    assert least.withheld
+    forced = explain(queue_of(either, ended, *others), there, "1", force=True)
+    assert answer(forced).lines[-1] == "scontrol requeuehold 9"
+    posed = placement_problem(queue_of(asks, ended, *others), there)
+    assert solve(posed.problem, "highs").solution.nodes == ((),)
+
+
+def test_parts_of_pending_jobs_are_not_held(job, left_by, running, planned):
+    first = planned(20, "c3", start=NOW, partitions=("own",), part_of="20+0")
+    asks = job(partitions=("own",), cores_per_task=16, excluded=("c1", "c2", "c4"))
+    found = explain(queue_of(asks, first), left_by(), "1", by=NOW + 50, actions=("hold",))
+    assert answer(found) is None
 
 
 def test_jobs_are_requeued_no_sooner_than_the_job_is_to_start(job, left_by, running, planned):

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from optsched.errors import InputError
 from optsched.sites.reservations import Reservation, read_reservations
 
 MAINT = ("c01", "c02", "c03", "c04")
+FURTHER = {
+    "flags": ("MAINT", "IGNORE_JOBS", "SPEC_NODES"),
+    "admits": {"users": ("root",)},
+    "cores": 64,
+}
 
 
 @pytest.mark.parametrize(
@@ -15,13 +18,13 @@ MAINT = ("c01", "c02", "c03", "c04")
 )
 def test_captured_reservations(shared, name):
     path = shared(f"slurm/fixtures/26.05.5/{name}")
-    expected = Reservation("maint", MAINT, 1795371019, 1795378219)
+    expected = Reservation("maint", MAINT, 1795371019, 1795378219, **FURTHER)
     assert read_reservations(path) == (expected,)
 
 
 def test_a_text_has_no_times_that_could_be_compared(shared):
     path = shared("slurm/fixtures/26.05.5/reservations.txt")
-    assert read_reservations(path) == (Reservation("maint", MAINT, -math.inf, math.inf),)
+    assert read_reservations(path) == (Reservation("maint", MAINT, **FURTHER),)
 
 
 @pytest.mark.parametrize("version", ["22.05.8", "24.11.5"])
@@ -55,3 +58,24 @@ def test_malformed_fields_are_named(write_dump):
     path = write_dump(42, record, name="reservations.json", key="reservations")
     with pytest.raises(InputError, match=r"node_list: record 1 \(maint\): .*expected a host list"):
         read_reservations(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"users": "-u1,-u2"}, "Users=-u1,-u2"),
+        ({"accounts": "a1", "flags": ["FLEX", "SPEC_NODES"]}, "Flags=FLEX,SPEC_NODES Accounts=a1"),
+        ({"groups": "staff"}, "Groups=staff Accounts=(null)"),
+        ({"qos": "high", "allowed_partitions": "p,q"}, "AllowedPartitions=p,q QOS=high"),
+        ({"core_count": 8}, "CoreCnt=8"),
+        ({"core_specializations": [{"node": "c1", "core": "0-7"}]}, "NodeName=c1 CoreIDs=0-7"),
+        ({"tres": "cpu=8,gres/gpu=2"}, "TRES=cpu=8,gres/gpu=2"),
+    ],
+)
+def test_json_and_text_say_the_same(write_dump, tmp_path, said, shown):
+    record = {"name": "r", "node_list": "c1", **said}
+    [read] = read_reservations(write_dump(42, record, name="r.json", key="reservations"))
+    text = tmp_path / "reservations.txt"
+    text.write_text(f"ReservationName=r StartTime=x Nodes=c1 NodeCnt=1 {shown} Watts=n/a")
+    assert read_reservations(text) == (read,)
+    assert read != Reservation("r", ("c1",))

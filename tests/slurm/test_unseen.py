@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from optsched.sites.reservations import Reservation
 from optsched.sites.slurm_access import Access
 from optsched.slurm.explain import explain
+from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.requests import alternatives
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules
 
@@ -114,6 +117,55 @@ def test_preemption_is_said_not_to_be_modelled(
     other = runs("c3", partitions=(partition,), qos="low")
     found = unseen(job(), queue_of(job(), other), there)
     assert any("preempts" in said for said in found) == says
+
+
+KEPT = Reservation("r", ("c1",), 0, 5000, cores=16)
+OF_LICENCES = Reservation("r", (), 0, 5000, {"lab": 1})
+
+
+@pytest.mark.parametrize(
+    ("kept", "fields", "words"),
+    [
+        (KEPT, {}, None),
+        (replace(KEPT, cores=8), {}, "what reservation r leaves of its nodes to others"),
+        (replace(KEPT, has_parts=True), {}, "what reservation r leaves of its nodes to others"),
+        (replace(KEPT, nodes=("m1",), cores=32), {}, None),  # of two threads each
+        (replace(KEPT, cores=8), {"partitions": ("rest",)}, None),
+        (replace(KEPT, cores=8, end=1000), {}, None),
+        (replace(KEPT, flags=("MAGNETIC",)), {}, "whether it starts in the magnetic reservation r"),
+        (replace(KEPT, flags=("MAGNETIC",), admits={"users": ("bob",)}), {}, None),
+        (replace(KEPT, flags=("MAGNETIC",)), {"reservation": "r"}, None),
+        (KEPT, {"least_time": 600}, "its time limit, to 10 min or more (--time-min), before res"),
+        (KEPT, {"least_time": 600, "limit": 600.0}, None),
+        (
+            replace(KEPT, nodes=(), licences={"lab": 1}),
+            {"least_time": 600, "licences": "lab"},
+            "--",
+        ),
+    ],
+)
+def test_what_reservations_leave_to_a_job_is_not_known(job, supply, kept, fields, words):
+    asks = job(**{"user": "ada"} | fields)
+    found = unseen(asks, queue_of(asks), supply(reservations=(kept,)))
+    assert [words in said for said in found] == [True] if words else found == ()
+
+
+def test_nodes_of_a_hidden_reservation_are_said(job, supply):
+    states = ("reserved", "reserved", *("up",) * 5)
+    for nodes, shown in (((), "2 nodes (c[1-2])"), (("c2",), "1 node (c1)")):
+        there = supply(states=states, reservations=(Reservation("r", nodes, 0, 5000),))
+        [said] = unseen(job(), queue_of(), there)
+        assert said == f"which reservation has {shown}: none that is shown"
+    of_rest = job(partitions=("rest",))
+    assert unseen(of_rest, queue_of(), there) == ()
+
+
+def test_a_job_on_parts_of_reserved_nodes_is_left_to_slurm(job, supply):
+    there = supply(reservations=(replace(KEPT, cores=8),))
+    with pytest.raises(LeftToSlurmError, match="reservation r has parts of its nodes alone"):
+        alternatives(job(reservation="r"), there)
+    flexible = supply(reservations=(replace(KEPT, cores=8, flags=("FLEX",)),))
+    assert alternatives(job(reservation="r"), flexible)
 
 
 def test_a_start_that_slurm_plans_and_the_model_excludes_raises_a_doubt(job, runs, used):
