@@ -193,7 +193,7 @@ def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) 
         accounts, but = {job.account}, ""
         if _version(supply) >= FIRST_WITH_SUBACCOUNTS:
             accounts |= {*supply.limits.accounts_above(job.account)}
-            but = "" if supply.limits.parents else ", as far as is known"
+            but = "" if supply.limits.knows_above(job.account) else ", as far as is known"
         if access.accounts and accounts.isdisjoint(access.accounts):
             admitted = ",".join(access.accounts)
             refused = f"and not {job.account or '-'}{but}"
@@ -220,7 +220,7 @@ def unknown_rules(
         groups = ",".join(access.groups)
         yield f"whether user {job.user or '-'} is in the groups {groups} of partition {name}"
     listed = access.accounts or access.denied_accounts
-    known = not listed or job.account in listed or bool(supply.limits.parents)
+    known = not listed or job.account in listed or supply.limits.knows_above(job.account)
     if not known and _obeys_accounts(supply) and _version(supply) >= FIRST_WITH_SUBACCOUNTS:
         above = f"{','.join(listed)} of partition {name}"
         yield f"which accounts are below {above}, without assoc_mgr.txt"
@@ -228,8 +228,7 @@ def unknown_rules(
         yield f"the rule {rule} of partition {name}"
     if access.shares:
         yield f"which cores jobs may share in partition {name}, OverSubscribe={access.shares}"
-    if unknown := supply.limits.unknown(job, access.own_qos):
-        yield unknown
+    yield from supply.limits.unknown(job, access.own_qos)
 
 
 def _obeys_accounts(supply: Supply) -> bool:

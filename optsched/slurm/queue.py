@@ -115,6 +115,8 @@ class QueuedJob:
         Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own.
     name, user, account, qos : str
         Names.
+    association : int
+        Number of the association of user and account, 0 where none is stated.
     partitions : tuple of str
         Partitions in which the job may run, in the order in which Slurm tries them.
     state : str
@@ -206,6 +208,7 @@ class QueuedJob:
     user: str = ""
     account: str = ""
     qos: str = ""
+    association: int = 0
     partitions: tuple[str, ...] = ()
     state: str = "PENDING"
     flags: tuple[str, ...] = ()
@@ -429,6 +432,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         user=record.text("user_name"),
         account=record.text("account"),
         qos=record.text("qos"),
+        association=record.count("association_id"),
         partitions=tuple(part for part in record.text("partition").split(",") if part),
         state=state,
         flags=tuple(flags),
