@@ -611,6 +611,11 @@ def _other(record: RecordFields) -> tuple[str, ...]:
     }
     true = {"contiguous": "it asks adjacent nodes", "reboot": "it asks a reboot of its nodes"}
     segments: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    if 0 < record.count("cpus") < (record.count("tasks") or 1) or "OVERCOMMIT" in record.words(
+        "flags"
+    ):
+        shared = ("its tasks share cores (--overcommit)",)
     if record.count("segment_size", short=True):
         if record.dump.version < FIRST_WITH_SPREAD:
             segments = ("it asks segments, perhaps each of another block",)
@@ -621,6 +626,7 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         *(words for field, words in stated.items() if record.text(field)),
         *(words for field, words in true.items() if record.flag(field)),
         *segments,
+        *shared,
     )
 
 
