@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_access import Access, of_gpu
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Flags, Supply
@@ -157,6 +158,22 @@ def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply
         return ""
     name = partition.name
     return f"it asks {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
+
+
+def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> QueuedJob:
+    """Return a job with the cores and memory for each GPU that it has by default in a partition.
+
+    Slurm shows them once it has tried to start the job.
+    """
+    access = supply.access.get(partition.name, NO_RULES)
+    of_site = supply.settings.get("jobdefaults", "")
+    cores = access.cores_per_gpu or of_gpu(of_site, "DefCpuPerGPU")
+    memory = access.memory_per_gpu or of_gpu(of_site, "DefMemPerGPU")
+    return replace(
+        job,
+        cores_per_gpu=job.cores_per_gpu or cores,
+        memory_per_gpu=job.memory_per_gpu or memory,
+    )
 
 
 def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> str:

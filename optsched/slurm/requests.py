@@ -34,6 +34,7 @@ from optsched.slurm.access import (
     open_partitions,
     partitions_of,
     why_closed,
+    with_gpu_defaults,
 )
 from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
@@ -241,9 +242,10 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     found: list[Request] = []
     refusals = []
     for partition in open_partitions(job, supply):
+        own = job if job is not asked else with_gpu_defaults(job, partition, supply)
         for nodes in _features(job, supply) & _permitted(job, supply, partition) & with_shards:
             try:
-                found.append(_within(job, supply, partition, nodes, licences))
+                found.append(_within(own, supply, partition, nodes, licences))
             except LeftToSlurmError as error:
                 refusals.append(error)
     if not found:
