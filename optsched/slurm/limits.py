@@ -165,9 +165,9 @@ class Limits:
             if name not in self.qos:
                 yield f"limits of QOS {name}, {absent}"
                 continue
-            for what, whose in (("user", job.user), ("account", job.account)):
-                if not {f"{name} {what}", f"{name} {what} {whose}"} & self.qos.keys():
-                    yield f"limits of QOS {name} on each {what}, not shown before one has used it"
+            hidden = [each for each in ("user", "account") if f"{name} {each}" not in self.qos]
+            if hidden:
+                yield f"limits of QOS {name} on each {' and '.join(hidden)}, not shown until used"
         if not self._association(job):
             yield f"limits of user {job.user or '-'} in account {job.account or '-'}, {absent}"
         for account in self.accounts_above(job.account):

@@ -149,8 +149,8 @@ def test_whose_limits_are_not_there_is_said(limits, asks):
     assert "limits of account bio," in unknown(account="bio")
     assert not there.knows_above("bio")
     there = limits("QOS=high(3) GrpJobs=N(0) Account Limits=No Accounts User Limits=No Users")
-    assert "limits of QOS high on each user, not shown before" in unknown(qos="high")
-    assert "limits of QOS high on each account" in unknown("high")
+    assert unknown(qos="high") == unknown("high")
+    assert "limits of QOS high on each user and account, not shown until" in unknown("high")
 
 
 @pytest.mark.parametrize(
