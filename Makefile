@@ -9,9 +9,10 @@ RESULTS ?= benchmarks/results
 STUDIES ?= studies-in-full
 
 SECONDS ?= 60
-SEED ?= 1
+ROUNDS ?= 5
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test bounds check fuzz cases docs pages results benchmark clean
+.PHONY: demo test test-all bounds check fuzz cases docs pages results benchmark clean
 
 # Compiles only the kernels that the commands call. Modules are kept compiled, too, also where the environment asks for none.
 demo: export PYTHONDONTWRITEBYTECODE =
@@ -37,11 +38,21 @@ demo: .venv/usable
 	@echo "  optsched simulate TRACE --policy fcfs,easy -o runs      # SWF, CSV, Parquet, Batsim or the JSON of sacct"
 	@echo "  optsched slurm explain JOB                              # on a login node of Slurm"
 
-# Tests and the processes that they start find the kernels compiled, and the modules as well, also where the
-# environment asks for none.
+# The same examples every time. Tests and the processes that they start find the kernels compiled, and the modules
+# as well, also where the environment asks for none.
 test: check
 	env -u PYTHONDONTWRITEBYTECODE $(OPTSCHED) doctor --compile
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 40 --durations-min 4
+	$(PYTEST) -m "not long"
+
+# The long tests, and new examples: properties in $(ROUNDS) rounds, and damaged input. SEED=7 repeats those of a seed.
+test-all: SEED := $(or $(SEED),$(shell date +%s))
+test-all: test
+	$(PYTEST) -m long
+	@echo "make test-all SEED=$(SEED) tries the following examples again."
+	set -e; for round in $$(seq $(ROUNDS)); do \
+	    $(PYTEST) -m hypothesis --hypothesis-profile new --hypothesis-seed $(SEED)$$round; \
+	done
+	$(MAKE) fuzz SEED=$(SEED)
 
 # Out of bounds, a kernel reads and writes whatever is there; here it raises IndexError.
 bounds: .venv/ready
@@ -57,7 +68,7 @@ check: .venv/ready
 
 # make fuzz SECONDS=600 SEED=2: damaged input of every kind. CASE=swf/17 runs one case again, alone.
 fuzz: .venv/ready
-	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(or $(SEED),1) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
 
 # Cases of other projects, of a real Slurm and of attacks, of ../shared/reviews, each with its right value.
 cases: .venv/ready

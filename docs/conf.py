@@ -82,7 +82,7 @@ def draw_gallery() -> None:
     style.METADATA.pop(".png", None)  # the pages show the SVG files
     with contextlib.chdir(GALLERY), contextlib.redirect_stdout(io.StringIO()):
         for block in COMMANDS.findall(page.read_text(encoding="utf-8")):
-            for line in block.splitlines():
+            for line in block.replace("\\\n", " ").splitlines():
                 if optsched(["--quiet", *shlex.split(line)[1:]]) != 0:
                     raise RuntimeError(f"{page}: failed: {line}")
 

@@ -38,9 +38,13 @@ def hero() -> str:
     exact = optsched.solve(problem, solver="highs")
     assert exact.status == "optimal"
     free = int(problem.free.sum())
-    fills = f"best fit fills {int(rule.objective)}, an exact placement {int(exact.objective)}"
+    idle, left = free - int(rule.objective), free - int(exact.objective)
+    [late] = (job for job, nodes in enumerate(rule.solution.nodes) if not nodes)
+    assert all(exact.solution.nodes)
     return drawn(
-        f"Of {free} free GPUs, {fills}",
+        f"Eight jobs wait for {free} free GPUs. One job at a time, best fit leaves {idle} idle "
+        f"and a job of {problem.demand[late][0] * problem.chunks[late]} waits; "
+        f"placed all at once, all start and {left} GPU is idle",
         412,
         text(0, 24, f"{len(JOBS)} jobs wait for GPUs, and {free} GPUs are free", 26, "bold"),
         *queue(problem),
@@ -55,7 +59,7 @@ def policies() -> str:
     names = ("fcfs", "easy", "conservative")
     runs = [optsched.simulate("sample-256", policy=name) for name in names]
     waits = [run.summary["mean_wait"] for run in runs]
-    return bars("Mean wait of a job", names, waits, [short(wait) for wait in waits])
+    return bars("Mean wait", names, waits, [short(wait) for wait in waits])
 
 
 def job() -> str:

@@ -2,7 +2,7 @@
 
 import time
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 IMPORTED = time.time_ns()
 """Time of the import of the package, in nanoseconds; a source file that has changed since may

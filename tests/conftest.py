@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from optsched import registry
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
-settings.register_profile("compiling", deadline=None)  # a first call compiles kernels
-settings.load_profile("compiling")
+# first calls compile kernels, and the machine may be busy
+timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", timeless, derandomize=True)
+settings.register_profile("new", timeless, database=None)  # make test-all, with a seed
+settings.load_profile("same")
 
 # tests that go through the registries are about what belongs to optsched, whatever is installed
 registry.entry_points = lambda **_: ()
@@ -24,6 +29,21 @@ registry.entry_points = lambda **_: ()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Say in one line what was skipped, and why."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(_short(report.longrepr[2]) for report in skipped)
+    counts = [f"{number} {reason}" for reason, number in reasons.most_common()]
+    terminalreporter.write_line(f"skipped: {'; '.join(counts) or 'nothing'}")
+
+
+def _short(reason: str) -> str:
+    """Return what a test needs, without the details."""
+    if "../shared" in reason:
+        return "without ../shared"
+    return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()
 
 
 @pytest.fixture

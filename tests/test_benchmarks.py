@@ -25,6 +25,7 @@ def rows_of(path):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.long
 def test_the_engine_is_measured_by_policy(tmp_path):
     policies = "easy,easy (compiled)"
     told = run(
@@ -39,6 +40,7 @@ def test_the_engine_is_measured_by_policy(tmp_path):
     assert {cells.count(cell) for cell in cells} == {2}
 
 
+@pytest.mark.long
 def test_commands_are_measured_as_processes(tmp_path):
     told = run("commands.py", "--repeats", 1, "--jobs", 2000, "--only", "generated", "-o", tmp_path)
     assert told == (tmp_path / "commands.txt").read_text()
@@ -47,6 +49,7 @@ def test_commands_are_measured_as_processes(tmp_path):
     assert all(float(row["cpu_s"]) > 0 and float(row["peak_MB"]) > 10 for row in rows)
 
 
+@pytest.mark.long
 def test_solvers_are_measured_by_size(tmp_path):
     told = run(
         "window_mkp.py", "windows", "--snapshots", 2, "--largest", 5,
@@ -58,6 +61,7 @@ def test_solvers_are_measured_by_size(tmp_path):
     assert all(row["status"] == "optimal" for row in rows if row["solver"] != "greedy")
 
 
+@pytest.mark.long
 def test_instances_are_checked_against_known_bounds(tmp_path, shared):
     folder = shared("instances/mkp")
     run("window_mkp.py", "instances", folder, "--sets", "SMALL", "--every", 60, "-o", tmp_path)
@@ -69,6 +73,7 @@ def test_instances_are_checked_against_known_bounds(tmp_path, shared):
 MTM = Path(__file__).parents[1] / ".venv-mtm" / "bin" / "python"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not MTM.exists(), reason="make .venv-mtm/ready installs mknapsack")
 def test_the_optimum_of_martello_and_toth_stands_beside_ours(tmp_path, shared):
     run(
@@ -80,6 +85,7 @@ def test_the_optimum_of_martello_and_toth_stands_beside_ours(tmp_path, shared):
     assert all(row["mtm_value"] == row["known_lower"] for row in rows)
 
 
+@pytest.mark.long
 def test_gang_scheduling_is_measured_by_strategy(tmp_path):
     told = run("gang.py", "--jobs", 200, "--workloads", 2, "-o", tmp_path)
     assert told == (tmp_path / "gang.txt").read_text()
@@ -89,6 +95,7 @@ def test_gang_scheduling_is_measured_by_strategy(tmp_path):
     assert all(int(row["runs"]) == 2 and float(row["jobs_per_s"]) > 0 for row in rows)
 
 
+@pytest.mark.long
 def test_detection_is_measured_by_occupancy(tmp_path):
     told = run(
         "detection.py", "--side", 6, "--busy", "0.3,0.9", "--tori", 2, "--repeats", 1,
@@ -101,6 +108,7 @@ def test_detection_is_measured_by_occupancy(tmp_path):
     assert all(float(row["bins"]) <= float(row["layered_bins"]) for row in rows)
 
 
+@pytest.mark.long
 def test_decisions_on_a_torus_are_compared_by_model(tmp_path):
     told = run(
         "torus_decisions.py", "--jobs", 300, "--load", 2, "--snapshots", 2, "--seconds", 1,
@@ -116,6 +124,7 @@ CLOS = [26, 35, 22, 90, 93, 84, 73, 82, 70, 42, 49, 50, 89, 87, 88, 134, 126, 13
 """Fewest switches of the cases on the Lingjun cluster, as another program proved them."""
 
 
+@pytest.mark.long
 def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
     told = run(
         "switch_groups.py", "--traces", shared("traces"), "--families", "clos", "--seconds", 60,
@@ -129,6 +138,7 @@ def test_whole_nodes_are_proven_on_a_real_clos(tmp_path, shared):
     assert all(int(row["rule_switches"]) >= int(row["own_switches"]) for row in rows)
 
 
+@pytest.mark.long
 def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
     told = run(
         "node_placement.py", "--traces", shared("traces"), "--families", "busy",
@@ -142,6 +152,7 @@ def test_pods_are_packed_on_a_real_cluster(tmp_path, shared):
     assert all(float(row["largest"]) < float(row["value"]) <= float(row["bound"]) for row in rows)
 
 
+@pytest.mark.long
 def test_jobs_that_share_nodes_span_few_leaves_of_a_real_clos(tmp_path, shared):
     told = run(
         "shared_leaves.py", "--traces", shared("traces"), "--families", "clos", "--seeds", 1,
@@ -154,6 +165,7 @@ def test_jobs_that_share_nodes_span_few_leaves_of_a_real_clos(tmp_path, shared):
     assert all(0 < int(row["own least"]) <= int(row["own switches"]) for row in rows)
 
 
+@pytest.mark.long
 def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
     told = run(
         "reconfiguration.py", "--sides", 4, "--busy", 0.7, "--states", 2, "--joint", 1,
@@ -168,6 +180,7 @@ def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
         assert int(row["bound"]) <= int(row["joint"]) <= int(row["migration-based"])
 
 
+@pytest.mark.long
 def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
     told = run(
         "data_placement_decisions.py", "--most", 6, "--queues", 2, "--seconds", 1, "-o", tmp_path
@@ -179,6 +192,7 @@ def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
     assert all(float(row["excess"]) >= 0 and float(row["worst"]) >= 1 for row in rows)
 
 
+@pytest.mark.long
 def test_planning_with_files_is_measured_by_rule(tmp_path):
     told = run(
         "locality.py", "--traces", tmp_path, "--jobs", 300, "--week-rules", "fcfs,lea",
@@ -190,6 +204,7 @@ def test_planning_with_files_is_measured_by_rule(tmp_path):
     assert all(int(row["jobs"]) == 300 and int(row["plans"]) > 0 for row in rows)
 
 
+@pytest.mark.long
 def test_a_site_is_measured_by_policy(tmp_path):
     policies = "easy,easy (compiled)"
     told = run("site.py", "--jobs", 300, "--loads", "0.5,1", "--policies", policies, "-o", tmp_path)
@@ -200,6 +215,7 @@ def test_a_site_is_measured_by_policy(tmp_path):
     assert rows[0]["mean_wait"] == rows[1]["mean_wait"]
 
 
+@pytest.mark.long
 def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     told = run("sharing_decisions.py", "--jobs", 100, "--problems", 2, "-o", tmp_path)
     assert told == (tmp_path / "sharing-decisions.txt").read_text()
@@ -212,6 +228,7 @@ def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
 
 
+@pytest.mark.long
 def test_the_growth_of_cost_is_measured_and_drawn(tmp_path):
     told = run(
         "growth.py", "--policies", "easy,gang,torus,locality,rua,window", "--jobs", 1000,
@@ -273,6 +290,7 @@ def test_random_jobs_reach_the_load_and_ask_alike_in_both_forms(real_slurm):
             assert asked in ([], [f"{option}{job.columns.get(column)}"])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
 def test_starts_of_a_real_slurm_are_compared_with_simulated_ones(tmp_path):
     told = run(

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SMALL_PART = [
     "metrics/test_fragmentation.py::test_a_trace_of_no_length_has_no_figures",
     "simulator/test_replay.py::test_a_replay_is_what_the_engine_does[batched-easy]",
@@ -16,6 +18,7 @@ SMALL_PART = [
 ]
 
 
+@pytest.mark.long
 def test_kernels_stay_within_their_arrays():
     tests = Path(__file__).parent
     done = subprocess.run(

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from optsched import compilation
 
 KERNELS = """
@@ -100,6 +102,7 @@ def commands(tmp_path, *commands: str) -> list[str]:
     return said
 
 
+@pytest.mark.long
 def test_compilation_is_announced_by_the_first_command_that_compiles(tmp_path):
     said = commands(
         tmp_path, "list traces", "list solvers", "-q trace info sample-256",

@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
+from prose import NAMES, expressions, not_in_files, unsaid, wrong
 
 from optsched import registry
 from optsched.cli import run as optsched
@@ -40,6 +41,16 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 RUN = [page for page in PAGES if blocks(page) and page.stem != "gallery"]
 """Pages to run; building the site runs the commands of the gallery."""
+
+HELD = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "tutorial.md"))]
+HELD += sorted((ROOT / "docs" / "how-to").glob("*.md"))
+"""Pages of which no figure is without its source."""
+
+COLUMNS = 100
+"""Characters of code in the column of the site at 1,400 pixels, see ``docs/_site/site.css``."""
+
+HELD_ELSEWHERE = re.compile(r"## (?:What it answers|How fast it is)\n.*?(?=\n## )", re.DOTALL)
+"""Sections of README whose figures have tests of their own."""
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
@@ -76,6 +87,10 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
                 if words:
                     assert words[0] == "optsched", line
                     assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+        said, names = page.read_text(), NAMES | module.__dict__
+        assert wrong(said, [eval(one, names) for one in expressions(said)]) == []
+        if page in HELD:
+            assert unsaid(HELD_ELSEWHERE.sub("", said), capsys.readouterr().out) == []
         left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
         assert sorted(left - {line.strip("/") for line in IGNORED}) == []
     finally:
@@ -83,6 +98,35 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
             registered = getattr(registry, kind)._classes
             for name in set(registered) - classes:
                 del registered[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_marked_numbers_stand_in_the_files_that_they_are_from(page):
+    text = page.read_text()
+    assert not_in_files(text) == []
+    assert page in RUN or expressions(text) == []
+
+
+MISTAKES = {
+    "Iterable[Action]:": "Iterable[Action]",
+    "class FairShare(": "class FairShare(",
+    " and size <= system.machine.free": "",
+    "Counter[int | None] = Counter()": "dict[int | None, int] = {}",
+}
+"""What is changed in the policy of its page, by the message that the page has for it."""
+
+
+def test_mistakes_in_a_policy_get_the_messages_of_its_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "how-to" / "add-a-policy.md").read_text()
+    [policy] = re.findall(r"```python\n(# fair_share.py.*?)```", text, re.DOTALL)
+    [messages] = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    for (right, mistake), message in zip(MISTAKES.items(), messages.strip().splitlines()):
+        Path("fair_share.py").write_text(policy.replace(right, mistake))
+        name = "FairShair" if "FairShair" in message else "FairShare"
+        words = f"simulate sample-256 --jobs 1:500 --policy fair_share.py:{name} -o fair"
+        assert optsched(words.split()) == 1
+        assert capsys.readouterr().err == f"{message.strip()}\n"
 
 
 @pytest.mark.parametrize("page", TABLES)
@@ -125,6 +169,12 @@ def test_links_lead_somewhere(page):
         if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
     ]
     assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_of_code_fit_the_column_of_the_site(page):
+    code = [text for kind, text in BLOCK.findall(page.read_text()) if kind in ("sh", "python")]
+    assert [line for text in code for line in text.splitlines() if len(line) > COLUMNS] == []
 
 
 @pytest.mark.parametrize("folder", ["commands", "decisions", "formats", "how-to", "results"])

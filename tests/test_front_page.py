@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from prose import figures, missing
 
 from optsched.cli import run
 from optsched.content import bundled
@@ -18,35 +19,6 @@ from optsched.content import bundled
 ROOT = Path(__file__).resolve().parents[1]
 DOORS = re.compile(r"\n\n([^\n`!|][^`]*(?:`[^`\n]+`[^`]*)*)\n\n```sh\n(optsched [^\n]+)\n```")
 """A paragraph, and the command below it."""
-
-FIGURE = re.compile(r"(\d[\d,]*\.?\d*)( h| min| s|%)(?![\w%])")
-
-
-def figures(text: str) -> list[tuple[str, str]]:
-    return [(number.replace(",", ""), unit) for number, unit in FIGURE.findall(text)]
-
-
-def missing(said: str, printed: str) -> list[tuple[str, str]]:
-    """Return the figures of a text that nothing printed rounds to."""
-
-    def rounds_to(value: str, number: str) -> bool:
-        decimals = len(number.partition(".")[2])
-        return f"{float(value):.{decimals}f}" == number
-
-    known = figures(printed)
-    return [
-        (number, unit)
-        for number, unit in figures(said)
-        if not any(unit == of and rounds_to(value, number) for value, of in known)
-    ]
-
-
-def test_a_figure_that_is_not_printed_is_missing():
-    assert missing("from 2.02 h to 23 min, 30%", "2.02 h 23.1 min 30.35%") == []
-    assert missing("from 2.03 h to 23.4 min", "2.02 h 23.1 min") == [
-        ("2.03", " h"),
-        ("23.4", " min"),
-    ]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
@@ -65,6 +37,9 @@ def test_the_pictures_of_the_front_page_are_what_their_commands_say(tmp_path):
     runpy.run_path(str(ROOT / "docs" / "pictures.py"))["main"](str(tmp_path))
     drawn = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert drawn == {file.name: file.read_text() for file in (ROOT / "docs").glob("front-*.svg")}
+    said = {re.findall('aria-label="(.*?)"', picture)[0] for picture in drawn.values()}
+    for page in ("README.md", "docs/index.md"):
+        assert set(re.findall(r"!\[(.*?)\]", (ROOT / page).read_text())) == said
 
 
 def recipe() -> list[str]:
@@ -163,7 +138,9 @@ def test_the_table_of_speeds_has_the_figures_of_the_benchmarks():
     known = "".join((results / name).read_text() for name in ("peers.txt", "windows.txt"))
     rows = [row.strip("| ").split("|") for row in text.splitlines()[2:]]
     assert len(rows) == 4
-    for _, ours, other, *ratio in rows:
+    for task, ours, other, *ratio in rows:
+        counted = re.findall(r"\d+,\d+", task)
+        assert all(number in (ROOT / "benchmarks" / "README.md").read_text() for number in counted)
         measured = [re.findall(r"\d[\d.]*(?= s| ms|%)", side) for side in (ours, other)]
         assert all(number in known for numbers in measured for number in numbers)
         [[one], [two]] = measured

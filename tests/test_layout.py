@@ -15,6 +15,7 @@ from optsched import registry
 from optsched.content import bundled
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.solvers.profiles import load_profile, profile_names
+from optsched.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTENT = ("models", "solvers", "studies", "traces", "workloads")
@@ -77,6 +78,16 @@ def test_the_page_of_a_model_names_its_snapshots_and_their_optima():
             known = read_snapshot(file).known
             stated = "infeasible" if known.get("infeasible") else known["objective"]
             assert f" {stated}, proven |" in row
+
+
+def test_the_citation_and_the_changelog_are_those_of_this_version():
+    citing = (ROOT / "docs/citing.md").read_text()
+    assert re.findall(r"version = \{(.*)\}", citing) == [__version__]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [__version__]
+    [released] = re.findall(r"^date-released: (.*)$", citation, re.MULTILINE)
+    newest = re.findall(r"^## \[(\d.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    assert newest == f"{__version__}] - {released}"
 
 
 def test_no_snapshot_on_file_is_stale():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from prose import expressions, unsaid, wrong
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -14,6 +16,10 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "docs" / "notebooks").
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_runs_and_shows_tables_and_pictures(file, tmp_path):
     notebook = nbformat.read(file, as_version=4)
+    said = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    asked = "".join(f"float({one}), " for one in expressions(said))
+    asked = f"import json; print(json.dumps([{asked}]))"
+    notebook.cells.append(nbformat.v4.new_code_cell(asked))
     metadata = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, kernel_name="python3", resources=metadata).execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -23,6 +29,9 @@ def test_a_notebook_runs_and_shows_tables_and_pictures(file, tmp_path):
     pictured = '<img src="data:image/png;base64,'
     cards = [output.data.get("text/html", "") for output in outputs if "data" in output]
     assert "image/png" in kinds or any(pictured in card for card in cards)
+    assert wrong(said, json.loads(outputs.pop().text)) == []
+    printed = "\n".join(str(output.get("text") or output.get("data")) for output in outputs)
+    assert unsaid(said, printed) == []
     assert list(tmp_path.iterdir()) == []
 
 

@@ -79,6 +79,7 @@ def run(python: Path, code: str, folder: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_the_installed_wheel_works_without_the_source(python, tmp_path):
     code = (
         "import optsched;"

@@ -37,8 +37,8 @@ COMMANDS = {
 JOIN_SECONDS = 1.0
 """Time limit in seconds for threads to finish after a command."""
 
-SOON = 0.01
-"""Delay in seconds of an interrupt that is raised again."""
+SOON = 0.1
+"""Delay in seconds of an interrupt that is raised again: the hook has returned by then."""
 
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
@@ -52,14 +52,19 @@ INCOMPLETE: tuple[list[str], ...] = (
 COMPLETE = "__complete"
 """The word with which the completion of a shell asks for names."""
 
-_interrupts: list[int] = []
-"""The interrupt signals received so far."""
+AT_ONCE = 0.5
+"""Seconds within which two signals are one interrupt: to a process and to its group, say."""
+
+_interrupts: list[float] = []
+"""The times of the interrupts so far."""
 
 
 def build() -> App:
     """Return the command-line application, which imports a command when the command is run."""
     from cyclopts import App, Parameter
+    from cyclopts.completion.install import create_install_completion_command
 
+    from optsched.cli.completion import installer
     from optsched.cli.verbosity import add_options
     from optsched.version import __version__
 
@@ -72,8 +77,10 @@ def build() -> App:
         # a name may begin with a bracket; no option is written as JSON
         default_parameter=Parameter(json_list=False, json_dict=False),
     )
-    app.register_install_completion_command(
-        help="Install the completion of commands, options and names in bash, zsh or fish."
+    app.command(
+        create_install_completion_command(installer(app), True),
+        name="--install-completion",
+        help="Install the completion of commands, options and names in bash, zsh or fish.",
     )
     add_options(app)
     for name, summary in COMMANDS.items():
@@ -159,7 +166,14 @@ def _show_log() -> None:
 
 def _interrupt(number: int, _frame: object) -> None:
     """Treat SIGTERM, which batch systems send, like Ctrl-C: unfinished outputs are removed."""
-    _interrupts.append(number)
+    import signal
+    import time
+
+    now = time.monotonic()
+    again = number == signal.SIGALRM  # of one that Python has dropped
+    if not again and _interrupts and now - _interrupts[-1] < AT_ONCE:
+        return
+    _interrupts.append(now)
     raise KeyboardInterrupt
 
 

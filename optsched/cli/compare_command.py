@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
 from optsched.cli.compare_runs import are_runs, compare_runs
-from optsched.cli.completion import models_and_snapshots
-from optsched.cli.options import Integer, Number, Output, SolverName, budget_of
+from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
+from optsched.cli.options import Integer, Number, Output, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
-from optsched.report.comparison_page import unused_names
+from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
 
@@ -51,7 +51,7 @@ SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
 def command(
     *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
     output: Output,
-    solvers: SolverName | None = None,
+    solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
     time_limit: Number | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
@@ -117,8 +117,11 @@ def command(
         print_lines([("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
-    for text in (*errors, *comparison.refusals, *unused):
+    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused):
         say(f"optsched: {text}")
+    if comparison.missing:
+        say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
+        return INTERRUPTED
     return BAD_INPUT if errors else DONE
 
 

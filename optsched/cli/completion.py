@@ -5,12 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from glob import escape, glob
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cyclopts import App
     from cyclopts.completion import CompletionContext
 
 Completer = Callable[["CompletionContext"], list[str]]
+
+COMMAS = ("""printf -v _q '%q' "$_x";""", """printf -v _q '%q' "$_x"; _q="${_q//\\\\,/,}";""")
+"""What the script for bash does with a name, and what it does so that commas have no backslash."""
+
+
+def installer(app: App) -> Callable[..., Path]:
+    """Return a function that installs the completion of an application."""
+
+    def install(**given: Any) -> Path:
+        script = app.install_completion(**given)
+        script.write_text(script.read_text().replace(*COMMAS))
+        return script
+
+    return install
 
 
 def registered(kind: str) -> Completer:
@@ -22,6 +38,17 @@ def registered(kind: str) -> Completer:
         return list(getattr(registry, kind))
 
     return complete
+
+
+def comma_separated(complete: Completer) -> Completer:
+    """Return the completer of several names with commas between, of which none is offered again."""
+
+    def complete_last(context: CompletionContext) -> list[str]:
+        *before, last = context.incomplete.split(",")
+        names = complete(type(context)(last, context.argument, context.arguments))
+        return [",".join([*before, name]) for name in names if name not in before]
+
+    return complete_last
 
 
 def solver_names(context: CompletionContext) -> list[str]:

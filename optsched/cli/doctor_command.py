@@ -11,12 +11,14 @@ from typing import Any
 from optsched import registry
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Json
-from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar
+from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say_note
 from optsched.content import bundled
 from optsched.errors import InputError
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.models.reference_snapshots import reference_snapshots
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.numbers import counted
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.dispatch import classes_of
 from optsched.solvers.result import Budget, Status
@@ -28,6 +30,8 @@ from optsched.version import __version__
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 
+NOT_COMPILED = "not tried: not compiled yet"
+
 BUDGET = Budget(seconds=10.0)
 """Budget of a solver, which needs a fraction of a second."""
 
@@ -38,7 +42,8 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
     Parameters
     ----------
     compile
-        Compile all kernels ahead, so that no later command waits for it: a minute or two.
+        Compile all kernels ahead, so that no later command waits for it: a minute or two. Solvers
+        that are not compiled yet are not tried.
     """
     if compile:
         from optsched.cli.compiling import compile_all
@@ -75,6 +80,10 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
             print()
             columns = ["broken plug-in", "group", "reason"]
             print_table(columns, [list(row.values()) for row in broken])
+    if left := sum(row["state"] == NOT_COMPILED for row in checked):
+        say_note(
+            f"{counted(left, 'solver')} not compiled yet; --compile does it ahead of first use"
+        )
     healthy = not broken and all(row["works"] is not False for row in checked)
     return DONE if healthy else BAD_INPUT
 
@@ -98,14 +107,21 @@ def check(cls: type[Solver], problems: dict[str, Snapshot]) -> dict[str, Any]:
         return row | {"works": False, "state": str(error)}
     for name in own:
         row |= {"problem": name} | _try(cls, problems[name])
-        if row["works"] is not None:
+        if "state" in row:
             return row
     return row | {"problem": None, "state": "not tried: it solves no reference snapshot"}
 
 
 def _try(cls: type[Solver], snapshot: Snapshot) -> dict[str, Any]:
-    """Return how a solver answers; ``works`` is None if it refuses, or has no solution."""
+    """Return how a solver answers; without a state if it refuses, or has no solution."""
     problem = snapshot.problem
+    try:
+        with only_loading():
+            cls().prepare(problem)
+    except NotOnDiskError:
+        return {"works": None, "state": NOT_COMPILED}
+    except Exception:
+        pass  # as that of the solve, which names it
     try:
         result = solve(snapshot, cls(), budget=BUDGET, interruptible=False)
     except Exception as error:  # a user's solver may raise anything

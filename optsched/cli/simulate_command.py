@@ -16,6 +16,7 @@ from optsched.class_file import check_file
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.completion import (
     Completer,
+    comma_separated,
     machine_names,
     registered,
     solver_names,
@@ -45,7 +46,7 @@ SEVERAL = {
 
 COMPLETERS: dict[str, Completer] = {
     "machine": machine_names,
-    "policy": registered("policies"),
+    "policy": comma_separated(registered("policies")),
     "solver": solver_names,
     "execution": registered("executions"),
 }

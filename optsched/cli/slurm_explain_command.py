@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
+from optsched.cli.completion import comma_separated
 from optsched.cli.options import Captured, Json, Number, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
@@ -25,7 +26,7 @@ from optsched.sites.site import typed
 from optsched.slurm.capture import capture
 from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.hold_problem import Claim
+from optsched.slurm.hold_problem import ACTIONS, Claim
 from optsched.slurm.pins import without_pins
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
@@ -69,7 +70,9 @@ def explain(
     source: Captured = None,
     by: str | None = None,
     within: Number | None = None,
-    actions: str = ",".join(DEFAULT),
+    actions: Annotated[str, Parameter(completer=comma_separated(lambda _: [*ACTIONS]))] = ",".join(
+        DEFAULT
+    ),
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
     time_limit: Number = SECONDS,

@@ -149,6 +149,8 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
     improved = _improved(config, results)
     if improved:
         words.append(f"{counted(len(improved), 'snapshot')} with a better objective than known.")
+    if missing := config.get("missing", ()):
+        words.insert(0, f"The comparison was interrupted; not compared: {in_short(missing)}.")
     failures = config.get("failures", ())
     if failures:
         words.insert(0, f"{counted(len(failures), 'failure')} of solvers: see below.")
@@ -365,7 +367,7 @@ def _compared(config: Mapping[str, Any], results: pd.DataFrame) -> list[Part]:
     columns = ["name", "solver", "options", "time limit", "work limit", "seed"]
     table = Table("The solvers, and the budget of each for one snapshot.", columns, rows)
     improved = _improved(config, results)
-    better = [f"Better than known: {_some(improved)}."] if improved else []
+    better = [f"Better than known: {in_short(improved)}."] if improved else []
     return [table, *_known_values(config), *better, *map(str, config["skipped"])]
 
 
@@ -381,7 +383,7 @@ def _improved(config: Mapping[str, Any], results: pd.DataFrame) -> list[str]:
     return found
 
 
-def _some(names: Sequence[str]) -> str:
+def in_short(names: Sequence[str]) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}"
@@ -398,11 +400,20 @@ def _known_values(config: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def unsolved(results: pd.DataFrame) -> list[str]:
+    """Return the snapshots of which a solver found no solution and said no reason, by solver."""
+    lacking = results[(results["status"] == Status.NO_SOLUTION) & (results["message"] == "")]
+    return [
+        f"{solver}: no solution of {in_short([*own])}"
+        for solver, own in lacking.groupby("solver", sort=False)["snapshot"]
+    ]
+
+
 def unused_names(about: Mapping[str, Any]) -> str:
     """Return the names in a table of known values that are of no file beside it, in words."""
     names = [*map(str, about["unused"])]
     of_none = f"{counted(len(names), 'name')} of no instance beside it"
-    return f"{about['path']}: {of_none}: {_some(names)}"
+    return f"{about['path']}: {of_none}: {in_short(names)}"
 
 
 def _repeat(config: Mapping[str, Any]) -> str | None:
@@ -449,7 +460,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     file = folder / "comparison.json"
     config = read_object(file, CONFIG)
     # older folders do not have these fields
-    lists = config.keys() & {"wrong_answers", "failures", "refusals", "known_values"}
+    lists = config.keys() & {"wrong_answers", "failures", "refusals", "known_values", "missing"}
     checked(config, dict.fromkeys(lists, list), file)
     for table in config.get("known_values", ()):
         checked(table, KNOWN_VALUES, file, "known_values")

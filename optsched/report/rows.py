@@ -56,7 +56,7 @@ def figure_of(
     shown = range(0, len(names), math.ceil(READABLE / height))
     drawing = style.new_figure(1.1 + height * len(names), title)
     first, *others = drawing.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    first.set_title(heading)
+    style.subtitle(first, heading)
     first.set_ylabel(across)
     first.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
     first.set_ylim(len(names) - 0.4, -0.6)

@@ -64,8 +64,10 @@ class RunPicture(ABC):
         Further arguments, all with a default, are those of ``run.plot.<name>``.
         """
 
-    def drawn(self, run: Run, *args: Any, **options: Any) -> Drawing:
-        """Return the picture for ``run.plot``.
+    def drawn(
+        self, run: Run, *args: Any, size: Any = None, title: bool = True, **options: Any
+    ) -> Drawing:
+        """Return the picture for ``run.plot``, of a size in inches and without titles if asked.
 
         Raises
         ------
@@ -74,7 +76,8 @@ class RunPicture(ABC):
         """
         if reason := self.why_not(run):
             raise InputError(f"no picture {self.name!r} of this run: {reason}")
-        return style.finished(self.figure(run, *args, **options))
+        with style.asked(size, title):
+            return style.finished(self.figure(run, *args, **options))
 
     @abstractmethod
     def caption(self, facts: RunFacts) -> str:

@@ -8,6 +8,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -53,6 +54,27 @@ WIDTH = 9.0
 
 TITLE = 90
 """Most characters in a line of a title; more may not fit into the width."""
+
+SMALL: dict[str, Any] = {
+    "axes.titlesize": 7,
+    "figure.labelsize": 7,
+    "figure.titlesize": 8.5,
+    "font.size": 7,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.1,
+}
+"""What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
+
+NARROW = 6.0
+
+PER_INCH = 15
+"""Characters of small letters in an inch."""
+
+SHORTEST = 12
+"""Least characters of a line of a label."""
+
+LARGEST = 100.0
+"""Largest width or height of a picture, in inches."""
 
 DOTS_PER_INCH = 150
 
@@ -152,26 +174,92 @@ def strokes(names: Sequence[str]) -> dict[str, Stroke]:
     return chosen
 
 
+class _Asked(NamedTuple):
+    """Size in inches that a user asks for, None for that of the picture, and whether of titles."""
+
+    size: tuple[float, float] | None = None
+    titled: bool = True
+
+
+_NOTHING = _Asked()
+_asked: ContextVar[_Asked] = ContextVar("asked", default=_NOTHING)
+
+
+@contextmanager
+def asked(size: Any, title: Any) -> Iterator[None]:
+    """Let new figures have a size, if it is not None, and no title if `title` is False.
+
+    Raises
+    ------
+    InputError
+        If the size is no pair of inches.
+    """
+    if size is not None:
+        try:
+            size = tuple(map(float, size))
+        except (TypeError, ValueError):
+            size = ()
+        if len(size) != 2 or not all(1 <= length <= LARGEST for length in size):
+            expected = f"expected (width, height) in inches, each from 1 to {LARGEST:g}"
+            raise InputError(expected, field="size")
+    before = _asked.set(_Asked(size, bool(title)))
+    try:
+        yield
+    finally:
+        _asked.reset(before)
+
+
+def what_is_asked() -> tuple[tuple[float, float] | None, bool]:
+    """Return the size in inches that a user asks for, if any, and whether of titles."""
+    return _asked.get()
+
+
+def is_narrow() -> bool:
+    """Return whether new figures are narrower than `NARROW`."""
+    size = _asked.get().size
+    return size is not None and size[0] < NARROW
+
+
 @contextmanager
 def applied() -> Iterator[None]:
     """Apply the common style, independent of the user's matplotlib settings."""
     import matplotlib.style
 
-    with matplotlib.style.context(["default", _RC]):
+    with matplotlib.style.context(["default", _RC, *([SMALL] if is_narrow() else [])]):
         yield
 
 
 def new_figure(height: float, title: str) -> Figure:
     """Return an empty figure of the common width and of `height` inches, under a title.
 
-    A notebook shows it without pyplot.
+    If a user asks for another size or no title, it is as asked. A notebook shows it without pyplot.
     """
     from optsched.report.drawing import Drawing
 
-    figure = Drawing(figsize=(WIDTH, height), layout="constrained")
-    lines = textwrap.fill(one_line(title), TITLE, break_on_hyphens=False)
-    figure.suptitle(lines, x=0.01, ha="left")
+    size, titled = _asked.get()
+    figure = Drawing(figsize=size or (WIDTH, height), layout="constrained")
+    if titled:
+        most = TITLE if size is None else max(1, int(TITLE * size[0] / WIDTH))
+        lines = textwrap.fill(one_line(title), most, break_on_hyphens=False)
+        figure.suptitle(lines, x=0.01, ha="left")
     return figure
+
+
+def subtitle(axes: Axes, sentence: str) -> None:
+    """Write a sentence on the picture below its title, unless a user asks for no title."""
+    if _asked.get().titled:
+        axes.set_title(sentence)
+
+
+def legend_beside(axes: Axes, **look: Any) -> None:
+    """Put the legend to the right of the axes; below, in a narrow figure."""
+    size = _asked.get().size
+    if size is None or not is_narrow():
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
+        return
+    handles, labels = axes.get_legend_handles_labels()
+    columns = int(size[0] * PER_INCH / (8 + max(map(len, labels), default=0)))
+    axes.figure.legend(handles, labels, loc="outside lower left", ncols=max(1, columns), **look)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -242,7 +330,28 @@ def finished(figure: Figure) -> Figure:
     """Return a figure with the common style and its texts taken literally, whoever saves it."""
     with applied():
         _take_literally(figure)
+        if _asked.get().size is not None:
+            _wrap(figure)
     return figure
+
+
+def _wrap(figure: Figure) -> None:
+    """Break titles and labels that are longer than their axes."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    for _ in range(2):  # a line more leaves less to the axes
+        engine.execute(figure)
+        for axes in figure.axes:
+            inches = axes.get_position().size * figure.get_size_inches()
+            wide, tall = (max(SHORTEST, int(PER_INCH * length)) for length in inches)
+            axes.set_title(_filled(axes.get_title(loc="left"), wide), loc="left")
+            axes.set_xlabel(_filled(axes.get_xlabel(), wide))
+            axes.set_ylabel(_filled(axes.get_ylabel(), tall))
+
+
+def _filled(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _take_literally(figure: Figure) -> None:

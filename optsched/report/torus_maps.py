@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from optsched.boxes.box import Box, Grid
+from optsched.errors import InputError
 from optsched.models.running_jobs import Step, destinations_of
 from optsched.report import style
 
@@ -256,7 +257,16 @@ HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
 def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
-    """Return a picture of a torus at one or more times, one above the other."""
+    """Return a picture of a torus at one or more times, one above the other.
+
+    Raises
+    ------
+    InputError
+        If a user asks for a size: that of the picture follows from the torus.
+    """
+    size, titled = style.what_is_asked()
+    if size is not None:
+        raise InputError("maps of a torus have a size of their own; expected none", field="size")
     sheet = Sheet.of(grid)
     width, tall = sheet.extent
     wide = width + MARGIN
@@ -268,7 +278,8 @@ def figure_of(
     height = HEADING + math.ceil(len(panels) / beside) * panel_height + foot
     drawing = style.new_figure(height, title)
     drawing.set_layout_engine("none")
-    drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
+    if titled:
+        drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
     for place, panel in enumerate(panels):
         row, column = divmod(place, beside)
         left = column * wide + MARGIN

@@ -19,7 +19,8 @@ class Plots:
     """The pictures of a run, each a method that returns a figure of matplotlib.
 
     ``run.plot`` in a notebook and ``dir(run.plot)`` list the pictures that the run has,
-    ``help(run.plot.gantt)`` shows the arguments of one. Most take a period: ``days=(10, 12)``.
+    ``help(run.plot.gantt)`` shows the arguments of one. Most take a period: ``days=(10, 12)``. All
+    take ``size=(3.5, 2.4)``, width and height in inches, and ``title=False``.
     """
 
     def __init__(self, run: Any) -> None:
@@ -46,6 +47,8 @@ class Plots:
             return picture.drawn(run, *args, **options)  # type: ignore[no-any-return]
 
         _, *own = inspect.signature(picture.figure).parameters.values()
+        drawn = inspect.signature(picture.drawn).parameters
+        own += [drawn["size"], drawn["title"]]
         returned = "matplotlib.figure.Figure"
         draw.__signature__ = inspect.Signature(own, return_annotation=returned)  # type: ignore[attr-defined]
         draw.__name__ = draw.__qualname__ = name

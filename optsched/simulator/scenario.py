@@ -150,6 +150,7 @@ class Scenario:
         policy's number, or that of the largest tenth of the jobs.
     budget : Budget or float, optional
         Budget of a solver for one problem; by default that of its profile, or its default work.
+        `optsched.simulate` takes ``time_limit`` and ``work_limit`` in its place.
     seed : int, optional
         Seed of the solver's random choices; by default the profile's seed.
     charge_decisions : bool

@@ -28,8 +28,8 @@ from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.reports import execution_report, policy_report
 from optsched.simulator.run import Run
-from optsched.simulator.scenario import Scenario, check_use, configure
-from optsched.solvers.solving import as_budget, names_budget
+from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
+from optsched.solvers.solving import as_budget
 from optsched.traces.reading import read_trace
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
@@ -132,16 +132,30 @@ def run_scenario(scenario: Scenario) -> Run:
 
 Arguments = ParamSpec("Arguments")
 
+LIMITS = tuple(option.name for option in BUDGET)
+"""Arguments of `simulate` in place of a budget."""
+
 
 def _from_fields(scenario: Callable[Arguments, Scenario]) -> Callable[Arguments, Run]:
-    """Return `run_scenario` as a function of the fields of a scenario."""
+    """Return `run_scenario` as a function of the fields of a scenario, and of limits."""
 
-    @names_budget
     def simulate(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Run:
-        return run_scenario(scenario(*args, **kwargs))
+        given = dict(kwargs)
+        limits = [given.pop(name, None) for name in LIMITS]
+        if limits != [None, None]:
+            given["budget"] = as_budget(given.get("budget"), *limits)
+        return run_scenario(scenario(*args, **given))  # type: ignore[arg-type]
 
-    signature = inspect.signature(scenario).replace(return_annotation="Run")
-    simulate.__signature__ = signature  # type: ignore[attr-defined]
+    signature = inspect.signature(scenario)
+    limits = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation="float | None"
+        )
+        for name in LIMITS
+    ]
+    simulate.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), *limits], return_annotation="Run"
+    )
     simulate.__qualname__ = "simulate"
     if run_scenario.__doc__ is not None:
         summary, rest = inspect.cleandoc(run_scenario.__doc__).split("\n\n", 1)

@@ -169,15 +169,23 @@ class Result:
         """Relative gap ``|bound - objective| / max(1, |objective|)``, or None without both."""
         return relative_gap(self.objective, self.bound)
 
-    def plot(self) -> Figure:
+    def plot(self, *, size: tuple[float, float] | None = None, title: bool = True) -> Figure:
         """Draw the solution of a result of `optsched.solve`, as a figure of matplotlib.
+
+        Parameters
+        ----------
+        size : (float, float), optional
+            Width and height in inches; letters are smaller in less than 6 inches.
+        title : bool
+            Whether to write the title and the line below it.
 
         Raises
         ------
         InputError
-            If there is no verified solution, or solutions of the model have no picture.
+            If there is no verified solution, solutions of the model have no picture, or the size
+            is wrong.
         """
-        figure: Figure = display_of("result").figure(self)
+        figure: Figure = display_of("result").figure(self, size, title)
         return figure
 
     def _repr_html_(self) -> str:

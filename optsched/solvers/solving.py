@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from optsched import registry
 from optsched.class_file import ClassInFile, names_class
@@ -122,30 +121,13 @@ def _unknown(name: str, model: str | None) -> InputError:
     return UnknownNameError(f"solver of {model} problems", name, known)
 
 
-Arguments = ParamSpec("Arguments")
-Value = TypeVar("Value")
-
-
-def names_budget(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """Let a function that takes a budget say so if a limit is given by the name of its option."""
-
-    @wraps(function)
-    def told(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
-        for option, limit in (("time_limit", "seconds"), ("work_limit", "work")):
-            if option in kwargs:
-                given = f"budget=optsched.Budget({limit}={kwargs[option]!r})"
-                raise TypeError(f"{function.__name__}() takes no {option}; expected {given}")
-        return function(*args, **kwargs)
-
-    return told
-
-
-@names_budget
 def solve(
     problem: Problem[Any] | Snapshot | str | Path,
     solver: str | Solver | None = None,
     *,
     budget: Budget | float | None = None,
+    time_limit: float | None = None,
+    work_limit: float | None = None,
     hint: Any = None,
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
@@ -164,6 +146,8 @@ def solve(
         which CP-SAT goes on where its floating-point numbers do not suffice.
     budget : Budget or float, optional
         Budget of the solve, or its seconds; by default that of the profile, or no limit.
+    time_limit, work_limit : float, optional
+        Limits of the budget, in place of it: wall-clock seconds, and work in the solver's unit.
     hint : solution or str, optional
         Feasible solution to start from, or the name of a solver that finds one. That solver gets
         half of the time limit, the main solver the rest, and ``seconds`` of the result cover both.
@@ -194,7 +178,7 @@ def solve(
     """
     snapshot = _snapshot(problem)
     problem, options = snapshot.problem, snapshot.options
-    budget = as_budget(budget)
+    budget = as_budget(budget, time_limit, work_limit)
     seed = checked_seed(seed)
     given = problem.solver if solver is None else solver
     chosen, profile = find_solver(given, problem.name, options)
@@ -308,14 +292,19 @@ def _names_of_options(cls: type[Solver]) -> list[str]:
     return [option.name for option in settings_of(cls)]
 
 
-def as_budget(budget: Any) -> Budget | None:
-    """Return an argument that is a budget, its seconds, or None.
+def as_budget(budget: Any, time_limit: Any = None, work_limit: Any = None) -> Budget | None:
+    """Return an argument that is a budget, its seconds, or None; limits may take its place.
 
     Raises
     ------
     InputError
-        If the argument is anything else, or the seconds are not a time limit.
+        If the argument is anything else, a limit is not above 0, or both are given.
     """
+    if time_limit is not None or work_limit is not None:
+        if budget is not None:
+            expected = "expected a budget, or time_limit and work_limit"
+            raise InputError(f"{budget!r} beside a limit; {expected}", field="budget")
+        return Budget(time_limit, work_limit)
     if isinstance(budget, Budget | None):
         return budget
     if isinstance(budget, int | float) and not isinstance(budget, bool):

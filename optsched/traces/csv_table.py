@@ -16,7 +16,7 @@ from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.traces.formats import TableFormat, say_left_out, stem
 from optsched.traces.requests import TEXTS
-from optsched.traces.tables import shortened, table_of, trace_of
+from optsched.traces.tables import DURATIONS, shortened, table_of, trace_of
 from optsched.traces.text_pieces import BYTE_ORDER_MARK, check_utf8
 from optsched.traces.trace import COLUMNS, Trace
 
@@ -116,15 +116,16 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
         raise InputError("not text; expected names of columns", file=path, line=1) from None
     if blank := [place for place, name in enumerate(names, start=1) if not name.strip()]:
         raise InputError("no name; expected one", file=path, line=1, field=f"column {blank[0]}")
-    targets = {source: target for target, source in columns.items()}
-    texts = [name for name in names if targets.get(name, name) in (*TEXTS, "label")]
+    targets = dict(zip(names, names)) | {source: target for target, source in columns.items()}
+    texts = [name for name in names if targets[name] in (*TEXTS, "label")]
+    durations = [name for name in names if targets[name] in DURATIONS]
     wrong: list[Any] = []
 
     def refuse(row: Any) -> str:
         wrong.append(row)
         return "error"
 
-    try:
+    def read(texts: list[str]) -> pa.Table:
         return pc.read_csv(
             BytesIO(data),
             # one thread, so that a wrong row has a number
@@ -132,6 +133,12 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
             pc.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
             pc.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
+
+    try:
+        table = read(texts)
+        # of HH:MM:SS alone, which was read as times of day
+        clocks = [one for one in durations if pa.types.is_time(table.schema.field(one).type)]
+        return read([*texts, *clocks]) if clocks else table
     except pa.ArrowInvalid as error:
         if wrong:
             row = wrong[0]

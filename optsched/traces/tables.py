@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, brief
-from optsched.numbers import LARGEST
+from optsched.numbers import LARGEST, parse_number
 from optsched.traces.formats import known_columns
 from optsched.traces.header import Header
 from optsched.traces.requests import QUANTITIES, SECONDS, TEXT_OF, TEXTS, numbered
@@ -40,6 +40,18 @@ _FIELDS |= {
 }
 _INSTANTS = ("submit", *MOMENTS, "begin", "eligible")
 _TEXTS = {"label", *TEXTS}
+
+DURATIONS = {name for name, one in _FIELDS.items() if one.decimals} - {
+    *_INSTANTS,
+    "memory",
+    "requested_memory",
+}
+"""Columns of durations, which texts may state as ``HH:MM:SS`` or ``D-HH:MM:SS``."""
+
+_CLOCK = (
+    r"^(?:(?P<days>\d{1,6})(?:-| days?,? ))?(?P<hours>\d{1,8}):(?P<minutes>[0-5]\d)"
+    r":(?P<seconds>[0-5]\d(?:\.\d{1,9})?)$"
+)
 _HIGHEST = np.iinfo(np.int64).max
 
 
@@ -50,7 +62,8 @@ def trace_from_frame(frame: pd.DataFrame, *, name: str = "trace", **columns: str
     ----------
     frame : pandas.DataFrame
         Columns as in a trace file: ``submit``, ``runtime`` (or ``start`` and ``end``) and
-        ``processors`` are required. Times are numbers in seconds, or dates and durations of pandas.
+        ``processors`` are required. Times are numbers in seconds, or dates and durations of pandas;
+        durations may also be texts, ``HH:MM:SS`` or ``D-HH:MM:SS``.
         Further columns of numbers become annotations, further ones of texts `Trace.texts`.
     name : str
         Name of the trace.
@@ -292,8 +305,8 @@ class _Table:
             self.dated.append(name)
             read = True
         field = _FIELDS.get(name)
-        if field is not None and field.decimals and name not in _INSTANTS:
-            read = read or pa.types.is_duration(kind)
+        if name in DURATIONS:
+            read = read or is_text or pa.types.is_duration(kind)
         if name in _TEXTS:
             raise InputError(f"type {kind}; expected texts", file=self._path, field=name)
         if read and name.isidentifier():
@@ -371,6 +384,8 @@ def _numbers(name: str, column: pa.ChunkedArray, path: Path | None) -> NDArray[A
         column = column.cast(pa.int8())
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
         column = _seconds(column)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = _clocked(name, column, path)
     if column.null_count:
         missing = column.is_null().to_numpy()
         column = column.fill_null(0)
@@ -394,6 +409,38 @@ def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.all(pc.equal(pc.multiply(whole, units), counts)).as_py() in (True, None):
         return whole
     return pc.divide(counts.cast(pa.float64(), safe=False), float(units))
+
+
+def _clocked(name: str, column: pa.ChunkedArray, path: Path | None) -> pa.ChunkedArray:
+    """Return the seconds of durations such as ``1-02:00:00``, and of numbers beside them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+
+    unknown = pyarrow.csv.ConvertOptions().null_values
+    texts = pc.if_else(pc.is_in(column, pa.array(unknown, column.type)), None, column)
+    parts = pc.extract_regex(texts, _CLOCK).combine_chunks()
+    days, hours, minutes, seconds = (
+        pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for part in parts.flatten()
+    )
+    found = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    found[(days > 0) & (hours >= 24)] = np.nan
+    missing = texts.is_null().to_numpy()
+    plain = bool((np.isnan(found) | missing).all() and not missing.all())
+    for row in np.flatnonzero(np.isnan(found) & ~missing).tolist():
+        text = texts[row].as_py()
+        try:
+            found[row] = parse_number(text)
+        except ValueError:
+            expected = f"{_FIELDS[name].expected}, or HH:MM:SS or D-HH:MM:SS"
+            mistake = f"{shown(text.encode(errors='replace'))}; expected {expected}"
+            raise InputError(mistake, file=path, field=f"{name}, row {row + 1}") from None
+    if plain:
+        raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
+    whole = bool((found == np.rint(found))[~missing].all())
+    filled = np.where(missing, 0.0, found)
+    return pa.chunked_array([pa.array(filled.astype(np.int64) if whole else filled, mask=missing)])
 
 
 def _whole(

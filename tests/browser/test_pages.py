@@ -9,6 +9,8 @@ from PIL import Image
 
 from optsched.report.page import MISSING
 
+pytestmark = pytest.mark.long
+
 NAMES = ("run", "comparison", "everything")
 PAPER = 182 * 96 / 25.4
 """Width of A4 without margins, in CSS pixels."""

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "site"
 RESOURCE = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=\"([^\"]*)\"")
@@ -155,6 +157,20 @@ def test_the_pictures_of_the_gallery_are_drawn(open_page):
     drawn = pictures.evaluate_all("all => all.map((i) => i.naturalWidth > 0 && i.alt.length > 0)")
     assert len(drawn) >= 12
     assert all(drawn)
+
+
+@pytest.mark.parametrize("page", ["gallery", "tutorial", "notebooks/trace", "how-to/add-a-model"])
+def test_code_fits_its_column_and_pictures_follow_the_dark_theme(open_page, page):
+    shown = open_page(f"docs/{page}.html")
+    shown.set_viewport_size({"width": 1400, "height": 900})
+    code = shown.locator(":is(.highlight-sh, .highlight-python, .highlight-ipython3) pre")
+    assert code.evaluate_all("all => all.filter((e) => e.scrollWidth > e.clientWidth)") == []
+    assert code.count() > 1
+    pictures = shown.locator("article img")
+    filters = "all => [...new Set(all.map((e) => getComputedStyle(e).filter))]"
+    for theme, filtered in (("dark", ["invert(0.92) hue-rotate(180deg)"]), ("light", ["none"])):
+        shown.evaluate(f"document.body.dataset.theme = '{theme}'")
+        assert pictures.evaluate_all(filters) == (filtered if pictures.count() else [])
 
 
 def test_search_finds_a_page(open_page):

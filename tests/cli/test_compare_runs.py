@@ -7,15 +7,25 @@ import shutil
 
 import pytest
 
+from optsched.cli import run
+from optsched.content import bundled
+
+SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """Return a folder with the runs of 60 jobs under two policies, and one of 50 jobs."""
+    folder = tmp_path_factory.mktemp("simulated")
+    for name, policy, jobs in (("easy", "easy", 60), ("fcfs", "fcfs", 60), ("short", "fcfs", 50)):
+        words = ("--policy", policy, "--jobs", f"1:{jobs}", "--no-plots", "-o", folder / name)
+        assert run(["simulate", *map(str, (SAMPLE, *words))]) == 0
+    return folder
+
 
 @pytest.fixture
-def runs(optsched, sample, tmp_path):
-    """Return a folder with the runs of 60 jobs under two policies, and one of 50 jobs."""
-    for name, policy, jobs in (("easy", "easy", 60), ("fcfs", "fcfs", 60), ("short", "fcfs", 50)):
-        words = ("--policy", policy, "--jobs", f"1:{jobs}", "--no-plots", "-o", tmp_path / name)
-        done = optsched("simulate", sample, *words)
-        assert done.returncode == 0, done.stderr
-    return tmp_path
+def runs(simulated, tmp_path):
+    return shutil.copytree(simulated, tmp_path / "runs")
 
 
 def test_runs_are_put_side_by_side(optsched, runs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ def test_each_model_and_each_policy_on_each_of_its_machines_is_compiled():
     }
 
 
+@pytest.mark.long
 def test_after_a_part_nothing_is_left_to_compile(tmp_path):
     code = """
 from optsched import compilation, registry
@@ -40,6 +42,34 @@ print(bool(shown))
         for _ in range(2)
     ]
     assert [one.stdout for one in done] == ["True\n", "False\n"], done[0].stderr
+
+
+def test_the_doctor_compiles_no_solver(tmp_path):
+    command = [sys.executable, "-m", "optsched", "doctor", "--json"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    rows = {(row["solver"], row["problem"]): row for row in json.loads(done.stdout)["solvers"]}
+    assert rows["highs", "box-placement/corners-lose"]["works"] is True
+    own = rows["branch-and-bound", "window-mkp/yang-2014-example"]
+    assert (own["works"], own["state"]) == (None, "not tried: not compiled yet")
+    assert list(tmp_path.rglob("*depth_first*.kernel")) == []
+    left = sum(row["state"] == own["state"] for row in rows.values())
+    assert f"{left} solvers not compiled yet; --compile does it" in done.stderr
+
+
+def test_lists_compile_nothing(tmp_path):
+    code = """
+from optsched.cli import run
+from optsched.cli.list_command import _LISTS
+print([run(["list", what, "--json"]) for what in _LISTS])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert set(eval(done.stdout.splitlines()[-1])) == {0}
+    assert list(tmp_path.rglob("*.kernel")) == []
 
 
 def test_a_failure_of_a_part_is_raised(monkeypatch):

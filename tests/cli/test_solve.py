@@ -337,3 +337,38 @@ def test_a_snapshot_may_come_through_a_pipe(example):
     command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
     done = subprocess.run(command, input=gzip.compress(example.read_bytes()), capture_output=True)
     assert json.loads(done.stdout)["objective"] == 15
+
+
+STOPPED = """
+import os, signal, time
+from optsched.extend import Result, Solver, Status
+
+class Stopped(Solver):
+    models = frozenset({"window-mkp"})
+    called = 0
+
+    def solve(self, problem, **others):
+        Stopped.called += 1
+        if Stopped.called > 2:
+            os.kill(os.getppid(), signal.SIGTERM)
+            os.kill(os.getppid(), signal.SIGINT)  # of one interrupt, to a process and to its group
+            time.sleep(60)
+        return Result(self.name, Status.NO_SOLUTION)
+"""
+
+
+def test_an_interrupted_comparison_is_written_with_what_it_has(optsched, tmp_path):
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    words = "compare window-mkp --solvers greedy,stopped.py -o kept"
+    done = optsched(*words.split(), cwd=tmp_path)
+    assert done.returncode == 130
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:3]] == [
+        ["greedy", "1"], ["stopped.py:Stopped", "1"]
+    ]  # fmt: skip
+    assert done.stderr.splitlines() == [
+        "optsched: stopped.py:Stopped: no solution of sample-busy",
+        "optsched: interrupted; not compared: subset-sum-50x10, weighted-20x8, weighted-60x12 "
+        "and 1 more",
+    ]
+    assert "The comparison was interrupted" in (tmp_path / "kept" / "report.html").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"stopped.py", "kept"}

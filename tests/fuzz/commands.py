@@ -53,7 +53,9 @@ def commands() -> tuple[Command, ...]:
 def _within(app: App, words: tuple[str, ...]) -> Iterator[Command]:
     if app.default_command is not None:
         collected = app.assemble_argument_collection()
-        yield Command(words, tuple(map(_argument, collected)))
+        arguments = tuple(map(_argument, collected))
+        # to compile everything takes minutes, as `doctor` says
+        yield Command(words, tuple(each for each in arguments if each.name != "compile"))
     for name in app:
         if not name.startswith("-"):
             yield from _within(app[name], (*words, name))

@@ -51,8 +51,6 @@ def typed_at_random(rng: Random, command: Command) -> Case:
     for argument in command.arguments:
         if rng.random() > (0.97 if argument.required else 0.25):
             continue
-        if argument.name == "compile":  # which takes minutes, as it says
-            continue
         for _ in range(rng.choice((1, 1, 2, 3)) if argument.several else 1):
             value = _value(rng, argument, command)
             if argument.name in OUTPUTS and value is not None:

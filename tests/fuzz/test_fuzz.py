@@ -37,7 +37,7 @@ def test_a_fixed_part_of_all_targets_passes(tmp_path):
             "--seed",
             "1",
             "--cases",
-            "2",
+            "1",
             "--keep",
             str(tmp_path / "k"),
         ],

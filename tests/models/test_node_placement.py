@@ -18,7 +18,7 @@ MOST = 300
 """Most placements that are tried."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(node_placements())
 def test_it_keeps_the_contract_of_a_problem(problem):
     check_problem(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -372,7 +373,9 @@ def by_scip(path):
 
 def by_cbc(path):
     pulp = pytest.importorskip("pulp")
-    solver = pulp.PULP_CBC_CMD()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # gone in PuLP 4, which we exclude
+        solver = pulp.PULP_CBC_CMD()
     if not solver.available():
         pytest.skip("there is no CBC")
     command = [solver.path, path.name, "-solve", "-solution", "solution", "-quit"]

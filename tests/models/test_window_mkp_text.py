@@ -90,7 +90,7 @@ def test_a_file_of_another_layout_is_said_to_be(file_of):
     assert raised.value.mistakes[-1].startswith("begins like no text format that is read")
 
 
-@pytest.mark.skipif(not INSTANCES.is_dir(), reason="the literature's instances are not here")
+@pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
 def test_the_instances_of_the_literature(tmp_path):
     with tarfile.open(INSTANCES / "SMALL.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")

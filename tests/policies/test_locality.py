@@ -197,7 +197,7 @@ def test_a_plan_is_told_how_long_files_stay(tmp_path):
     assert any(problem.started.any() for problem in problems)
 
 
-@pytest.mark.skipif(not DAY.exists(), reason=f"the real day is not there: {DAY.name}")
+@pytest.mark.skipif(not DAY.exists(), reason="needs ../shared/traces/rackham")
 @pytest.mark.parametrize(
     ("rule", "settings", "stretch", "transfer", "reuse"),
     [

@@ -9,6 +9,7 @@ from public_cases.table import CASES
 QUICK = [case for case in CASES if not case.long]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", QUICK, ids=[case.name for case in QUICK])
 def test_the_right_value_is_seen(case: Case) -> None:
     if not REVIEWS.exists():

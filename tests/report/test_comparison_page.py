@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 
 import pandas as pd
 import pytest
@@ -20,13 +21,19 @@ PROBLEMS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    files = [tmp_path / "a.json", tmp_path / "b<script>.json"]
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    files = [folder / "a.json", folder / "b<script>.json"]
     for file, problem in zip(files, PROBLEMS):
         save_snapshot(problem, file)
     solvers = ["branch-and-bound", "greedy", "greedy-exchange"]
-    return save(compare(files, solvers, budget=Budget(seconds=5), seed=3), tmp_path / "out")
+    return save(compare(files, solvers, budget=Budget(seconds=5), seed=3), folder / "out")
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "out")
 
 
 def section(page, title):

@@ -8,7 +8,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from optsched import InputError, simulate
+from optsched import InputError, simulate, solve
+from optsched.models import WindowMKP
 from optsched.registry import pictures
 from optsched.report import load
 
@@ -45,6 +46,51 @@ def test_every_picture_is_drawn_or_says_why_not(name, small_run):
             picture()
 
 
+@pytest.mark.parametrize("name", ["gantt", "slots", "utilization", "waits"])
+@pytest.mark.parametrize("titled", [True, False])
+def test_a_picture_fits_into_a_column_of_print(name, titled, random_run):
+    figure = getattr(random_run(300).plot, name)(size=(3.5, 2.6), title=titled)
+    assert figure.get_size_inches().tolist() == [3.5, 2.6]
+    assert (figure.get_suptitle() != "") == titled
+    figure.draw_without_rendering()
+    drawn = figure.get_tightbbox()
+    assert drawn.width <= 3.5
+    assert drawn.height <= 2.6
+    assert max(text.get_fontsize() for text in figure.findobj(mpl.text.Text)) <= 8.5
+    lowest = min(axes.get_position().height for axes in figure.axes)
+    assert lowest * 2.6 > (0.15 if titled else 0.3)  # inches that are left for the curves
+
+
+def test_letters_and_legends_stay_as_they_are_in_a_wide_picture(small_run):
+    plain, wide = small_run.plot.waits(), small_run.plot.waits(size=(9, 4.5))
+    for figure in (plain, wide):
+        assert figure.axes[0].get_legend() is not None
+    assert [one.get_text() for one in plain.findobj(mpl.text.Text)][:3] == [
+        one.get_text() for one in wide.findobj(mpl.text.Text)
+    ][:3]
+
+
+@pytest.mark.parametrize("size", ["x", 3, (1,), (0.5, 3), (3, 101), (float("nan"), 3)])
+def test_a_wrong_size_is_refused(size, small_run):
+    with pytest.raises(InputError, match=r"^size: expected \(width, height\) in inches"):
+        small_run.plot.waits(size=size)
+
+
+def test_maps_of_a_torus_have_a_size_of_their_own(boxes_run):
+    plot = boxes_run().plot
+    assert plot.layers(title=False).get_suptitle() == ""
+    with pytest.raises(InputError, match="a size of their own"):
+        plot.layers(size=(3.5, 3))
+
+
+def test_a_solution_is_drawn_in_a_column_of_print():
+    result = solve(WindowMKP([6, 4, 3, 1, 2], [3, 6, 6]))
+    figure = result.plot(size=(3.5, 2), title=False)
+    assert figure.get_size_inches().tolist() == [3.5, 2.0]
+    assert (figure.get_suptitle(), title(figure)) == ("", "")
+    assert title(result.plot()) == "4 of 5 jobs placed, on 15 nodes"
+
+
 def test_an_unknown_picture_names_the_one_that_is_meant(small_run):
     with pytest.raises(AttributeError, match="unknown picture 'gant'; did you mean gantt"):
         small_run.plot.gant()
@@ -53,7 +99,12 @@ def test_an_unknown_picture_names_the_one_that_is_meant(small_run):
 
 def test_a_picture_has_the_help_of_its_class(small_run):
     assert "days : (float, float), optional" in small_run.plot.gantt.__doc__
-    assert list(inspect.signature(small_run.plot.gantt).parameters) == ["days", "most"]
+    assert list(inspect.signature(small_run.plot.gantt).parameters) == [
+        "days",
+        "most",
+        "size",
+        "title",
+    ]
 
 
 def test_a_period_is_what_is_drawn(day_run):

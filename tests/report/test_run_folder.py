@@ -122,6 +122,7 @@ def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # evalys uses it
 def test_evalys_opens_the_jobs(small, tmp_path):
     jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")
     folder = save(simulate(small, "nodes:10", "easy"), tmp_path / "run", plots=False)

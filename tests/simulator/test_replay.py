@@ -218,6 +218,7 @@ def test_a_replay_goes_on_when_the_room_for_runs_of_nodes_is_full(policy, monkey
     assert narrow[-1].tally[_replay.HELD] > 2 * len(narrow[-1].runs)
 
 
+@pytest.mark.long
 def test_a_short_trace_is_replayed_once_the_kernels_are_on_disk(tmp_path):
     """In processes of their own, with a cache of their own."""
     code = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from optsched import Budget, compare, simulate, solve
@@ -56,8 +58,32 @@ def test_a_number_is_a_budget_of_seconds():
             solve(WINDOW, budget=wrong)
 
 
-@pytest.mark.parametrize("function", [solve, compare, simulate])
 @pytest.mark.parametrize(("option", "limit"), [("time_limit", "seconds"), ("work_limit", "work")])
-def test_limits_of_the_command_line_are_named_as_budgets(function, option, limit):
-    with pytest.raises(TypeError, match=rf"takes no {option}; expected .*Budget\({limit}=5\)"):
-        function(WINDOW, **{option: 5})
+def test_limits_of_the_command_line_take_the_place_of_a_budget(option, limit):
+    given, budget = {option: 5}, Budget(**{limit: 5})
+    assert solve(WINDOW, "depth-first", **given).objective == 3
+    [solver] = compare([WINDOW], ["greedy"], **given).config["solvers"]
+    assert Budget(**solver["budget"]) == budget
+    run = simulate(SAMPLE, policy="window", jobs=50, **given)
+    assert (
+        run.config["repeat"]
+        == simulate(SAMPLE, policy="window", jobs=50, budget=budget).config["repeat"]
+    )
+    assert f"--{option.replace('_', '-')} 5" in run.config["repeat"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"time_limit": -1}, {"time_limit": "5"}, {"work_limit": 0}, {"time_limit": 5, "budget": 5}],
+)
+@pytest.mark.parametrize("function", [solve, compare, simulate])
+def test_wrong_limits_are_refused(function, wrong):
+    given = SAMPLE if function is simulate else WINDOW
+    with pytest.raises(InputError, match="expected"):
+        function(given, **wrong)
+
+
+def test_a_policy_without_problems_has_no_use_for_a_limit():
+    with pytest.raises(InputError, match="no use for a limit"):
+        simulate(SAMPLE, policy="easy", time_limit=5)
+    assert {"time_limit", "work_limit"} < set(inspect.signature(simulate).parameters)

@@ -33,7 +33,10 @@ def why_no_blocks() -> str:
     return "" if new else f"{said.strip()} has no segments with flags"
 
 
-pytestmark = pytest.mark.skipif(bool(why_no_blocks()), reason=f"no real Slurm: {why_no_blocks()}")
+pytestmark = [
+    pytest.mark.skipif(bool(why_no_blocks()), reason=f"no real Slurm: {why_no_blocks()}"),
+    pytest.mark.long,
+]
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ from optsched.sites.host_lists import hosts_of
 from .plan_checker import illegal_starts
 from .real_slurm import ASLEEP, AWAKE, SETTINGS, RealSlurm, optsched, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
+    pytest.mark.long,
+]
 
 NODES = {
     "n[01-32]": "RealMemory=16000 Feature=thin,old Weight=1",

@@ -17,7 +17,10 @@ from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}")
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=f"no real Slurm: {why_not()}"),
+    pytest.mark.long,
+]
 
 SIZES = (2, 2, 3, 4)
 

@@ -463,9 +463,9 @@ def _check_start(asked, there, chunks, count):
         tasks = min(number * share, asked.tasks)
         if asked.tasks_per_node and not gpu_chunks:
             assert tasks <= asked.tasks_per_node
-        # asked in several ways, they are the same GPUs
-        gpus = max(number * gpus_of_job, asked.per_node.get("gpu", 0))
-        gpus = max(gpus, tasks * asked.per_task.get("gpu", 0))
+        # GPUs that are asked in several ways are the same ones
+        of_tasks = tasks * asked.per_task.get("gpu", 0)
+        gpus = max(number * gpus_of_job, asked.per_node.get("gpu", 0), of_tasks)
         cores = max(tasks * asked.cores_per_task, asked.cores_per_gpu * gpus)
         if gpu_chunks:
             cores = asked.cores_per_gpu * gpus

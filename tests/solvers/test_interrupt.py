@@ -163,6 +163,50 @@ def test_ctrl_c_ends_a_whole_comparison():
         compare([HARDER] * 20, ["depth-first"], budget=Budget(seconds=3))
 
 
+class Stopped(Solver):
+    """A solver that is interrupted after some answers; the first one is to the warm-up."""
+
+    models = frozenset({"window-mkp"})
+
+    def __init__(self, after):
+        self.left = 1 + after
+
+    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return solve(problem, "greedy")
+
+
+SMALL = [WindowMKP([3, 2], [4 + number]) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("after", "kept", "missing"),
+    [
+        (0, ["greedy"], ("window-mkp-1 by Stopped", "window-mkp-2", "window-mkp-3")),
+        (1, ["greedy", "Stopped"], ("window-mkp-2", "window-mkp-3")),
+        (2, ["greedy", "Stopped"] * 2, ("window-mkp-3",)),
+    ],
+)
+def test_an_interrupted_comparison_has_what_all_solvers_answered(after, kept, missing):
+    comparison = compare(SMALL, ["greedy", Stopped(after)])
+    assert comparison.results["solver"].tolist() == kept
+    assert comparison.missing == missing
+    assert comparison.record["missing"] == list(missing)
+    assert [one["name"] for one in comparison.config["solvers"]] == list(dict.fromkeys(kept))
+    assert len(comparison.config["snapshots"]) == max(after, 1)
+    assert "interrupted" in repr(comparison)
+    assert f"not compared: {missing[0]}" in comparison._repr_html_()
+
+
+def test_an_interrupt_is_raised_before_the_first_answer_or_on_request():
+    with pytest.raises(KeyboardInterrupt):
+        compare(SMALL, [Stopped(0)])
+    with pytest.raises(KeyboardInterrupt):
+        compare(SMALL, [Stopped(1)], interruptible=False)
+
+
 def test_another_thread_solves_without_signals():
     found = []
     thread = threading.Thread(target=lambda: found.append(solve(WindowMKP([3, 2], [4]))))

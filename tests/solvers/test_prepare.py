@@ -41,7 +41,7 @@ for name in sys.argv[2:]:
             solver.prepare(problem)
         before = kernels()
         with suppress(InputError):
-            solver.solve(problem, budget=Budget(seconds=0.5))
+            solver.solve(problem, budget=Budget(seconds=0.1))
         for late in sorted(kernels() - before):
             print(name, file, *late)
     sys.stdout.flush()

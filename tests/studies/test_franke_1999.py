@@ -55,6 +55,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 NODES = PUBLISHED["nodes"]
 INTERARRIVAL, SERVICE = TABLE["factors"].values()
 

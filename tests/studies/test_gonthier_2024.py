@@ -76,6 +76,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 GAINING = ("EFT", "LEA", "LEO", "LEM")
 
 

@@ -62,6 +62,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.bandwidth import LEVELS, MIXES
 from optsched.traces.reading import read_trace
 
+pytestmark = pytest.mark.long
+
 EVERY = workloads(quick=False)
 STATED_ALONE, FIRST_FIT_REQUESTED, RAISED, REQUESTED = VARIANTS
 

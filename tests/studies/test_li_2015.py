@@ -316,6 +316,7 @@ def test_parts_of_metrics_become_columns(tmp_path):
     assert found["held.85"].fillna(-1).tolist() == [-1, 0.5, -1]
 
 
+@pytest.mark.long
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys, monkeypatch):
     monkeypatch.delitem(style.METADATA, ".png")  # as long in drawing as the others
     folder = tmp_path / "quick"

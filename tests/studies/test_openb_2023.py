@@ -342,6 +342,7 @@ def test_quick_and_full_have_the_same_parts():
         assert part(name, quick=True).keys() == part(name, quick=False).keys()
 
 
+@pytest.mark.long
 def test_the_quick_study_of_openb(shared, tmp_path, capsys):
     traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]
     command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path / "q")]

@@ -356,6 +356,7 @@ def test_the_log_fits_the_machine(shared):
     assert 0.05 < (whole.processors >= BLUE.large_from).mean() < 0.2
 
 
+@pytest.mark.long
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
     assert optsched(["study", "systems", "--quick", "--workers", "1", "-o", str(folder)]) == 0

@@ -48,6 +48,8 @@ from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
+pytestmark = pytest.mark.long
+
 
 def test_the_published_tables_are_those_that_the_paper_speaks_of():
     tops = {}

@@ -131,6 +131,7 @@ def await_idle(address):
     subprocess.run([sys.executable, "-c", AWAIT_IDLE, address], check=True, timeout=60)
 
 
+@pytest.mark.long
 def test_a_dask_worker_that_is_killed_loses_nothing(
     start_worker, scheduler, sweep, tmp_path, contents
 ):
@@ -149,6 +150,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing(
     assert len(contents(tmp_path / "dask")) > 24
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_lost_is_told_and_the_sweep_goes_on_later(
     start_worker, scheduler, sweep, tmp_path
 ):
@@ -186,6 +188,7 @@ def test_without_dask_its_extra_is_named(monkeypatch):
         engine.DaskCluster("tcp://127.0.0.1:9")
 
 
+@pytest.mark.long
 def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, sweep, tmp_path):
     _, address = scheduler
     start_worker()
@@ -202,6 +205,7 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, swee
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
 
 
+@pytest.mark.long
 def test_a_dask_worker_is_given_a_class_in_a_file(start_worker, scheduler, tiny, contents):
     _, address = scheduler
     start_worker()

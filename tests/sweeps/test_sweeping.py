@@ -371,7 +371,7 @@ def test_runs_of_other_sweep_files_and_of_several_versions_are_told(sweep_file, 
     assert "4 runs in" in caplog.text
     assert "several versions" not in caplog.text
     work(sweep_file, tiny / "out")
-    assert "several versions of optsched: 0." in caplog.text
+    assert "several versions of optsched: 1." in caplog.text
 
 
 def test_solver_threads_and_workers_do_not_exceed_the_cores(sweep_file, monkeypatch, caplog):

@@ -95,6 +95,39 @@ def test_other_names_and_dates_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("texts", "seconds"),
+    [
+        (["00:00:05", "02:00:00", ""], [5, 7200, -1]),
+        (["26:00:00", "1-02:00:00", "NA"], [93600, 93600, -1]),
+        (["0:01:30.5", "90", "-1"], [90.5, 90, -1]),
+        (["0 days 01:00:00", '"1 day, 2:00:00"', "10 days 00:00:00"], [3600, 93600, 864000]),
+    ],
+)
+def test_durations_may_have_hours_minutes_and_seconds(tmp_path, texts, seconds):
+    rows = "".join(f"0,1,{text}\n" for text in texts)
+    trace = read_csv(write(tmp_path, f"submit,processors,took\n{rows}"), {"runtime": "took"})
+    assert trace.runtime.tolist() == seconds
+    frame = pd.DataFrame({"submit": 0, "processors": 1, "runtime": texts}).replace(
+        '"', "", regex=True
+    )
+    assert optsched.trace_from_frame(frame).runtime.tolist() == seconds
+
+
+@pytest.mark.parametrize(
+    "wrong", ["02:00", "1-25:00:00", "00:60:00", "-01:00:00", "1:00:00 h", "UNLIMITED", "1e400"]
+)
+def test_other_texts_are_no_durations(tmp_path, wrong):
+    text = f"submit,processors,runtime\n0,1,01:00:00\n0,1,{wrong}\n"
+    expected = "expected a number of at least 0, or -1 for unknown, or HH:MM:SS or D-HH:MM:SS"
+    assert refusal(write(tmp_path, text)) == f", runtime, row 2: '{wrong}'; {expected}"
+
+
+def test_what_is_no_duration_has_no_hours_minutes_and_seconds(tmp_path):
+    text = "submit,processors,runtime,memory\n0,1,5,01:00:00\n"
+    assert refusal(write(tmp_path, text)) == ", memory: type time32[s]; expected numbers"
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", ", line 1: no line of column names; expected one"),

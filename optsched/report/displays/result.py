@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.report.card import Card
 from optsched.report.page import Facts, Value, duration, share
 from optsched.report.solutions import find_picture
-from optsched.report.style import finished
+from optsched.report.style import asked, finished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,8 +37,8 @@ def html(result: Result) -> str:
     return Card(title, result.message, [Facts(known)], picture=_picture(result)).html()
 
 
-def figure(result: Result) -> Figure:
-    """Return the picture of the solution of a result.
+def figure(result: Result, size: Any = None, title: bool = True) -> Figure:
+    """Return the picture of the solution of a result, of a size in inches, with titles or without.
 
     Raises
     ------
@@ -48,7 +48,8 @@ def figure(result: Result) -> Figure:
     if result.problem is None or result.solution is None or not result.verified:
         raise InputError("no picture: expected a result of optsched.solve with a verified solution")
     draw = find_picture(result.problem.name)
-    return finished(draw(result.problem, result.solution))
+    with asked(size, title):
+        return finished(draw(result.problem, result.solution))
 
 
 def _picture(result: Result) -> Figure | None:

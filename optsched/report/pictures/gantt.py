@@ -291,7 +291,7 @@ class Gantt(RunPicture):
         drawing = style.new_figure(5.0, load.subject(run))
         axes = drawing.subplots()
         axes.grid(visible=False)
-        axes.set_title(_shown(run, part, boxes, days))
+        style.subtitle(axes, _shown(run, part, boxes, days))
         axes.set_ylabel("processor")
         axes.set_ylim(0, part.processors)
         style.count_ticks(axes.yaxis)

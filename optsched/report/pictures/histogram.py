@@ -59,19 +59,20 @@ class Histogram(RunPicture):
         panels = drawing.subplots(len(rows), 1, height_ratios=rows, squeeze=False)[:, 0]
         _draw_parts(panels[-1], bars)
         if found.recorded is None:
-            panels[-1].set_title(f"never {OCCUPIED}% of the nodes held while jobs came")
+            style.subtitle(panels[-1], f"never {OCCUPIED}% of the nodes held while jobs came")
         else:
             held, running = found.histogram(LEVELS)
             _draw_levels(panels[0], held, running)
             begin, end = (time - load.span(run)[0] for time in found.recorded)
-            panels[0].set_title(
+            style.subtitle(
+                panels[0],
                 f"recorded: from the first {OCCUPIED}% of nodes held, after {spoken(begin)}, "
-                f"to the last submission, after {spoken(end)}"
+                f"to the last submission, after {spoken(end)}",
             )
         drawing.legend(
             *panels[-1].get_legend_handles_labels(),
             loc="outside lower left",
-            ncols=len(PARTS),
+            ncols=3 if style.is_narrow() else len(PARTS),
             handlelength=1.2,
             columnspacing=1.2,
         )
@@ -112,7 +113,7 @@ def _draw_levels(axes: Axes, held: Shares, running: Shares) -> None:
     axes.set_ylim(0, None)
     axes.xaxis.set_major_formatter("{x:.0%}")
     axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.set_xticks(np.linspace(0, 1, 11))
+    axes.set_xticks(np.linspace(0, 1, 6 if style.is_narrow() else 11))
     axes.legend(loc="upper left")
 
 

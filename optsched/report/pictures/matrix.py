@@ -109,9 +109,10 @@ class MatrixRows(RunPicture):
         zero, run_end = load.span(run)
         unit = unit_for(run_end - zero)
         jobs = len(np.unique(every.job))
-        panels[0].set_title(
+        style.subtitle(
+            panels[0],
             f"{counted(jobs, 'job')} in {spoken(part.end - part.begin)}, a panel for each row;"
-            " the rows take turns"
+            " the rows take turns",
         )
         for number, panel in enumerate(panels):
             own = row == number

@@ -66,14 +66,18 @@ class Slots(RunPicture):
             style.draw_steps(axes, low + height, times, baseline=low, **look)
             low = low + height
         when = "" if days is None else f"{load.spoken_days(days)}: "
-        axes.set_title(
-            f"{when}loss of capacity {figures['loss_of_capacity']:.1%}, external fragmentation "
-            f"{figures['external_fragmentation']:.1%}; {figures['mean_slots']:.1f} slots on average"
+        style.subtitle(
+            axes,
+            f"{when}loss of capacity {figures['loss_of_capacity']:.1%}, external "
+            f"fragmentation {figures['external_fragmentation']:.1%}; "
+            f"{figures['mean_slots']:.1f} slots on average",
         )
         axes.set_ylabel("free nodes, by the size\nof their slot")
         axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
         time_axis(axes, shown[0] - begin, shown[1] - begin, unit)
-        drawing.legend(loc="outside right center", title="slots of")
+        below = {"loc": "outside lower left", "ncols": 3}
+        beside = {"loc": "outside right center"}
+        drawing.legend(title="slots of", **(below if style.is_narrow() else beside))
         return drawing
 
     def caption(self, facts: RunFacts) -> str:

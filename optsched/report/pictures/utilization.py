@@ -60,9 +60,12 @@ class Utilization(RunPicture):
         panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
         for axes, bins, most, (label, scale, color) in zip(panels, binned, highest, series):
             most /= scale
-            axes.set_title(f"highest: {most:,.0f}" if most >= 100 else f"highest: {most:.3g}")
+            style.subtitle(axes, f"highest: {most:,.0f}" if most >= 100 else f"highest: {most:.3g}")
             _draw(axes, bins, zero, unit[0], scale, color)
-            axes.set_ylabel(label)
+            if style.is_narrow():  # the panels are lower than the labels are long
+                axes.set_title(label.replace("\n", " "))
+            else:
+                axes.set_ylabel(label)
             axes.set_ylim(0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale))
             style.count_ticks(axes.yaxis)
         drawing.align_ylabels(panels)
@@ -70,7 +73,9 @@ class Utilization(RunPicture):
         top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
         top.set_ylim(0, 1.06 * max(size, binned[0].high.max(), binned[0].mean.max()))
         width = max(bins.width for bins in binned)
-        top.set_title(_caption(run, width) if days is None else _of_days(days, binned[0], size))
+        if not style.is_narrow():
+            told = _caption(run, width) if days is None else _of_days(days, binned[0], size)
+            style.subtitle(top, told)
         time_axis(bottom, begin - zero, end - zero, unit)
         return drawing
 

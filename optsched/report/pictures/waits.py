@@ -84,7 +84,13 @@ class Waits(RunPicture):
         finite = waits[np.isfinite(waits)]
         right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
         curves = [
-            (f"{_sizes(c)} ({counted(int(c.jobs.sum()), 'job')})", waits[c.jobs]) for c in classes
+            (
+                _range(c)
+                if style.is_narrow()
+                else f"{_sizes(c)} ({counted(int(c.jobs.sum()), 'job')})",
+                waits[c.jobs],
+            )
+            for c in classes
         ]
         if len(classes) > 1:
             curves.insert(0, (f"all {len(waits):,} jobs", waits))
@@ -103,9 +109,9 @@ class Waits(RunPicture):
         axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
         axes.set_ylabel("share of jobs that waited no longer")
         submitted = "" if days is None else f"submitted in {load.spoken_days(days)}: "
-        axes.set_title(submitted + in_words(waits))
+        style.subtitle(axes, submitted + in_words(waits))
         if curves:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            style.legend_beside(axes, title="processors" if style.is_narrow() else None)
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -133,8 +139,11 @@ def curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]
 def _sizes(jobs: SizeClass) -> str:
     if jobs.high == 1:
         return "1 processor"
-    sizes = f"{jobs.high:,}" if jobs.low == jobs.high else f"{jobs.low:,} to {jobs.high:,}"
-    return f"{sizes} processors"
+    return f"{_range(jobs)} processors"
+
+
+def _range(jobs: SizeClass) -> str:
+    return f"{jobs.high:,}" if jobs.low == jobs.high else f"{jobs.low:,} to {jobs.high:,}"
 
 
 def in_words(waits: NDArray[np.float64]) -> str:

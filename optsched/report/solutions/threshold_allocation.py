@@ -57,10 +57,11 @@ def figure(problem: ThresholdAllocation, solution: Placement) -> Figure:
     drawing = style.new_figure(1.4 + height * len(nodes), f"{problem.name} {problem.size}")
     axes = drawing.subplots()
     processes = "1 process" if problem.asked == 1 else f"{problem.asked:,} processes"
-    axes.set_title(
+    style.subtitle(
+        axes,
         f"{processes} on {counted(len(used), 'node')} at {solution.start:,} s, "
         f"penalty factor {problem.factor(solution):.3f}"
-        f"{'; at each time, the scarcest resource' if len(problem.capacity) > 1 else ''}"
+        f"{'; at each time, the scarcest resource' if len(problem.capacity) > 1 else ''}",
     )
     axes.grid(visible=False, axis="y")
     fill = style.FILLS[0]

@@ -14,7 +14,7 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.comparison import tables
-from optsched.solvers.comparison.claims import reconcile
+from optsched.solvers.comparison.claims import Reconciled, reconcile
 from optsched.solvers.comparison.entries import (
     Contender,
     Entry,
@@ -28,12 +28,12 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import as_budget, checked_seed, names_budget, solve
+from optsched.solvers.solving import as_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = ("skipped", "wrong_answers", "contradictions", "failures", "refusals")
+TOLD = ("skipped", "missing", "wrong_answers", "contradictions", "failures", "refusals")
 """Fields of a comparison with messages, in the order of ``comparison.json``."""
 
 WARM_UP = 1.0
@@ -68,6 +68,9 @@ class Comparison:
         Refusals of problems, as too large for instance, each with snapshot, solver and reason.
     skipped : tuple of str
         Solvers and the models that they do not accept.
+    missing : tuple of str
+        Snapshots that are left out because the comparison was interrupted; solvers of the first one
+        where no snapshot has the answers of all solvers.
     """
 
     results: pd.DataFrame
@@ -79,6 +82,7 @@ class Comparison:
     failures: tuple[str, ...]
     refusals: tuple[str, ...]
     skipped: tuple[str, ...]
+    missing: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -94,6 +98,7 @@ class Comparison:
         solvers = ", ".join(solver["name"] for solver in self.config["solvers"])
         found = f", {len(self.wrong_answers):,} wrong answers" if self.wrong_answers else ""
         found += f", {len(self.contradictions):,} contradictions" if self.contradictions else ""
+        found += ", interrupted" if self.missing else ""
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
@@ -101,15 +106,17 @@ class Comparison:
         return html
 
 
-@names_budget
 def compare(
     problems: Iterable[str | Path | Snapshot | Problem[Any]],
     solvers: Iterable[str | Solver] | None = None,
     *,
     budget: Budget | float | None = None,
+    time_limit: float | None = None,
+    work_limit: float | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
     separate_process: bool = False,
+    interruptible: bool = True,
 ) -> Comparison:
     """Solve the same problems with several solvers, and verify every result.
 
@@ -126,6 +133,8 @@ def compare(
         one of the problems. Problems that a solver does not accept are skipped.
     budget : Budget or float, optional
         Budget of each solve, or its seconds; by default that of the profile, or no limit.
+    time_limit, work_limit : float, optional
+        Limits of the budget, in place of it: wall-clock seconds, and work in each solver's unit.
     seed : int, optional
         Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
@@ -134,6 +143,10 @@ def compare(
         Whether to run the solvers in a separate process, as the command ``optsched compare`` does.
         There, a solver that crashes has failed, and so has a solver that exceeds its time limit by
         as long again, or by 20 s if that is more, after which it is ended.
+    interruptible : bool
+        Whether Ctrl-C ends the comparison with the problems that all solvers have answered, or the
+        answers to the first one, and ``missing`` names the rest. If False, or before the first
+        answer, it raises `KeyboardInterrupt`.
 
     Raises
     ------
@@ -151,7 +164,7 @@ def compare(
     0            greedy  feasible         15        15.0
     1  branch-and-bound   optimal         15        15.0
     """
-    budget = as_budget(budget)
+    budget = as_budget(budget, time_limit, work_limit)
     seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
@@ -165,7 +178,8 @@ def compare(
             result = solve(snapshot, contender.given, budget=budget, seed=seed, interruptible=False)
         return replace(result, problem=None)  # known here, and to send it takes time
 
-    answered = []
+    answered: list[tuple[Entry, Reconciled]] = []
+    missing: tuple[str, ...] = ()
     wrong_answers: list[str] = []
     failures: list[str] = []
     refusals: list[str] = []
@@ -176,11 +190,17 @@ def compare(
                 if supports(contender.solver, entries[what].problem.name):
                     _result(call, contender, entries[what].problem, who, what, True)
         for what, entry in enumerate(entries):
-            results = [
-                _result(call, contender, entry.problem, who, what, False)
-                for who, contender in enumerate(contenders)
-                if supports(contender.solver, entry.problem.name)
-            ]
+            results: list[Result] = []
+            try:
+                for who, contender in enumerate(contenders):
+                    if supports(contender.solver, entry.problem.name):
+                        results.append(_result(call, contender, entry.problem, who, what, False))
+            except KeyboardInterrupt:
+                if not (interruptible and (answered or results)):
+                    raise
+                missing = _missing(entries[what:], contenders, [] if answered else results)
+                if answered:
+                    break
             for result in results:
                 message = f"{entry.name}: {result.message}"
                 if result.wrong:
@@ -192,6 +212,11 @@ def compare(
             answered.append((entry, reconcile(entry.problem, entry.known, results)))
             if progress is not None:
                 progress(what + 1)
+            if missing:
+                break
+    entries = [entry for entry, _ in answered]
+    took_part = {result.solver for _, reconciled in answered for result in reconciled.results}
+    contenders = [contender for contender in contenders if contender.name in took_part]
     return Comparison(
         results=tables.result_frame(answered),
         incumbents=tables.incumbent_frame(answered),
@@ -206,7 +231,22 @@ def compare(
         failures=tuple(failures),
         refusals=tuple(refusals),
         skipped=skipped(contenders, entries),
+        missing=missing,
     )
+
+
+def _missing(
+    left: Sequence[Entry], contenders: Sequence[Contender], results: Sequence[Result]
+) -> tuple[str, ...]:
+    """Return what an interrupted comparison lacks, given the answers to the first problem left."""
+    first, *others = left
+    answered = {result.solver for result in results}
+    lacking = [
+        f"{first.name} by {contender.name}"
+        for contender in contenders
+        if contender.name not in answered and supports(contender.solver, first.problem.name)
+    ]
+    return (*(lacking if results else [first.name]), *(entry.name for entry in others))
 
 
 def _warm_up_budget(contender: Contender, budget: Budget | None) -> Budget:

@@ -95,7 +95,7 @@ def test_small_windows_against_the_plain_search(kind, seed):
     assert search.best == search.bound == optimum
 
 
-@pytest.mark.skipif(not INSTANCES.is_dir(), reason="the literature's instances are not here")
+@pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
 @pytest.mark.parametrize("seed", range(8 * MANY))
 @pytest.mark.parametrize("kind", ALLOWANCES)
 def test_instances_of_the_literature_against_their_known_values(kind, seed, unpacked):  # noqa: F811

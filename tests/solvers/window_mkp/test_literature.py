@@ -16,9 +16,7 @@ from optsched.solvers.solving import solve
 
 INSTANCES = Path(__file__).parents[3] / "../shared/instances/mkp"
 
-pytestmark = pytest.mark.skipif(
-    not INSTANCES.is_dir(), reason="the literature's instances are not here"
-)
+pytestmark = pytest.mark.skipif(not INSTANCES.is_dir(), reason="needs ../shared/instances/mkp")
 
 
 @cache
