@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -59,6 +60,8 @@ class Access:
         Most cores that jobs of the partition have on a node together, 0 for no limit.
     memory_per_node, memory_per_core : int
         Most memory of a job in MB on a node, or for each core; 0 for no limit.
+    cores_per_gpu, memory_per_gpu : int
+        Cores, and memory in MB, that a job has for each of its GPUs if it states none; 0 for none.
     own_qos : str
         QOS of which the limits hold for all jobs of the partition.
     preempted : bool
@@ -83,6 +86,8 @@ class Access:
     cores_per_node: int = 0
     memory_per_node: int = 0
     memory_per_core: int = 0
+    cores_per_gpu: int = 0
+    memory_per_gpu: int = 0
     own_qos: str = ""
     preempted: bool = False
     shares: str = ""
@@ -121,6 +126,8 @@ def access_of(line: Line) -> Access:
         cores_per_node=most("maxcpuspernode"),
         memory_per_node=most("maxmempernode"),
         memory_per_core=most("maxmempercpu"),
+        cores_per_gpu=of_gpu(line.text("jobdefaults"), "DefCpuPerGPU"),
+        memory_per_gpu=of_gpu(line.text("jobdefaults"), "DefMemPerGPU"),
         own_qos=line.text("qos"),
         preempted=line.text("preemptmode").upper() != "OFF",
         shares=shared if shared.startswith(("YES", "FORCE")) and shared[-2:] != ":1" else "",
@@ -137,6 +144,16 @@ def access_of(line: Line) -> Access:
             if line.text(key) and line.text(key).upper() not in usual
         ),
     )
+
+
+def of_gpu(defaults: str, name: str) -> int:
+    """Return a default of jobs for each of their GPUs, 0 for none.
+
+    >>> of_gpu("DefCpuPerGPU=4,DefMemPerGPU=30000", "DefMemPerGPU")
+    30000
+    """
+    found = re.search(rf"\b{name}=([0-9]{{1,15}})\b", defaults, re.IGNORECASE)
+    return int(found[1]) if found else 0
 
 
 def left_out(access: Mapping[str, Access]) -> tuple[str, ...]:

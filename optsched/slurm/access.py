@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_access import Access, of_gpu
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Flags, Supply
@@ -231,6 +232,22 @@ def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply
     return f"it asks {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
 
 
+def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> QueuedJob:
+    """Return a job with the cores and memory for each GPU that it has by default in a partition.
+
+    Slurm shows them once it has tried to start the job.
+    """
+    access = supply.access.get(partition.name, NO_RULES)
+    of_site = supply.settings.get("jobdefaults", "")
+    cores = access.cores_per_gpu or of_gpu(of_site, "DefCpuPerGPU")
+    memory = access.memory_per_gpu or of_gpu(of_site, "DefMemPerGPU")
+    return replace(
+        job,
+        cores_per_gpu=job.cores_per_gpu or cores,
+        memory_per_gpu=job.memory_per_gpu or memory,
+    )
+
+
 def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> str:
     """Return why Slurm will give a job more cores than it asks; empty if it will not."""
     access = supply.access.get(partition.name, NO_RULES)
@@ -265,7 +282,7 @@ def _shut(job: QueuedJob, partition: Partition, access: Access, supply: Supply) 
         accounts, but = {job.account}, ""
         if _version(supply) >= FIRST_WITH_SUBACCOUNTS:
             accounts |= {*supply.limits.accounts_above(job.account)}
-            but = "" if supply.limits.parents else ", as far as is known"
+            but = "" if supply.limits.knows_above(job.account) else ", as far as is known"
         if access.accounts and accounts.isdisjoint(access.accounts):
             admitted = ",".join(access.accounts)
             refused = f"and not {job.account or '-'}{but}"
@@ -292,7 +309,7 @@ def unknown_rules(
         groups = ",".join(access.groups)
         yield f"whether user {job.user or '-'} is in the groups {groups} of partition {name}"
     listed = access.accounts or access.denied_accounts
-    known = not listed or job.account in listed or bool(supply.limits.parents)
+    known = not listed or job.account in listed or supply.limits.knows_above(job.account)
     if not known and _obeys_accounts(supply) and _version(supply) >= FIRST_WITH_SUBACCOUNTS:
         above = f"{','.join(listed)} of partition {name}"
         yield f"which accounts are below {above}, without assoc_mgr.txt"
@@ -300,8 +317,7 @@ def unknown_rules(
         yield f"the rule {rule} of partition {name}"
     if access.shares:
         yield f"which cores jobs may share in partition {name}, OverSubscribe={access.shares}"
-    if unknown := supply.limits.unknown(job, access.own_qos):
-        yield unknown
+    yield from supply.limits.unknown(job, access.own_qos)
 
 
 def _obeys_accounts(supply: Supply) -> bool:

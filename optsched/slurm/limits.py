@@ -65,8 +65,12 @@ class Limits:
     qos : mapping of str to tuple of Limit, optional
         Limits of each QOS; None if no limits are enforced, or known. Those on the jobs of a user
         or an account have its name in the key: ``two``, and ``two user ada`` or ``two account ai``.
+        ``two user`` has those of each user of whom nothing is in use; it is not there if nobody
+        has used the QOS, as Slurm shows the limits with what is in use of them.
     associations : mapping of (str, str, str) to tuple of Limit
         Limits of each association by account, user and partition; the last two may be empty.
+    numbers : mapping of int to (str, str, str)
+        The association of each number.
     parents : mapping of str to str
         The account above each account; empty for the highest one.
     safe : bool
@@ -78,6 +82,7 @@ class Limits:
 
     qos: Mapping[str, tuple[Limit, ...]] | None = None
     associations: Mapping[tuple[str, str, str], tuple[Limit, ...]] = field(default_factory=dict)
+    numbers: Mapping[int, tuple[str, str, str]] = field(default_factory=dict)
     parents: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False
     started: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -151,18 +156,27 @@ class Limits:
         holders = (holder for own in own_qos for holder in self._holders(job, own))
         return any(self.started.get(limit.key) for holder in holders for limit in holder)
 
-    def unknown(self, job: QueuedJob, own_qos: str) -> str:
-        """Return which limits on a job are not known; empty if all are."""
+    def unknown(self, job: QueuedJob, own_qos: str) -> Iterator[str]:
+        """Yield which limits on a job are not known."""
         if self.qos is None:
-            return ""
-        if job.qos and job.qos not in self.qos:
-            return f"limits of QOS {job.qos}, which assoc_mgr.txt does not have"
-        if own_qos and own_qos not in self.qos:
-            return f"limits of QOS {own_qos}, which assoc_mgr.txt does not have"
+            return
+        absent = "which assoc_mgr.txt does not have"
+        for name in filter(None, dict.fromkeys((job.qos, own_qos))):
+            if name not in self.qos:
+                yield f"limits of QOS {name}, {absent}"
+                continue
+            hidden = [each for each in ("user", "account") if f"{name} {each}" not in self.qos]
+            if hidden:
+                yield f"limits of QOS {name} on each {' and '.join(hidden)}, not shown until used"
         if not self._association(job):
-            account = f"user {job.user or '-'} in account {job.account or '-'}"
-            return f"limits of {account}, which assoc_mgr.txt does not have"
-        return ""
+            yield f"limits of user {job.user or '-'} in account {job.account or '-'}, {absent}"
+        for account in self.accounts_above(job.account):
+            if account not in self.parents:
+                yield f"limits of account {account}, {absent}"
+
+    def knows_above(self, account: str) -> bool:
+        """Return whether all accounts above an account are known."""
+        return all(each in self.parents for each in self.accounts_above(account))
 
     def accounts_above(self, account: str) -> tuple[str, ...]:
         """Return an account and those above it."""
@@ -173,6 +187,8 @@ class Limits:
         return tuple(found)
 
     def _association(self, job: QueuedJob) -> tuple[str, str, str] | None:
+        if job.association and self.numbers:
+            return self.numbers.get(job.association)
         for partition in (*job.partitions, ""):
             key = job.account, job.user, partition
             if key in self.associations:
@@ -185,13 +201,22 @@ class Limits:
             return
         for name in dict.fromkeys((own_qos, job.qos)):
             if name:
-                users = f"{name} user {job.user}", f"{name} account {job.account}"
-                yield tuple(limit for each in (name, *users) for limit in self.qos.get(each, ()))
+                users = self._of_each(name, "user", job.user)
+                accounts = self._of_each(name, "account", job.account)
+                yield (*self.qos.get(name, ()), *users, *accounts)
         if key := self._association(job):
             yield self.associations[key]
         for account in self.accounts_above(job.account):
             above = self.associations.get((account, "", ""), ())
             yield tuple(limit for limit in above if limit.name.startswith("Grp"))
+
+    def _of_each(self, qos: str, what: str, whose: str) -> tuple[Limit, ...]:
+        """Return the limits of a QOS on the jobs of a user or an account."""
+        found = self.qos or {}
+        each = found.get(f"{qos} {what}", ())
+        owner = f"QOS {qos} for {what} {whose}"
+        unused = tuple(limit._replace(owner=owner) for limit in each)
+        return found.get(f"{qos} {what} {whose}", unused)
 
 
 def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bool) -> str:
@@ -251,6 +276,7 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
     """
     qos: dict[str, tuple[Limit, ...]] = {}
     associations: dict[tuple[str, str, str], tuple[Limit, ...]] = {}
+    numbers: dict[int, tuple[str, str, str]] = {}
     parents: dict[str, str] = {}
     users: dict[str, str] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
@@ -271,24 +297,27 @@ def read_limits(path: Path, *, safe: bool) -> Limits:
                 of_accounts, _, of_users = of_accounts.partition(" User Limits=")
                 for what, text in (("account", of_accounts), ("user", of_users)):
                     for part in text.split("}"):
-                        whose, _, pairs = part.strip().partition("={")
+                        whose, is_one, pairs = part.strip().partition("={")
+                        if not is_one:  # the end, or No Users
+                            continue
                         # Slurm 22.05 has the number of a user alone
                         whose = users.get(whose, whose) if what == "user" else whose
-                        whose = _name(whose)
-                        found = _limits(
-                            f"QOS {name} for {what} {whose}", dict(_PAIR.findall(pairs))
-                        )
-                        qos[f"{name} {what} {whose}"] = tuple(found)
+                        owner = f"QOS {name} for {what} {_name(whose)}"
+                        found = tuple(_limits(owner, dict(_PAIR.findall(pairs))))
+                        qos[f"{name} {what} {_name(whose)}"] = found
+                        qos[f"{name} {what}"] = tuple(each._replace(used=0) for each in found)
             elif line.startswith("ClusterName="):
                 account, user = values.get("Account", ""), _name(values.get("UserName", ""))
                 owner = f"user {user} in account {account}" if user else f"account {account}"
                 key = account, user, values.get("Partition", "")
                 associations[key] = tuple(_limits(owner, values))
+                if (its := values.get("ID", "")).isdecimal() and len(its) < 12:
+                    numbers[int(its)] = key
                 if not user:
                     parents[account] = _name(values.get("ParentAccount", ""))
         except InputError as error:
             raise InputError(*error.mistakes, file=path, line=number, field=error.field) from None
-    return Limits(qos, associations, parents, safe)
+    return Limits(qos, associations, numbers, parents, safe)
 
 
 def _name(text: str) -> str:

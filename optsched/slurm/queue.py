@@ -115,6 +115,8 @@ class QueuedJob:
         Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own.
     name, user, account, qos : str
         Names.
+    association : int
+        Number of the association of user and account, 0 where none is stated.
     partitions : tuple of str
         Partitions in which the job may run, in the order in which Slurm tries them.
     state : str
@@ -206,6 +208,7 @@ class QueuedJob:
     user: str = ""
     account: str = ""
     qos: str = ""
+    association: int = 0
     partitions: tuple[str, ...] = ()
     state: str = "PENDING"
     flags: tuple[str, ...] = ()
@@ -429,6 +432,7 @@ def _job(record: RecordFields, texts: Mapping[int, _Text], missing: Counter[str]
         user=record.text("user_name"),
         account=record.text("account"),
         qos=record.text("qos"),
+        association=record.count("association_id"),
         partitions=tuple(part for part in record.text("partition").split(",") if part),
         state=state,
         flags=tuple(flags),
@@ -607,6 +611,11 @@ def _other(record: RecordFields) -> tuple[str, ...]:
     }
     true = {"contiguous": "it asks adjacent nodes", "reboot": "it asks a reboot of its nodes"}
     segments: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    if 0 < record.count("cpus") < (record.count("tasks") or 1) or "OVERCOMMIT" in record.words(
+        "flags"
+    ):
+        shared = ("its tasks share cores (--overcommit)",)
     if record.count("segment_size", short=True):
         if record.dump.version < FIRST_WITH_SPREAD:
             segments = ("it asks segments, perhaps each of another block",)
@@ -617,6 +626,7 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         *(words for field, words in stated.items() if record.text(field)),
         *(words for field, words in true.items() if record.flag(field)),
         *segments,
+        *shared,
     )
 
 

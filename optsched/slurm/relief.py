@@ -201,7 +201,7 @@ class Relief:
     @property
     def is_pinned(self) -> bool:
         """Whether the lines pin the job to its nodes."""
-        return bool(self._pins.updates)
+        return bool(self.lines and self._pins.updates)
 
     @cached_property
     def not_pinned(self) -> str:

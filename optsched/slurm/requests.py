@@ -38,6 +38,7 @@ from optsched.slurm.access import (
     reservations_of,
     why_closed,
     why_not_in,
+    with_gpu_defaults,
 )
 from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
 from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
@@ -251,9 +252,10 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
         licences = licences_of(own, supply)
         for partition in open_partitions(own, supply):
             permitted = _permitted(own, supply, partition)
+            asks = own if job is not asked else with_gpu_defaults(own, partition, supply)
             for nodes in _features(own, supply) & permitted & with_shards:
                 try:
-                    found.append(_within(own, supply, partition, nodes, licences))
+                    found.append(_within(asks, supply, partition, nodes, licences))
                 except LeftToSlurmError as error:
                     refusals.append(error)
     if not found:

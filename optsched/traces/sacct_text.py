@@ -76,8 +76,12 @@ _OTHERS = (
     *("NNodes", "AllocNodes", "ReqMem", "Priority", "Cluster"),
 )
 _KNOWN = {*JOBS, *REQUIRED, *SIZES, *TEXTS.values(), *_OTHERS}
+_BY_SMALL = {name.lower(): name for name in _KNOWN}
 _JOB = re.compile(r"([0-9]{1,15})(?:_(?:([0-9]{1,15})|(\[.*\])))?(\+[0-9]+)?")
 _NAMES = re.compile(r"\w+([^\w\s]{2,9}|[^\w\s,.]|\t)\w+(?:\1\w*)*")
+_WIDTH = re.compile(r"%-?[0-9]+(?!\w)")
+"""The width of a field of ``sacct -o JobID%30``."""
+
 _SEPARATOR = "\x1f"
 """What stands for a delimiter of several signs while lines are split."""
 
@@ -137,10 +141,11 @@ class SacctText(TraceFormat):
 
     @staticmethod
     def recognizes(first_bytes: bytes, path: Path) -> bool:
-        """Return whether the first line names a job and other fields, with a separator."""
+        """Return whether the first line names a job or all times, with a separator."""
         line = _first_line(first_bytes.removeprefix(BYTE_ORDER_MARK))
-        found = _NAMES.fullmatch(line)
-        return found is not None and not {*JOBS}.isdisjoint(line.split(found[1]))
+        found = _NAMES.fullmatch(_WIDTH.sub("", line))
+        names = set() if found is None else {*map(_name, line.split(found[1]))}
+        return not names.isdisjoint(JOBS) or names >= {*REQUIRED}
 
 
 class _Table:
@@ -149,7 +154,7 @@ class _Table:
     def __init__(self, data: bytes, path: Path) -> None:
         self.path = path
         names, separator = _names(data, path)
-        others = [name for name in names if name and name not in _KNOWN]
+        others = [name for name in names.values() if name and name not in _KNOWN]
         if len(separator) > 1:
             data = _with_single_signs(data, separator, path)
             separator = _SEPARATOR
@@ -159,9 +164,12 @@ class _Table:
         job = next(name for name in JOBS if name in self._columns)
         self.oddities = {
             f"fields that are not read ({', '.join(others)})": len(others),
-            "further lines of field names, left out": self._leave_out(job, f"^{job}$"),
+            "further lines of field names, left out": self._leave_out(job, rf"^(?i:{job})(%|$)"),
             STEPS: self._leave_out(job, r"\."),
-            NUMBERLESS: sum(self._leave_out(one, "^0?$") for one in JOBS if one in self._columns),
+            # a job has a number of 32 bits
+            NUMBERLESS: sum(
+                self._leave_out(one, "^(0|[0-9]{16,})?$") for one in JOBS if one in self._columns
+            ),
         }
 
     def __len__(self) -> int:
@@ -260,12 +268,19 @@ def _first_line(data: bytes) -> str:
     return data.split(b"\n", 1)[0].rstrip(b"\r").decode(errors="replace")
 
 
-def _names(data: bytes, path: Path) -> tuple[list[str], str]:
-    """Return the names in the first line, and what separates them."""
+def _name(text: str) -> str:
+    """Return the name of a field, whatever its case and without its width."""
+    name = _WIDTH.sub("", text)
+    return _BY_SMALL.get(name.lower(), name)
+
+
+def _names(data: bytes, path: Path) -> tuple[dict[str, str], str]:
+    """Return the fields by their texts in the first line, and what separates these."""
     line = _first_line(data)
-    found = _NAMES.fullmatch(line)
+    found = _NAMES.fullmatch(_WIDTH.sub("", line))
     separator = "|" if found is None else found[1]
-    names = line.split(separator)
+    texts = line.split(separator)
+    names = [_name(text) for text in texts]
     if twice := repeated(name for name in names if name):
         raise InputError("more than one field with this name", file=path, line=1, field=twice)
     missing = [name for name in REQUIRED if name not in names]
@@ -273,7 +288,7 @@ def _names(data: bytes, path: Path) -> tuple[list[str], str]:
     if missing:
         expected = "expected what sacct -P -o writes with these and other fields"
         raise InputError(f"no field {', '.join(missing)}; {expected}", file=path, line=1)
-    return names, separator
+    return dict(zip(texts, names)), separator
 
 
 def _with_single_signs(data: bytes, delimiter: str, path: Path) -> bytes:
@@ -291,7 +306,7 @@ def _with_single_signs(data: bytes, delimiter: str, path: Path) -> bytes:
     return data.replace(signs, sign)
 
 
-def _parsed(data: bytes, names: list[str], separator: str, path: Path) -> pa.Table:
+def _parsed(data: bytes, names: dict[str, str], separator: str, path: Path) -> pa.Table:
     """Return the known columns, as texts."""
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -302,17 +317,18 @@ def _parsed(data: bytes, names: list[str], separator: str, path: Path) -> pa.Tab
         wrong.append(row)
         return "error"
 
-    known = [name for name in names if name in _KNOWN]
+    known = {text: name for text, name in names.items() if name in _KNOWN}
     try:
-        return pc.read_csv(
+        table = pc.read_csv(
             BytesIO(data),
             # one thread, so that a wrong row has a number
             pc.ReadOptions(use_threads=False),
             pc.ParseOptions(delimiter=separator, quote_char=False, invalid_row_handler=refuse),
             pc.ConvertOptions(
-                column_types=dict.fromkeys(known, pa.string()), include_columns=known
+                column_types=dict.fromkeys(known, pa.string()), include_columns=[*known]
             ),
         )
+        return table.rename_columns([*known.values()])
     except pa.ArrowInvalid as error:
         if wrong:
             row = wrong[0]

@@ -327,8 +327,10 @@ class Division:
         self.job = job
         self.tasks = number(job["tasks"]) or 1
         self.per_node = number(job.get("tasks_per_node")) or 0
-        least = number(job.get("minimum_cpus_per_node")) or 1  # 22.05 has no CPUs of a task
-        self.cpus = number(job.get("cpus_per_task")) or max(1, least // max(1, self.per_node))
+        # 22.05 has no CPUs of a task, but those of all
+        all_cpus = number(job.get("cpus")) or 1
+        self.cpus = number(job.get("cpus_per_task")) or max(1, all_cpus // self.tasks)
+        self.least_cpus = number(job.get("minimum_cpus_per_node")) or 1
         self.of_node = gres(job.get("tres_per_node"))
         self.of_task = gres(job.get("tres_per_task"))
         of_job = gres(job.get("tres_per_job"))
@@ -361,7 +363,7 @@ class Division:
         taken = Counter(self.of_node) + own
         taken += Counter({kind: count * tasks for kind, count in self.of_task.items()})
         gpus = sum(count for (name, _), count in taken.items() if name == "gpu")
-        cpus = max(tasks * self.cpus, gpus * self.cpus_per_gpu)
+        cpus = max(tasks * self.cpus, gpus * self.cpus_per_gpu, self.least_cpus)
         cores = cpus if self.cores_alone else -(-cpus // node.threads)
         cores = max(cores, tasks if self.core_each else 0, node.cores if self.exclusive else 0)
         whole_cores = max(cpus, -(-cpus // node.threads) * node.threads)
@@ -483,7 +485,9 @@ class Limits:
                 for kind, most, used in re.findall(r"(?:([\w/:]+)=)?(\d+)\((\d+)\)", values):
                     entry = self.held.setdefault(scope, {})
                     entry[f"{name}.{kind}" if kind else name] = (float(most), float(used))
-
+                    if scope[0] == "User Limits":
+                        anyone = self.held.setdefault((*scope[:2], "anyone"), {})
+                        anyone[f"{name}.{kind}" if kind else name] = (float(most), 0)
         for job in cluster.running:
             for scope in self._scopes(job):
                 self.nodes[scope] |= set(hosts(job["nodes"]))
@@ -500,7 +504,8 @@ class Limits:
         """Return the limits that a job would exceed beside those that were started."""
         over, amounts = [], _amounts(shares, at)
         for scope in self._scopes(job):
-            for key, (most, used) in self.held.get(scope, {}).items():
+            anyone = self.held.get((scope[0], scope[1], "anyone"), {})  # who has not used the QOS
+            for key, (most, used) in self.held.get(scope, anyone).items():
                 name, _, kind = key.partition(".")
                 kind = "jobs" if name in ("GrpJobs", "MaxJobsPU") else kind
                 counts = kind == "jobs" or name in ("GrpTRES", "MaxTRESPU")

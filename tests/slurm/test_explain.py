@@ -264,6 +264,7 @@ def test_where_nothing_is_lifted_the_job_is_on_the_lightest_nodes(job, supply, l
     weights = np.array([1 if name == lightest else 20 for name in NODES])
     found = answer(explain(queue_of(job(tasks=4)), supply(weights=weights), "1"))
     assert (found.nodes, found.weight) == ((lightest,), 4)
+    assert (found.lines, found.is_pinned) == ((), False)
 
 
 def test_a_held_job_is_released_first(job, supply):

@@ -16,7 +16,7 @@ from optsched.slurm.limits import read_limits
 from optsched.slurm.queue import Allocation, Queue
 from optsched.slurm.snapshot import placement_problem
 
-USER = "ClusterName=here Account=ai UserName=ada(7) Partition= ParentAccount= "
+USER = "ClusterName=here Account=ai UserName=ada(7) Partition= ID=6 ParentAccount= "
 ACCOUNT = "ClusterName=here Account=ai UserName= Partition= ParentAccount=root(1) "
 ROOT = "ClusterName=here Account=root UserName= Partition= ParentAccount= "
 ASKS = {"cpu": 8, "mem": 8000, "node": 2, "gres/gpu": 0}
@@ -28,7 +28,8 @@ def limits(tmp_path):
 
     def read(*qos, user="", account="", root="", safe=False):
         names = {line.split("=", 1)[1].split("(")[0] for line in qos}
-        rest = [f"QOS={name}(1) GrpJobs=N(0)" for name in ("normal", "own") if name not in names]
+        used = "Account Limits= ai={MaxJobsPA=N(1)} User Limits= bob(8)={MaxJobsPU=N(1)}"
+        rest = [f"QOS={name}(1) {used}" for name in ("normal", "own") if name not in names]
         lines = ("Current Association Manager state", USER + user, ACCOUNT + account, ROOT + root)
         path = tmp_path / "assoc_mgr.txt"
         path.write_text("\n".join((*lines, "QOS Records", *qos, *rest)) + "\n")
@@ -89,6 +90,14 @@ def queue_of(*jobs):
             {"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxJobsPU=2(2)}"},
             "",
         ),
+        (  # one limit for all users, of whom only those are shown who have used the QOS
+            {"qos": "QOS=normal(1) Account Limits= User Limits= bob(8)={MaxTRESPU=cpu=7(7)}"},
+            "QOS normal for user ada allows 7 cpu (MaxTRESPU): 8 asked, 1 too many",
+        ),
+        (
+            {"qos": "QOS=normal(1) Account Limits= bio={MaxTRESPA=cpu=7(0)} User Limits="},
+            "QOS normal for account ai allows 7 cpu (MaxTRESPA): 8 asked, 1 too many",
+        ),
         (
             {"qos": "QOS=normal(1) Account Limits= ai={MaxTRESPA=cpu=9(2)} User Limits="},
             "QOS normal for account ai allows 9 cpu (MaxTRESPA): 2 in use, 8 asked, 1 too many",
@@ -127,10 +136,21 @@ def test_a_job_without_a_time_limit_exceeds_each_one_on_time(limits, asks):
 
 def test_whose_limits_are_not_there_is_said(limits, asks):
     there = limits()
-    assert there.unknown(asks(), "") == ""
-    assert "QOS high" in there.unknown(asks(qos="high"), "")
-    assert "QOS gone" in there.unknown(asks(), "gone")
-    assert "user bob in account ai" in there.unknown(asks(user="bob"), "")
+
+    def unknown(own="", **fields):
+        return "; ".join(there.unknown(asks(**fields), own))
+
+    assert unknown() == unknown("own") == unknown(association=6) == ""
+    assert "QOS high" in unknown(qos="high")
+    assert "QOS gone" in unknown("gone")
+    assert "user bob in account ai" in unknown(user="bob")
+    assert "user ada in account ai" in unknown(association=8)  # whose record is hidden
+    there = limits(root="\nClusterName=here Account=bio UserName=ada(7) Partition= ParentAccount= ")
+    assert "limits of account bio," in unknown(account="bio")
+    assert not there.knows_above("bio")
+    there = limits("QOS=high(3) GrpJobs=N(0) Account Limits=No Accounts User Limits=No Users")
+    assert unknown(qos="high") == unknown("high")
+    assert "limits of QOS high on each user and account, not shown until" in unknown("high")
 
 
 @pytest.mark.parametrize(

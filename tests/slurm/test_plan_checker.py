@@ -96,6 +96,8 @@ FAULTS = {
     "preferred": (ONE | {"prefer": "big"}, {}, "pinned to nodes without big"),
     "counted": (ONE | {"features": "[ib*1&big*1]"}, {}, "features"),
     "cores": (ONE | {"tasks": 9}, {}, "room for 1 tasks"),
+    "cores of tasks, which 22.05 does not state": (ONE | {"tasks": 3, "cpus": 9}, {}, "1 tasks"),
+    "least cores": (ONE | {"tasks": 2, "minimum_cpus_per_node": 9}, {}, "9 cores, 9000 MB"),
     "memory": (ONE | {"memory_per_cpu": 9000}, {}, "n1 has 8 cores, 8000 MB"),
     "all memory": (
         ONE | {"memory_per_cpu": 0},
@@ -151,6 +153,11 @@ FAULTS = {
         "5 shard needed",
     ),
     "QOS": (PER_JOB, {"assoc_mgr": QOS}, "GrpTRES.node"),
+    "QOS that others have used": (
+        PER_JOB,
+        {"assoc_mgr": "QOS=normal(1) User Limits= bob={MaxTRESPU=cpu=1(1)} "},
+        "MaxTRESPU.cpu of normal ann is 1, 0 in use",
+    ),
     "QOS in a line": (
         ONE,
         {"assoc_mgr": "QOS=normal(1) GrpJobs=N(2) User Limits= ann={MaxJobsPU=2(2) X=1} "},
@@ -176,6 +183,14 @@ def test_a_legal_start_is_legal(build: Build) -> None:
     job = _job(1, tasks=8, features="ib", tres_per_node="gres/gpu:a100:4")
     folder = build(job, _running("n2"), nodes=booting, reservations=floating)
     assert illegal_starts(folder, _plan(j1="n1")) == []
+
+
+def test_tasks_share_the_least_cores_of_a_node(build: Build) -> None:
+    """MaxMemPerCPU makes 7 CPUs the least of a node for the memory of one; they hold 4 tasks."""
+    job = _job(1, tasks=4, cpus=4, minimum_cpus_per_node=7, memory_per_node=7000)
+    folder = build(job, _job(2), _job(3))
+    assert illegal_starts(folder, _plan(j1="n1", j2="n1")) == []
+    assert "n1 has 0 cores" in illegal_starts(folder, _plan(j1="n1", j2="n1", j3="n1"))[0]
 
 
 def test_jobs_of_a_plan_are_in_the_way_of_each_other(build: Build) -> None:

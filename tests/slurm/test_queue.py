@@ -233,6 +233,9 @@ BY_GPU = {"memory_per_tres": "gpu:30000", "tres_req_str": "cpu=4,mem=600G,node=2
         (42, {"core_spec": 2}, {"other": ("it asks specialized cores",)}),
         (42, {"tasks_per_core": a(0, infinite=True)}, {"other": ()}),
         (42, {"het_job_id": a(7)}, {"other": ("it is part of a heterogeneous job",)}),
+        (42, {"cpus": a(2), "tasks": a(4)}, {"other": ("its tasks share cores (--overcommit)",)}),
+        (42, {"cpus": a(4), "tasks": a(4)}, {"other": ()}),
+        (42, {"flags": ["OVERCOMMIT"]}, {"other": ("its tasks share cores (--overcommit)",)}),
         (42, {"contiguous": True}, {"other": ("it asks adjacent nodes",)}),
         (
             43,

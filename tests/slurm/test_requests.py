@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
+from optsched.sites.slurm_access import Access
 from optsched.sites.topology import Blocks
 from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
@@ -77,6 +78,20 @@ def test_chunks(job, supply, fields, chunks, most_per_node, demand):
     request = request_of(job(**fields), supply())
     assert (request.chunks, request.most_per_node) == (chunks, most_per_node)
     assert {name: request.demand[name] for name in demand} == demand
+
+
+def test_gpus_have_the_cores_and_memory_of_a_partition_or_the_site(job, supply):
+    """Slurm shows these with a job once it has tried to start it."""
+    asks = job(per_node={"gpu": 2}, partitions=("all",), memory_per_core=1)
+    there = supply(
+        access={"all": Access(cores_per_gpu=3)},
+        settings={"jobdefaults": "DefCpuPerGPU=9,DefMemPerGPU=700"},
+    )
+    demand = request_of(asks, there).demand
+    assert (demand[CORES], demand[MEMORY]) == (6, 1400)
+    demand = request_of(replace(asks, cores_per_gpu=1, memory_per_gpu=9), there).demand
+    assert (demand[CORES], demand[MEMORY]) == (2, 18)
+    assert request_of(replace(asks, per_node={}), there).demand[CORES] == 1
 
 
 def test_an_untyped_gpu_takes_from_the_column_of_all_types_alone(job, supply):

@@ -498,9 +498,26 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, lines, message):
 
 
 def test_lines_without_a_number_are_left_out_and_counted(tmp_path):
-    trace = of_text(tmp_path, line(), line("", "8"), line("0", "0"), line("9", ""), line("10"))
+    long = "9" * 20  # which no job has
+    rows = line("", "8"), line("0", "0"), line("9", ""), line(long, long), line("10")
+    trace = of_text(tmp_path, line(), *rows)
     assert trace.job_id.tolist() == [7, 10]
-    assert trace.oddities["records without the number of a job, left out"] == 3
+    assert trace.oddities["records without the number of a job, left out"] == 4
+
+
+@pytest.mark.parametrize("change", [str.lower, lambda text: text.replace("|", "%30|") + "%-9"])
+def test_names_may_be_in_small_letters_or_have_a_width(tmp_path, change):
+    names = change(NAMES)
+    trace = of_text(tmp_path, line(), names, line("8"), names=names)
+    usual = of_text(tmp_path, line(), NAMES, line("8"))
+    same(trace, usual)
+    assert trace.oddities == usual.oddities
+
+
+def test_what_lacks_the_job_is_said(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("User|Submit|Start|End|AllocCPUS\nann|1|2|3|4\n")
+    assert "line 1: no field JobID or JobIDRaw; expected" in refusal(path)
 
 
 @pytest.mark.parametrize(
