@@ -185,14 +185,16 @@ class Search:
 
         Objectives are integers, so a bound may be rounded down when maximizing and up when
         minimizing, after it is loosened by the tolerance of solvers: 1e-6, or 1e-9 of its size, or
-        of the largest possible objective of a solver that computes in floating point.
+        of the largest possible objective of a solver that computes in floating point. A bound that
+        is an integer is exact.
         """
         if bound is None or math.isnan(bound) or math.isinf(bound):
             return None
-        tolerance = max(1e-6, 1e-9 * max(abs(bound), self.magnitude))
-        whole = (
-            math.floor(bound + tolerance) if self.sense == "max" else math.ceil(bound - tolerance)
-        )
+        whole = bound
+        if not isinstance(whole, int):
+            tolerance = max(1e-6, 1e-9 * max(abs(bound), self.magnitude))
+            loose = bound + tolerance if self.sense == "max" else bound - tolerance
+            whole = math.floor(loose) if self.sense == "max" else math.ceil(loose)
         whole = whole * self.divisor + self.constant
         return whole if abs(whole) < INFINITE else None
 
@@ -202,7 +204,10 @@ class Search:
         Recorded objectives and bounds improve monotonically and never cross.
         """
         value = round(objective) * self.divisor + self.constant
-        limit = self.valid_bound(bound)
+        self._record(value, self.valid_bound(bound), seconds)
+
+    def _record(self, value: int, limit: int | None, seconds: float | None = None) -> None:
+        """Record an incumbent by the objective and a bound of the problem."""
         if limit is not None and self.better(value, limit):
             limit = value
         if self.incumbents:
@@ -309,7 +314,7 @@ class Search:
             # a difference below 1 between integers is the solver's tolerance
             if met and abs(outcome.bound - found) < 1:
                 bound = objective
-        self.found(found, bound)
+        self._record(objective, bound)
         return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
 
     def result(
