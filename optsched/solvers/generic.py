@@ -42,13 +42,6 @@ LARGEST_INT = 2**31 - 1
 LONGEST_TIME = 1e9
 """Largest time limit that solvers accept, in seconds or deterministic seconds."""
 
-LARGEST_NUMBER = 500_000
-"""Largest absolute number in rows and bounds of variables that floating-point solvers may handle.
-
-From its double on, a tolerance of 1e-6 hides whole units, and solvers claimed wrong optima and
-infeasibility.
-"""
-
 ADVICE = "use cp-sat, which computes with integers"
 
 STOP_INTERVAL = 0.05
@@ -362,6 +355,9 @@ class GenericSolver(Solver):
     ----------
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
+    largest_number : int
+        Largest absolute number in rows and bounds of variables that such a solver may handle. From
+        the double of 500,000 on, a tolerance of 1e-6 hides whole units.
     largest_objective : int
         Largest absolute objective that such a solver may handle; wrong optima were claimed from
         some multiple of it on.
@@ -370,6 +366,7 @@ class GenericSolver(Solver):
     relative_gap: float = 0.0
 
     floating_point: ClassVar[bool] = True
+    largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
 
     def __post_init__(self) -> None:
@@ -388,8 +385,8 @@ class GenericSolver(Solver):
         parts = (program.row_lower, program.row_upper, program.lower, program.upper)
         numbers = np.abs(np.concatenate((program.values, *parts)))
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
-        if largest > LARGEST_NUMBER:
-            said = f"a row or a bound holds the number {largest:,}; above {LARGEST_NUMBER:,}"
+        if largest > self.largest_number:
+            said = f"a row or a bound holds the number {largest:,}; above {self.largest_number:,}"
         elif (term := program.terms.max()) > self.largest_objective:
             said = f"a term of the objective reaches {term:,.0f}; above {self.largest_objective:,}"
         else:
