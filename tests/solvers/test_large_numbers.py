@@ -184,3 +184,27 @@ def test_small_programs_that_cbc_loses_by_probing():
     knapsack = IntegerProgram("min", [20, 5, 15, 2, -7], rows=[row], at_least=[80], at_most=[113])
     assert brute_force(knapsack) == -5
     check(knapsack, -5)
+
+
+def test_programs_that_cbc_loses_by_its_cuts():
+    lost = IntegerProgram(
+        "min",
+        [8, -999999993, -21261634, 999999992, 999999999, 999999997, -999999997, 999999994],
+        upper=[2, 2, 3, 1, 1, 3, 1, 1],
+        rows=[
+            {0: 4, 1: 6, 2: -7, 3: 54194, 4: 99994, 5: -100000, 6: 11171, 7: -99998},
+            {0: 8, 2: -99999, 5: -99995, 6: -60858},
+        ],
+        at_least=[None, -360855],
+        at_most=[-100000, None],
+    )
+    check(lost, -1063784894)
+    fine = IntegerProgram(
+        "min",
+        [-4, 999999997, 999999997, 228744389, 36902869, -999999998, 999999996, -999999992],
+        [0, 0, 0, 0, 0, 0, -1, 0],
+        [1, 1, 1, 3, 1, 1, 3, 3],
+        rows=[{1: -8, 2: 998, 3: 999, 5: 91, 7: -993}],
+        at_most=[-2889],
+    )
+    check(fine, -3999999977)
