@@ -27,8 +27,8 @@ TREE = re.compile(r"best possible (-?[\d.]+) \(")
 BOUND = re.compile(r"Lower bound: +(\S+)")
 NODES = re.compile(r"Enumerated nodes: +(\d+)")
 
-WITHOUT_PROBING = ("-preprocess", "off", "-probing", "off")
-"""Options without probing, which cuts optima off in CBC 2.10, of small programs too."""
+WITHOUT_FLAWS = ("-preprocess", "off", "-probing", "off", "-gomory", "off")
+"""Options without probing and Gomory cuts, which cut optima off in CBC 2.10."""
 
 FULL = 2**16
 """Bytes left on a disk that counts as full."""
@@ -43,6 +43,8 @@ class Cbc(GenericSolver):
     but incumbents may be reported late.
     """
 
+    largest_number = 10_000
+    largest_objective = 10**9
     seconds_per_solve = 4.5e-3
     seconds_per_work = 3e-3
     default_work = 300
@@ -90,7 +92,7 @@ class Cbc(GenericSolver):
         if seconds is not None:
             command += ["-seconds", f"{seconds:.3f}"]
         command += [
-            *WITHOUT_PROBING,
+            *WITHOUT_FLAWS,
             "-solve",
             "-solution",
             "status.txt",
@@ -169,7 +171,7 @@ def _is_excluded_by_bounds(folder: Path) -> bool:
     if not (folder / "status.txt").exists():
         return False
 
-    command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *WITHOUT_PROBING, "-maxNodes", "0"]
+    command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *WITHOUT_FLAWS, "-maxNodes", "0"]
     command += ["-solve", "-quit"]
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return "Problem is infeasible" in again.stdout

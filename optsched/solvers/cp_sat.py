@@ -7,10 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
+from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import (
     LONGEST_TIME,
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 1_000
 """Largest number of threads, well beyond the cores of any machine."""
+
+EXACT = 2.0**48
+"""Size up to which sums in floating point, some of them divided, are right to half a unit."""
+
+UNKNOWN = 2.0**62
+"""Size from which a bound of CP-SAT stands for none."""
 
 
 @solvers.register("cp-sat")
@@ -88,6 +96,8 @@ class CpSat(GenericSolver):
         parameters.num_workers = self.workers
         parameters.random_seed = search.seed
         parameters.relative_gap_limit = self.relative_gap
+        # a gap is measured in floating point, and would end searches of large numbers early
+        parameters.absolute_gap_limit = 0
         parameters.stop_after_first_solution = self.first_solution
         # a rule of presolve sums in 32 bits, and cuts optima off beyond that (OR-Tools 5293)
         parameters.presolve_inclusion_work_limit = 0
@@ -106,15 +116,18 @@ class CpSat(GenericSolver):
             hint.vars.extend(range(len(start)))
             hint.values.extend(start)
 
-        bounds: list[float] = []
+        known = False  # whether CP-SAT has a bound
+        exact = _is_exact(search.program)
 
         def solve(post: Post) -> None:
             def note(bound: float) -> None:
-                bounds.append(bound)
-                post(None, bound)
+                nonlocal known
+                known = True
+                if exact and abs(bound) < UNKNOWN:
+                    post(None, round(bound))
 
             solver.best_bound_callback = note
-            solver.solve(model, _recorder()(post))
+            solver.solve(model, _recorder()(post, search.program))
 
         run_in_thread(solve, solver.stop_search, search)
         response = solver.response_proto
@@ -131,11 +144,35 @@ class CpSat(GenericSolver):
                 claim, limit = Status.FEASIBLE, None
             case _:
                 claim, limit = Status.FEASIBLE, search.nearer_limit(work)
+        bound = _bound(response, search.program)
         if not len(response.solution):
             # without a solution the bound of the response is 0 even if no bound is known
-            return Outcome(claim, None, bounds[-1] if bounds else None, limit, work)
-        x = np.array(list(response.solution), dtype=np.int64)
-        return Outcome(claim, x, response.best_objective_bound, limit, work)
+            return Outcome(claim, None, bound if known else None, limit, work)
+        return Outcome(claim, _vector(response), bound, limit, work)
+
+
+def _vector(response: Any) -> NDArray[np.int64]:
+    return np.array(list(response.solution), dtype=np.int64)
+
+
+def _bound(response: Any, program: Program) -> int | None:
+    """Return the bound of a response, computed from its integer part.
+
+    Presolve keeps the constant term of the objective twice. The one in floating point loses units
+    where it passes through numbers of 2^53 and more, and shifts objectives and bounds.
+    """
+    if abs(response.best_objective_bound) >= UNKNOWN:
+        return None
+    bound = int(response.inner_objective_lower_bound)
+    return (-bound if program.sense == "max" else bound) + program.offset
+
+
+def _is_exact(program: Program) -> bool:
+    """Return whether presolve, which multiplies rows by costs, stays within `EXACT`."""
+    parts = np.concatenate((program.values, program.row_lower, program.row_upper))
+    sizes = np.abs(parts).astype(float)
+    largest = sizes[sizes < UNBOUNDED].max(initial=1)
+    return bool(program.terms.sum() * largest < EXACT)
 
 
 @cache
@@ -145,11 +182,12 @@ def _recorder() -> Any:
     class Recorder(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         """Poster of the solutions that CP-SAT finds."""
 
-        def __init__(self, post: Post) -> None:
+        def __init__(self, post: Post, program: Program) -> None:
             super().__init__()
-            self._post = post
+            self._post, self._program = post, program
 
         def on_solution_callback(self) -> None:
-            self._post(self.objective_value, self.best_objective_bound)
+            response, program = self.response_proto, self._program
+            self._post(program.value(_vector(response)), _bound(response, program))
 
     return Recorder

@@ -42,13 +42,6 @@ LARGEST_INT = 2**31 - 1
 LONGEST_TIME = 1e9
 """Largest time limit that solvers accept, in seconds or deterministic seconds."""
 
-LARGEST_NUMBER = 500_000
-"""Largest absolute number in rows and bounds of variables that floating-point solvers may handle.
-
-From its double on, a tolerance of 1e-6 hides whole units, and solvers claimed wrong optima and
-infeasibility.
-"""
-
 ADVICE = "use cp-sat, which computes with integers"
 
 STOP_INTERVAL = 0.05
@@ -185,14 +178,16 @@ class Search:
 
         Objectives are integers, so a bound may be rounded down when maximizing and up when
         minimizing, after it is loosened by the tolerance of solvers: 1e-6, or 1e-9 of its size, or
-        of the largest possible objective of a solver that computes in floating point.
+        of the largest possible objective of a solver that computes in floating point. A bound that
+        is an integer is exact.
         """
         if bound is None or math.isnan(bound) or math.isinf(bound):
             return None
-        tolerance = max(1e-6, 1e-9 * max(abs(bound), self.magnitude))
-        whole = (
-            math.floor(bound + tolerance) if self.sense == "max" else math.ceil(bound - tolerance)
-        )
+        whole = bound
+        if not isinstance(whole, int):
+            tolerance = max(1e-6, 1e-9 * max(abs(bound), self.magnitude))
+            loose = bound + tolerance if self.sense == "max" else bound - tolerance
+            whole = math.floor(loose) if self.sense == "max" else math.ceil(loose)
         whole = whole * self.divisor + self.constant
         return whole if abs(whole) < INFINITE else None
 
@@ -202,7 +197,10 @@ class Search:
         Recorded objectives and bounds improve monotonically and never cross.
         """
         value = round(objective) * self.divisor + self.constant
-        limit = self.valid_bound(bound)
+        self._record(value, self.valid_bound(bound), seconds)
+
+    def _record(self, value: int, limit: int | None, seconds: float | None = None) -> None:
+        """Record an incumbent by the objective and a bound of the problem."""
         if limit is not None and self.better(value, limit):
             limit = value
         if self.incumbents:
@@ -309,7 +307,7 @@ class Search:
             # a difference below 1 between integers is the solver's tolerance
             if met and abs(outcome.bound - found) < 1:
                 bound = objective
-        self.found(found, bound)
+        self._record(objective, bound)
         return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
 
     def result(
@@ -357,6 +355,9 @@ class GenericSolver(Solver):
     ----------
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
+    largest_number : int
+        Largest absolute number in rows and bounds of variables that such a solver may handle. From
+        the double of 500,000 on, a tolerance of 1e-6 hides whole units.
     largest_objective : int
         Largest absolute objective that such a solver may handle; wrong optima were claimed from
         some multiple of it on.
@@ -365,6 +366,7 @@ class GenericSolver(Solver):
     relative_gap: float = 0.0
 
     floating_point: ClassVar[bool] = True
+    largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
 
     def __post_init__(self) -> None:
@@ -383,8 +385,8 @@ class GenericSolver(Solver):
         parts = (program.row_lower, program.row_upper, program.lower, program.upper)
         numbers = np.abs(np.concatenate((program.values, *parts)))
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
-        if largest > LARGEST_NUMBER:
-            said = f"a row or a bound holds the number {largest:,}; above {LARGEST_NUMBER:,}"
+        if largest > self.largest_number:
+            said = f"a row or a bound holds the number {largest:,}; above {self.largest_number:,}"
         elif (term := program.terms.max()) > self.largest_objective:
             said = f"a term of the objective reaches {term:,.0f}; above {self.largest_objective:,}"
         else:

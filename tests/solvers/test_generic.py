@@ -16,7 +16,7 @@ from optsched import Budget, registry, solve
 from optsched.errors import InputError
 from optsched.models import Hold, WindowMKP
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.generic import LARGEST_NUMBER, Outcome, Search
+from optsched.solvers.generic import Outcome, Search
 from optsched.solvers.highs import Highs
 from optsched.solvers.result import Limit, Status
 from optsched.testing import brute_force
@@ -94,7 +94,8 @@ def test_a_variable_without_bounds_is_no_obstacle_in_floating_point(generic, pro
 
 def test_numbers_that_floating_point_cannot_hold_are_refused(generic, program):
     # x1 <= 1 and 7 x1 <= 14, and the numbers of the row have no common divisor
-    rows = [(0, {0: LARGEST_NUMBER * 10, 1: 7}, LARGEST_NUMBER * 10 + 14)]
+    size = 10 * generic.largest_number
+    rows = [(0, {0: size, 1: 7}, size + 14)]
     result = solve(program("max", [100, 3], [(0, 1), (0, 10)], rows), generic)
     if generic.floating_point:
         assert (result.status, result.verified) == (Status.NO_SOLUTION, True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from optsched import Budget, registry, solve, testing
 from optsched.errors import InputError
 from optsched.models import IntegerProgram
+from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Status
 from optsched.testing import brute_force
 
@@ -137,9 +138,73 @@ def test_large_coefficients_of_booleans_in_a_row():
     check(problem, best)
 
 
+def shifted(more):
+    """Return a program whose objective CP-SAT 9.15 shifts by 30 in presolve, with `more` items."""
+    large = {0: 2147483645, 1: 1256464161, 2: 2147483644, 4: 2147483648, 5: -946876614}
+    equal = {1: 2147483641, 2: -2, 3: -1, 4: 2147483641, 5: 7, 6: -5, 7: -844875358, 8: 2147483641}
+    rows, at_least = [large, equal, {0: -2147483641, 1: 1}], [6442450940, 8132201634, None]
+    for first in range(0, more, 4):
+        rows.append({9 + (first + 3 * j) % more: 2 + (first + 5 * j) % 7 for j in range(more // 2)})
+        at_least.append(sum(rows[-1].values()) // 3)
+    costs = [-3 * 10**9, 8, 462764913, 2999999996, 2999999996, -2927850037, -2999999992]
+    return IntegerProgram(
+        "min",
+        [*costs, -2999999993, 2999999992, *(1 + 7 * j % 9 for j in range(more))],
+        [-1, 0, 0, 0, 0, 0, -1, -2, 0] + [0] * more,
+        [2, 1, 1, 1, 2, 1, 2, 3, 3] + [1] * more,
+        rows=rows,
+        at_least=at_least,
+        at_most=[None, 8132201634, 3] + [None] * (len(rows) - 3),
+    )
+
+
+def test_an_objective_that_cp_sat_shifts_in_presolve():
+    best = -2465085130  # by trying all 18,432 points
+    check(shifted(0), best)
+    whole = shifted(40)
+    added = IntegerProgram(
+        "min",
+        whole.coefficients[9:],
+        rows=[{j - 9: a for j, a in row.items()} for row in whole.rows[3:]],
+        at_least=whole.at_least[3:],
+    )
+    best += solve(added, "highs").objective
+    for solver, budget in ((CpSat(first_solution=True), Budget()), (CpSat(), Budget(work=0.003))):
+        told = []
+        result = solve(whole, solver, budget=budget, on_incumbent=told.append)
+        assert result.status is Status.FEASIBLE
+        assert all(said.bound <= best for said in (result, *told, *result.incumbents)), result
+    result = solve(whole, "cp-sat")
+    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, best, best)
+
+
 def test_small_programs_that_cbc_loses_by_probing():
     # -7 + 2 by the fourth item alone: 100 and 3 are within 80 to 113
     row = {0: 75, 1: 3, 2: 2, 3: 100, 4: 3}
     knapsack = IntegerProgram("min", [20, 5, 15, 2, -7], rows=[row], at_least=[80], at_most=[113])
     assert brute_force(knapsack) == -5
     check(knapsack, -5)
+
+
+def test_programs_that_cbc_loses_by_its_cuts():
+    lost = IntegerProgram(
+        "min",
+        [8, -999999993, -21261634, 999999992, 999999999, 999999997, -999999997, 999999994],
+        upper=[2, 2, 3, 1, 1, 3, 1, 1],
+        rows=[
+            {0: 4, 1: 6, 2: -7, 3: 54194, 4: 99994, 5: -100000, 6: 11171, 7: -99998},
+            {0: 8, 2: -99999, 5: -99995, 6: -60858},
+        ],
+        at_least=[None, -360855],
+        at_most=[-100000, None],
+    )
+    check(lost, -1063784894)
+    fine = IntegerProgram(
+        "min",
+        [-4, 999999997, 999999997, 228744389, 36902869, -999999998, 999999996, -999999992],
+        [0, 0, 0, 0, 0, 0, -1, 0],
+        [1, 1, 1, 3, 1, 1, 3, 3],
+        rows=[{1: -8, 2: 998, 3: 999, 5: 91, 7: -993}],
+        at_most=[-2889],
+    )
+    check(fine, -3999999977)
