@@ -9,7 +9,7 @@ RESULTS ?= benchmarks/results
 STUDIES ?= studies-in-full
 
 SECONDS ?= 60
-ROUNDS ?= 5
+ROUNDS ?= 2
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: demo test test-all bounds check fuzz cases docs pages results benchmark clean

@@ -40,7 +40,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 
 def _short(reason: str) -> str:
-    """Return what a test needs, without the details."""
+    """Return the reason of a skip without its details."""
     if "../shared" in reason:
         return "without ../shared"
     return re.split("[,:(]", reason.removeprefix("Skipped: "))[0].strip()

@@ -140,7 +140,7 @@ def demand_of(
     *,
     on_nodes: bool,
 ) -> dict[str, int]:
-    """Return what a chunk of some tasks needs of each column."""
+    """Return the needs of a chunk of some tasks, by column."""
     of_tasks = {name: tasks * count for name, count in job.per_task.items()}
     # of a resource that is asked in several ways they tell the same, as --gpus and --gpus-per-node
     gres = Counter(shares) | Counter(of_tasks) | Counter(job.per_node if on_nodes else {})

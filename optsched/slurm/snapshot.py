@@ -206,7 +206,7 @@ def _within_limits(
 
 
 def _most_amounts(row: Row, supply: Supply) -> dict[str, int]:
-    """Return what Slurm counts of a job against limits, at most."""
+    """Return the most that Slurm may count of a job against limits."""
     job, request = row.job, row.request
     nodes = max(job.least_nodes, job.tres.get("node", 1))
     nodes = max(nodes, request.chunks) if request.most_per_node == 1 else nodes

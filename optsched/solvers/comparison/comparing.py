@@ -238,7 +238,7 @@ def compare(
 def _missing(
     left: Sequence[Entry], contenders: Sequence[Contender], results: Sequence[Result]
 ) -> tuple[str, ...]:
-    """Return what an interrupted comparison lacks, given the answers to the first problem left."""
+    """Return in words the answers that are missing, given those to the first problem left."""
     first, *others = left
     answered = {result.solver for result in results}
     lacking = [
