@@ -43,7 +43,7 @@ class Cbc(GenericSolver):
     but incumbents may be reported late.
     """
 
-    largest_number = 10_000
+    largest_number = 20_000
     largest_objective = 10**9
     seconds_per_solve = 4.5e-3
     seconds_per_work = 3e-3
