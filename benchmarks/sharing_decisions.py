@@ -36,7 +36,7 @@ MET_BY = {"less-consume": 0.0, "less-consume-threshold": 1.15}
 THRESHOLD = 1150
 GOALS = {"start": THRESHOLD, "penalty": None, "response": None, "everybody": None}
 EXACT = "bottleneck-search"
-SOLVERS = ("first-fit", "less-consume", "less-consume-threshold", EXACT, "cp-sat", "highs", "cbc")
+SOLVERS = ("first-fit", "less-consume", "less-consume-threshold", EXACT, "cp-sat", "highs")
 
 
 def captured(machine: str, jobs: int, folder: Path) -> list[list[ThresholdAllocation]]:

@@ -224,7 +224,7 @@ def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     assert {row["goal"] for row in rows} == goals
     assert all(int(row["optimal"]) <= int(row["problems"]) for row in rows)
     assert all(row["excess"] == "" or float(row["excess"]) >= 0 for row in rows)
-    exact = [row for row in rows if row["solver"] in ("bottleneck-search", "cp-sat", "cbc")]
+    exact = [row for row in rows if row["solver"] in ("bottleneck-search", "cp-sat", "highs")]
     assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
 
 
