@@ -359,7 +359,7 @@ class Division:
         self.all_memory = not (self.per_cpu or self.fixed or self.per_gpu)
 
     def share(self, node: Node, tasks: int, own: Counter[Kind]) -> Share:
-        """Return what a number of tasks, and of GPUs of the job, take of a node."""
+        """Return the share of a node that some tasks and GPUs of the job take."""
         taken = Counter(self.of_node) + own
         taken += Counter({kind: count * tasks for kind, count in self.of_task.items()})
         gpus = sum(count for (name, _), count in taken.items() if name == "gpu")
@@ -372,7 +372,7 @@ class Division:
         return Share(cores, memory if self.counted else 0, taken)
 
     def divide(self, at: list[Node]) -> dict[str, Share] | str:
-        """Return what each node gives, or what is lacking."""
+        """Return the share of each node, or in words the shortage."""
         least = min(self.per_node or 1, max(1, self.tasks // len(at)))
         tasks = {node.name: least for node in at}
         own = {node.name: Counter(dict.fromkeys(self.of_job, 1)) for node in at}
