@@ -117,7 +117,7 @@ def open_page(browser, address):
     complaints, requests = [], []
     context = browser.new_context()
     page = context.new_page()
-    page.on("console", lambda message: complaints.append(message.text))
+    page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
 
