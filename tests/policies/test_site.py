@@ -476,7 +476,9 @@ def kept(policy, rows, **options):
     return [(shadow, run.start[job]) for job, shadow in first.items()]
 
 
-@pytest.mark.parametrize("solver", [None, "first-fit", "best-fit", "cp-sat"])
+@pytest.mark.parametrize(
+    "solver", [None, pytest.param("first-fit", marks=pytest.mark.long), "best-fit", "cp-sat"]
+)
 def test_a_reserved_job_starts_no_later_than_first_promised(solver):
     options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
 
