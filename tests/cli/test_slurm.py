@@ -19,11 +19,16 @@ from optsched.sites.host_lists import hosts_of
 from optsched.slurm.explain import pending_job
 from optsched.slurm.queue import read_queue
 
-VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 FAKE = Path(__file__).with_name("fake_slurm.py")
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(
+    params=[
+        "22.05.8",
+        pytest.param("24.11.5", marks=pytest.mark.long),  # tests/slurm/ reads all three
+        "26.05.5",
+    ]
+)
 def folder(request, shared) -> Path:
     return shared(f"slurm/fixtures/{request.param}")
 
@@ -292,12 +297,17 @@ class TestLive:
         ("fields", "said"),
         [
             ({"job_state": ["RUNNING"]}, "it is RUNNING by now"),
-            ({"job_state": ["CANCELLED"]}, "it is CANCELLED by now"),
             ({"job_state": ["gone"]}, "it is no longer in the queue"),
-            ({"node_count": 3, "max_nodes": 3}, "its least nodes changed"),
             ({"comment": "new"}, "its comment changed"),
-            ({"required_nodes": "n7"}, "its required changed"),
             ({"hold": True}, "its held changed"),
+            *(
+                pytest.param(fields, said, marks=pytest.mark.long)
+                for fields, said in (
+                    ({"job_state": ["CANCELLED"]}, "it is CANCELLED by now"),
+                    ({"node_count": 3, "max_nodes": 3}, "its least nodes changed"),
+                    ({"required_nodes": "n7"}, "its required changed"),
+                )
+            ),
         ],
     )
     def test_a_job_that_changed_meanwhile_is_left_alone(self, optsched, slurm, fields, said):
@@ -479,7 +489,9 @@ class TestWatch:
         assert done.returncode == 1
         assert done.stderr.count("Unable to contact slurm controller") == 1
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize(
+        "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+    )
     def test_an_interrupt_takes_all_pins_back(self, slurm, number, interruptible):
         slurm.add(1, 2, comment="mine")
         words = [sys.executable, "-m", "optsched", "slurm", "watch", "--every", "60", "--yes"]

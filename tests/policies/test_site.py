@@ -298,12 +298,22 @@ def plain_site(nodes, cores):
     )
 
 
+ONE_OF_EACH = {("sjf", "none"), ("sjf", "easy"), ("wfp3", "easy")}
+"""Fixed scores and scores that grow, with and without backfilling; the rest takes long."""
+
 WHERE_PROCESSORS_COUNT = [
     ("fcfs", {}),
     ("easy", {}),
     ("easy-sjbf", {}),
     ("conservative", {}),
-    *((order, {"backfill": backfill}) for order in ORDERS for backfill in ("none", "easy")),
+    *(
+        pytest.param(
+            *(order, {"backfill": backfill}),
+            marks=() if (order, backfill) in ONE_OF_EACH else pytest.mark.long,
+        )
+        for order in ORDERS
+        for backfill in ("none", "easy")
+    ),
 ]
 
 
@@ -466,7 +476,9 @@ def kept(policy, rows, **options):
     return [(shadow, run.start[job]) for job, shadow in first.items()]
 
 
-@pytest.mark.parametrize("solver", [None, "first-fit", "best-fit", "cp-sat"])
+@pytest.mark.parametrize(
+    "solver", [None, pytest.param("first-fit", marks=pytest.mark.long), "best-fit", "cp-sat"]
+)
 def test_a_reserved_job_starts_no_later_than_first_promised(solver):
     options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
 
