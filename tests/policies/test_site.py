@@ -36,6 +36,17 @@ from optsched.traces.trace import Trace
 ORDERS = ("sjf", "saf", "wfp3", "unicef", "f1")
 """Priority orders."""
 
+
+def plain_site(nodes, cores):
+    """Return a site on which only processors count."""
+    return Site(
+        "plain",
+        tuple(f"n{node}" for node in range(nodes)),
+        ("cores", "memory"),
+        np.tile([cores, 1000], (nodes, 1)),
+    )
+
+
 SITE = Site(
     "small",
     ("a", "b", "c", "d", "e", "f"),
@@ -111,6 +122,13 @@ jobs = st.fixed_dictionaries(
 )
 
 
+FIELDS = (
+    *("tasks", "cores_per_task", "tasks_per_node", "memory_per_node", "memory_per_core"),
+    *("gpus", "gpus_per_node", "exclusive"),
+)
+"""Numbers that a job may state, beside its nodes."""
+
+
 def trace_of(rows):
     column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     numbers = set(column) - {"gap", "runtime", "slack", "processors", *TEXTS}
@@ -163,27 +181,85 @@ def test_schedules_equal_the_textbook(policy, backfill, site, site_textbook):
     @given(st.lists(jobs, min_size=1, max_size=20))
     @settings(max_examples=50, deadline=None)
     def compare(rows):
-        trace = trace_of(rows)
-        chosen = {"backfill": backfill} if policy == "sjf" else {}
-        run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
-        columns = [trace.submit, trace.runtime, trace.requested_time]
-        submit, runtime, estimate = (column.tolist() for column in columns)
-        capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
-        given_jobs = (capacity, site.licences.values(), alternatives(trace, site))
-        windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
-        options = queues(trace, site) | {"windows": windows}
-        if backfill == "all":
-            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate, **options)
-        else:
-            wanted = site_textbook.easy(
-                *(*given_jobs, submit, runtime, estimate),
-                backfills=backfill == "easy",
-                order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
-                **options,
-            )
-        never = [start is None for start in wanted]
-        assert np.isnan(run.start).tolist() == never
-        assert run.start[~np.array(never)].tolist() == [at for at in wanted if at is not None]
+        assert_equal_to_the_textbook(trace_of(rows), site, policy, backfill, site_textbook)
+
+    compare()
+
+
+def assert_equal_to_the_textbook(trace, site, policy, backfill, site_textbook):
+    chosen = {"backfill": backfill} if policy == "sjf" else {}
+    run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
+    columns = [trace.submit, trace.runtime, trace.requested_time]
+    submit, runtime, estimate = (column.tolist() for column in columns)
+    capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
+    given_jobs = (capacity, site.licences.values(), alternatives(trace, site))
+    windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
+    options = queues(trace, site) | {"windows": windows}
+    if backfill == "all":
+        wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate, **options)
+    else:
+        wanted = site_textbook.easy(
+            *(*given_jobs, submit, runtime, estimate),
+            backfills=backfill == "easy",
+            order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
+            **options,
+        )
+    never = [start is None for start in wanted]
+    assert np.isnan(run.start).tolist() == never
+    assert run.start[~np.array(never)].tolist() == [at for at in wanted if at is not None]
+    return chosen
+
+
+SPARE = replace(
+    plain_site(20, 4),
+    partitions=(
+        Partition("batch", np.arange(20), default=True),
+        Partition("left", np.arange(9)),
+        Partition("right", np.arange(9, 20)),
+    ),
+    licences={"matlab": 3},
+)
+"""Nodes enough that heads have some to spare."""
+
+
+def on_nodes(most, cores, times):
+    """Draw a job on whole nodes or parts of them."""
+    unknown = dict.fromkeys(FIELDS, -1) | dict.fromkeys(TEXTS, "")
+    own = {
+        "gap": st.sampled_from([0, 0, 1, 3]),
+        "nodes": st.integers(1, most),
+        "cores": st.sampled_from(cores),
+        "runtime": st.integers(*times),
+        "slack": st.sampled_from([0, 0, 3, 9]),
+        "partition_name": st.sampled_from(["", "", "left", "right"]),
+        "licences": st.sampled_from(["", "", "", "matlab", "matlab:2"]),
+    }
+
+    def row(job):
+        return unknown | job | {"processors": job["nodes"] * job.pop("cores")}
+
+    return st.fixed_dictionaries(own).map(row)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
+@pytest.mark.parametrize(("policy", "backfill"), [("easy", "easy"), ("sjf", "easy")])
+def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, site_textbook):
+    # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
+    # beyond their shadow times take several nodes each: more than one of them is often too much
+    running, heads = on_nodes(10, [4], (4, 9)), on_nodes(14, [2, 4], (2, 15))
+    long = on_nodes(5, [1, 4], (10, 30))
+
+    @given(
+        st.lists(running, min_size=1, max_size=3),
+        st.lists(heads, min_size=1, max_size=2),
+        st.lists(st.one_of(long, heads), min_size=2, max_size=8),
+    )
+    @settings(max_examples=60, deadline=None)
+    def compare(first, blocked, later):
+        rows = [*first, *blocked, *later]
+        trace = trace_of(rows if several else [row | {"partition_name": ""} for row in rows])
+        chosen = assert_equal_to_the_textbook(trace, SPARE, policy, backfill, site_textbook)
+        assert_equal_to_the_engine(trace, SPARE, policy, chosen)
 
     compare()
 
@@ -286,16 +362,6 @@ def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     assert run.start.tolist() == [0]
     note = "reservations: 1 job in reservations that the site does not have, taken as in none"
     assert note in run.notes
-
-
-def plain_site(nodes, cores):
-    """Return a site on which only processors count."""
-    return Site(
-        "plain",
-        tuple(f"n{node}" for node in range(nodes)),
-        ("cores", "memory"),
-        np.tile([cores, 1000], (nodes, 1)),
-    )
 
 
 WHERE_PROCESSORS_COUNT = [
