@@ -176,5 +176,4 @@ class Conservative(Policy):
             return None
         if isinstance(nodes, int):
             return replay_by_runs(state, nodes)
-        has_tiers = nodes.queues is not None and nodes.queues.has_tiers
-        return None if has_tiers else replay_on_site(state, nodes)
+        return None if nodes.queues.has_tiers else replay_on_site(state, nodes)

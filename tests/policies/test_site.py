@@ -16,14 +16,12 @@ from optsched import registry, simulate
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies import placement
-from optsched.policies.parts import partition_queues, room
+from optsched.policies.parts import partition_queues
 from optsched.policies.parts.partition_queues import PartitionQueues
-from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.replay import find_replay, sample_of
 from optsched.simulator.system import columns_of
-from optsched.sites.queues import Queues
 from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
@@ -328,33 +326,6 @@ def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(make_tra
         assert [*run.resources] == nodes
 
 
-def test_with_one_queue_several_queues_are_the_same():
-    chosen = {"fcfs": {}, "easy": {}, "easy-sjbf": {}, "wfp3": {"backfill": "easy"}, "sjf": {}}
-
-    @given(
-        st.lists(jobs, min_size=1, max_size=20),
-        st.sampled_from(["batched", "one-by-one"]),
-        st.sampled_from([*chosen]),
-    )
-    @settings(max_examples=60, deadline=None)
-    def compare(rows, order, policy):
-        trace = trace_of([row | {"partition_name": ""} for row in rows])
-        found = []
-        for is_one in (True, False):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Queues, "is_one", is_one)
-                run = simulate(
-                    *(trace, SiteMachine(SITE), policy),
-                    settings=chosen[policy],
-                    event_order=order,
-                    check=True,
-                )
-            found.append((str(run.start.tolist()), [*run.resources]))
-        assert found[0] == found[1]
-
-    compare()
-
-
 def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     trace = make_trace((0, 9, 9, 2))
     trace = trace.changed(texts={"reservation": np.array(["gone"], dtype=object)})
@@ -450,10 +421,17 @@ def assert_equal_to_the_engine(trace, site, policy, settings, event_order="batch
     assert schedule.decisions == engine.schedule.decisions
 
 
-@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "conservative"])
-def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "conservative"])
+@pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
+def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy, several):
     random, jobs = np.random.default_rng(7), 400
-    site = plain_site(24, 16)
+    parts = {"all": np.arange(24), "left": np.arange(10), "right": np.arange(10, 24)}
+    site = replace(
+        plain_site(24, 16),
+        partitions=tuple(
+            Partition(name, nodes, default=name == "all") for name, nodes in parts.items()
+        ),
+    )
     runtime = random.lognormal(5, 1, jobs).astype(np.int64) + 1
     nodes = random.integers(1, 13, jobs)
     trace = clean(
@@ -468,9 +446,15 @@ def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
                 "memory_per_core": random.integers(1, 60, jobs),
                 "exclusive": (random.random(jobs) < 0.1).astype(np.int64),
             },
+            texts={
+                "partition_name": random.choice([*parts] if several else ["all"], jobs).astype(
+                    object
+                )
+            },
         )
     )
-    assert_equal_to_the_engine(trace, site, policy, {})
+    chosen = {"backfill": "easy"} if policy == "sjf" else {}
+    assert_equal_to_the_engine(trace, site, policy, chosen)
 
 
 @given(st.lists(jobs, min_size=1, max_size=5))
@@ -513,20 +497,14 @@ def kept(policy, rows, **options):
     """Run jobs, and return for each that had a reservation its first shadow time and its start."""
     first = {}
 
-    class Observed(NodeRoom):
-        def reserve(self, job):
-            super().reserve(job)
-            first.setdefault(job, self._shadow)
-
-    class ObservedQueues(PartitionQueues):
+    class Observed(PartitionQueues):
         def reserve(self, job):
             super().reserve(job)
             first.setdefault(job, self._heads.shadow[self._heads.number[0] - 1])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "NodeRoom", Observed)
-        patch.setattr(placement, "NodeRoom", Observed)
-        patch.setattr(partition_queues, "PartitionQueues", ObservedQueues)
+        patch.setattr(placement, "PartitionQueues", Observed)
+        patch.setattr(partition_queues, "PartitionQueues", Observed)
         trace = trace_of(rows)
         run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
     return [(shadow, run.start[job]) for job, shadow in first.items()]
