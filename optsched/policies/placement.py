@@ -83,16 +83,16 @@ class Placement(Policy):
         queues = self._queues
         queues.update()
         if system.queue:
-            queues.forget_heads()
             yield from queues.wake()
         if not system.queue or not self._machine.free:
             return
+        queues.forget_heads()
         jobs = [*queues.by_tier(system.queue)]
         places = self._place(jobs[: self.window], system)
         blocked = None
         for job in jobs:
             if blocked is None and job in places:
-                yield from queues.start(job, places[job])
+                yield from queues.start_first(job, places[job])
             elif blocked is None:
                 blocked = job
                 queues.reserve(job)
@@ -106,6 +106,10 @@ class Placement(Policy):
         elif self._machine.free:
             waiting = {*system.queue}
             yield from queues.backfill([job for job in jobs if job in waiting and job != blocked])
+
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first shadow time of the blocked job."""
+        return self._queues.promised
 
     measures = {
         "placements_put_off": Measure(

@@ -35,6 +35,12 @@ class PartitionQueues:
         The system before the first event.
     machine : SiteMachine
         Its machine.
+
+    Attributes
+    ----------
+    promised : dict of int to float
+        The time by which each head starts, the earliest that was reserved since it is a head and
+        no job has come first.
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
@@ -61,6 +67,8 @@ class PartitionQueues:
             np.array(system.requested_time, dtype=np.float64),
             np.zeros((len(self._queues.cells) + 1, len(machine.requests.first)), dtype=bool),
         )
+        self.promised: dict[int, float] = {}
+        self._before = self.promised
         self._last, self._is_kept, self._until = -1, False, -math.inf
         self._stopped = np.zeros(self._queues.cells.shape[1], dtype=bool)
         self._overlaps: list[bool] = []
@@ -113,8 +121,7 @@ class PartitionQueues:
                 if all(stopped):
                     behind.extend(ordered)
             elif (place := self.place(job, unless_stopped=not backfills)) is not None:
-                yield from self.start(job, place)
-                self._kernels.keep_no_others(self._heads)
+                yield from self.start_first(job, place)
             else:
                 self._stop(job)
                 if backfills:
@@ -245,6 +252,12 @@ class PartitionQueues:
             self._running = self._tables.with_room(self._running, len(nodes))
             self._tables.add(self._running, *entry)
 
+    def start_first(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job that is before the heads that are to come, and may delay them."""
+        yield from self.start(job, place)
+        self._kernels.keep_no_others(self._heads)
+        self._before = {}
+
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free and open to it, unless that delays a head."""
         room, where = self._room_of(job), self._new_place(place.nodes, place.chunks)
@@ -263,7 +276,9 @@ class PartitionQueues:
         """Reserve for a head, at the earliest time at which it fits by estimated ends."""
         now, requested = float(self.system.now), self._candidates.requested[job]
         request = self._candidates.requests[job]
-        self._kernels.reserve(self._room_of(job), self._running, request, requested, now)
+        shadow = self._kernels.reserve(self._room_of(job), self._running, request, requested, now)
+        if shadow < math.inf:
+            self.promised[job] = min(shadow, self._before.get(job, math.inf))
 
     def _reservation_of(self, job: int) -> int:
         return self._queues.reservation[self._queues.of_job[job]]
@@ -285,6 +300,7 @@ class PartitionQueues:
     def _start_again(self) -> None:
         """Let there be no heads; those that become heads again are not reserved for anew."""
         self._kernels.forget_heads(self._heads)
+        self._before, self.promised = self.promised, {}
         self._stopped[:] = False
         self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
         self._last, self._is_kept, self._until = -1, False, -math.inf
