@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 from optsched.machines.nodes import Nodes
+from optsched.machines.site import SiteMachine
+from optsched.policies import easy, priority
+from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
+from optsched.policies.parts.partition_queues import PartitionQueues
+from optsched.policies.priority import SJF
 from optsched.schedule import State
+from optsched.simulator.actions import Start
 from optsched.simulator.engine import Engine
 from optsched.simulator.invariants import InvariantChecker, InvariantError
 from optsched.simulator.problem_solver import NoProblems
+from optsched.sites.site import Site
 
 
 class Promising(FCFS):
@@ -139,6 +146,28 @@ def test_a_decision_that_is_charged_for_voids_promises(make_trace):
     engine = promising(make_trace(*WAITING), Promising(), {1: 2})
     engine.problem_solver.charged = 1.0
     engine.run()
+
+
+@pytest.mark.parametrize("policy", [Easy(), SJF(backfill="easy")])
+@pytest.mark.parametrize("on_site", [False, True])
+def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
+    policy, on_site, make_trace, monkeypatch
+):
+    def start_all(self, jobs):
+        return (Start(job) for job in jobs if self.machine.fits(self.system.demands[job]))
+
+    def start_all_on_a_line(system, jobs, reservation):
+        yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
+
+    monkeypatch.setattr(PartitionQueues, "backfill", start_all)
+    for module in (easy, priority):
+        monkeypatch.setattr(module, "backfill", start_all_on_a_line)
+    plain = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
+    machine = SiteMachine(plain) if on_site else Nodes(4)
+    trace = make_trace((0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1))
+    observe = InvariantChecker().check
+    with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
+        Engine(trace, machine, policy, NoProblems(), observe=observe).run()
 
 
 def test_time_does_not_run_backwards(engine):

@@ -71,9 +71,7 @@ class PartitionQueues:
         self._before = self.promised
         self._last, self._is_kept, self._until = -1, False, -math.inf
         self._stopped = np.zeros(self._queues.cells.shape[1], dtype=bool)
-        self._overlaps: list[bool] = []
-        self._is_stopped: list[bool] = []
-        self.forget_heads()
+        self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
 
     def decide(
         self,
