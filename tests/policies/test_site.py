@@ -243,14 +243,15 @@ def on_nodes(most, cores, times):
 @pytest.mark.parametrize(("policy", "backfill"), [("easy", "easy"), ("sjf", "easy")])
 def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, site_textbook):
     # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
-    # beyond their shadow times take several nodes each: more than one of them is often too much
+    # beyond their shadow times take several nodes each: more than one of them is often too much;
+    # as a job ends early, a shadow time may come before the end of a short one
     running, heads = on_nodes(10, [4], (4, 9)), on_nodes(14, [2, 4], (2, 15))
-    long = on_nodes(5, [1, 4], (10, 30))
+    long, short = on_nodes(5, [1, 4], (10, 30)), on_nodes(5, [1, 4], (2, 14))
 
     @given(
         st.lists(running, min_size=1, max_size=3),
         st.lists(heads, min_size=1, max_size=2),
-        st.lists(st.one_of(long, heads), min_size=2, max_size=8),
+        st.lists(st.one_of(long, short, heads), min_size=2, max_size=9),
     )
     @settings(max_examples=60, deadline=None)
     def compare(first, blocked, later):
