@@ -458,6 +458,42 @@ def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy, several):
     assert_equal_to_the_engine(trace, site, policy, chosen)
 
 
+def own_job(gap, runtime, slack, nodes, licences=""):
+    unknown = dict.fromkeys(FIELDS, -1) | dict.fromkeys(TEXTS, "")
+    own = {"gap": gap, "runtime": runtime, "slack": slack, "nodes": nodes, "licences": licences}
+    return unknown | own | {"processors": nodes}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "starts"),
+    [
+        # At 4 s the first job ends early. The head, with all nodes, can start at 6 s now, in place
+        # of 10 s; what comes at 5 s would end at 9 s.
+        (
+            4,
+            [own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(1, 5, 0, 4), own_job(4, 4, 0, 1)],
+            [0, 0, 6, 11],
+        ),
+        # The head starts at 10 s with one of three licences and three of six nodes. Behind it, jobs
+        # with two licences and with one are too much.
+        (
+            6,
+            [
+                *(own_job(0, 10, 0, 4), own_job(1, 5, 0, 3, "matlab:1")),
+                *(own_job(1, 48, 0, 1, "matlab:2"), own_job(0, 48, 0, 1, "matlab:1")),
+            ],
+            [0, 10, 2, 15],
+        ),
+    ],
+    ids=["a head that may start earlier", "licences"],
+)
+def test_backfilled_jobs_leave_heads_what_they_need(nodes, rows, starts):
+    site, trace = replace(plain_site(nodes, 1), licences={"matlab": 3}), trace_of(rows)
+    run = simulate(trace, SiteMachine(site), "easy", check=True)
+    assert run.start.tolist() == starts
+    assert_equal_to_the_engine(trace, site, "easy", {})
+
+
 def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():
     # of four nodes, three are held; the head needs three, and has two and the free one from 10 on
     late, later = 10 + 5e-7, 10 + 9e-7
