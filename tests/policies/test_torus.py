@@ -344,7 +344,9 @@ CHOICES = {
     "pause": [False, True],
     "interval": [0, 7],
     "prepare": ["at-start", "ahead"],
+    "preparations": [1, 2, None],
     "moves": [None, None, 1],
+    "worth": [None, 0, 5, 3600],
 }
 
 
@@ -377,6 +379,7 @@ def workloads(draw):
 @given(
     trace=workloads(),
     options=st.fixed_dictionaries({name: st.sampled_from(of) for name, of in CHOICES.items()}),
+    solver=st.sampled_from(["migrate-then-place", "migration-based"]),
     machine=st.sampled_from(
         [
             "torus:3x2x2x2",
@@ -385,7 +388,7 @@ def workloads(draw):
         ]
     ),
 )
-def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
+def test_every_job_runs_and_the_head_is_never_put_off(trace, options, solver, machine):
     promised = {}
 
     class Watched(TorusBoxes):
@@ -397,18 +400,35 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
                 promised.setdefault(system.queue[0], shadow)
 
         def check_prepared(self, system):
-            prepared = self._prepared
-            if prepared is not None and prepared.job in system.queue:
-                for job, box in system.held.items():
-                    if self._torus.grid.overlap(box, prepared.box):
-                        assert system.running.estimated_end(job) <= prepared.at
+            boxes = {} if self._scan is None else self._scan.prepared
+            for one in boxes.values():
+                if one.job in system.queue:
+                    for job, box in system.held.items():
+                        if self._torus.grid.overlap(box, one.box):
+                            assert system.running.estimated_end(job) <= one.at
+            for one, other in itertools.combinations(boxes.values(), 2):
+                assert not self._torus.grid.overlap(one.box, other.box)
+            if options["preparations"] is not None:
+                large = [job for job in boxes if system.processors[job] > 8]
+                assert len(large) <= options["preparations"]
 
+    posed = options["migrate"] and options["worth"] is not None
     found = simulate(
-        trace, machine, Watched(large=8, **options), check=True, execution="migration",
-    )  # fmt: skip
+        trace,
+        machine,
+        Watched(large=8, **options),
+        check=True,
+        execution="migration",
+        solver={"reconfiguration": solver} if posed else None,
+    )
     assert found.summary["finished"] + found.summary["rejected"] == len(trace)
     for job, shadow in promised.items():
         assert found.start[job] <= shadow + options["interval"]
+    if options["migrate"] and options["prepare"] == "ahead":
+        s = found.summary
+        assert s["large_detected"] == s["prepared"] + sum(s["not_prepared"].values())
+        assert s["prepared"] == s["prepared_starts"] + sum(s["given_up"].values())
+        assert s["migrations"] == s["migrations_at_start"] + s["migrations_ahead"]
 
 
 @pytest.mark.parametrize(("place", "detect"), [("bins", "exact"), ("boxes", "exact")])
