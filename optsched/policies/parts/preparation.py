@@ -194,8 +194,7 @@ class Scan:
                 self._waiting.append(job)
                 self._why_not[job] = Reason.AT_ONCE
         self._last = max(self._last, window[-1])
-        for job in [job for job in self.prepared if system.start[job] is not None]:
-            self.give_up(job, Reason.ELSEWHERE)
+        self._release_started(system)
 
     def others(self, head: int) -> list[Prepared]:
         """Return the prepared jobs but for the queue head, in the order of the queue."""
@@ -257,6 +256,7 @@ class Scan:
         jobs, of which ``prepared_starts`` started in the box prepared for them. The others are in
         ``given_up``, and those never prepared in ``not_prepared``.
         """
+        self._release_started(system)
         buffers = _periods(system, {job: since for job, (since, _) in self._detected.items()})
         ahead = sum(self._is_ahead.values())
         return {
@@ -272,6 +272,11 @@ class Scan:
             "migrations_at_start": len(self._is_ahead) - ahead,
             "migrations_ahead": ahead,
         }
+
+    def _release_started(self, system: System) -> None:
+        """Release the boxes of prepared jobs that have started elsewhere."""
+        for job in [job for job in self.prepared if system.start[job] is not None]:
+            self.give_up(job, Reason.ELSEWHERE)
 
     def _note(self, job: int, reason: Reason) -> None:
         """Note why a job is not prepared; what a solver said counts most."""
