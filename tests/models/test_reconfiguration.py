@@ -118,6 +118,22 @@ def test_a_migration_is_the_case_of_one_job_that_is_required(problem):
         assert joint.violations(Arrangement(plan.steps, (plan.place,))) == []
 
 
+def test_waiting_jobs_take_the_routers_of_jobs_that_end_and_moved_jobs_do_not():
+    """Of B's router, which is free later, the large job may have a part, and A may not."""
+    problem = Reconfiguration(
+        (6, 1, 1), ["1x1x1@1,0,0"], [1], [10], [3, 1], ending=["1x1x1@3,0,0"], required=[0],
+        wrap=(False, False, False), worth=7,
+    )  # fmt: skip
+    stays = problem.arrangement({}, [at(2, 3), at(0)])
+    assert problem.violations(stays) == []
+    assert optsched.solve(problem, "highs").objective == 0 == optimum_of(problem)
+    away = problem.arrangement({0: at(3)}, [at(0, 3), at(4)])
+    assert [v.constraint for v in problem.violations(away)] == ["overlap"]
+    assert "meets a job that ends" in problem.violations(away)[0].detail
+    assert ("ending", "1 jobs") in problem.describe()
+    assert Reconfiguration.from_json(problem.to_json()).ending == (at(3),)
+
+
 A_AWAY, B_AWAY = BEST.steps
 L_BOX, D_BOX = BEST.boxes
 
