@@ -89,10 +89,11 @@ def test_files_that_stay_until_the_next_start_make_another_one(order):
     assert found == GOLDEN.get(f"locality, kept=next, {order}")
 
 
+@pytest.mark.parametrize("joint", [{}, {"worth": 3600, "preparations": None}])
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_large_jobs_that_are_prepared_make_another_one(order):
-    found = journal("torus", MACHINES["torus"], order, prepare="ahead")
-    assert found == GOLDEN.get(f"torus, prepare=ahead, {order}")
+def test_large_jobs_that_are_prepared_make_another_one(order, joint):
+    found = journal("torus", MACHINES["torus"], order, prepare="ahead", **joint)
+    assert found == GOLDEN.get(f"torus, prepare=ahead, {'jointly, ' if joint else ''}{order}")
 
 
 def with_requests(trace: Trace) -> Trace:
