@@ -250,7 +250,8 @@ def _why_not(request: Request, supply: Supply) -> str:
                 lacks = [each for each in lacks if not base.startswith(f"{each}:")] + [base]
     if request.exclusive and nodes.sum() * most < request.chunks:
         lacks = ["nodes without other jobs"]
-    text = f"room for {room:,} of {counted(request.chunks, 'chunk')}"
+    where = "on" if request.unit == "node" else "for"
+    text = f"room {where} {room:,} of {counted(request.chunks, request.unit)}"
     return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 

@@ -72,6 +72,9 @@ class Request:
     ----------
     chunks : int
         Number of chunks.
+    unit : str
+        What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``, or
+        ``GPU``.
     demand : mapping of str to int
         What a chunk needs of each column of `Supply`.
     most_per_node : int
@@ -99,6 +102,7 @@ class Request:
     """
 
     chunks: int
+    unit: str
     demand: Mapping[str, int]
     most_per_node: int
     nodes: Flags
@@ -485,6 +489,9 @@ def _within(
         raise LeftToSlurmError(reason)
     shape = shape_of(job, supply, partition, nodes)
     demand = demand_of(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    unit = "node" if shape.most_per_node == 1 or shape.chunks == 1 else "task"
+    if unit == "task" and not shape.tasks:
+        unit = "GPU"
     notes = list(shape.notes)
     exclusive = partition.exclusive or job.exclusive == "node"
     joins = None
@@ -506,7 +513,7 @@ def _within(
             for threads in supply.thread_counts
         )
     ):
-        notes.append("each chunk counts as whole cores on nodes of several threads per core")
+        notes.append(f"each {unit} counts as whole cores on nodes of several threads per core")
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
@@ -522,6 +529,7 @@ def _within(
         notes += more
     found = Request(
         chunks=shape.chunks,
+        unit=unit,
         demand=demand,
         most_per_node=shape.most_per_node,
         nodes=_required(job, supply, nodes, shape),
@@ -535,7 +543,7 @@ def _within(
     count, most = most_of_a_node(job, supply, partition, nodes, shape, demand)
     if exclusive or (count, most) == (shape.chunks, demand):
         return found
-    divided = replace(found, chunks=count, demand=most, most_per_node=1)
+    divided = replace(found, chunks=count, unit="node", demand=most, most_per_node=1)
     return replace(found, divided=divided)
 
 
