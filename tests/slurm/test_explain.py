@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -589,6 +590,78 @@ def test_running_jobs_are_moved_to_nodes_of_their_kind(job, left_by, running):
 def test_an_unknown_action_is_named(job, supply):
     with pytest.raises(InputError, match="unknown action 'requeu'; did you mean requeue"):
         explain(queue_of(job()), supply(), "1", actions=("requeu",))
+
+
+PLANS = st.lists(
+    st.tuples(
+        st.sampled_from(["c1", "c2", "c3", "c4"]),
+        st.sampled_from([4, 8, 16]),
+        st.integers(1000, 1012),
+        st.integers(1, 12),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    situations(),
+    PLANS,
+    st.integers(0, 12),
+    st.sampled_from([(), ("hold",), ("hold", "drain"), ("drain",), ("migrate",)]),
+)
+def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
+    job, running, planned, left_by, situation, plans, seconds, actions
+):
+    """Every second is tried: none is cheaper, so more time is never dearer than a start now."""
+    jobs, reserved, asks = situation
+    others, load = [], {}
+    for number, (node, cores, end) in enumerate(jobs, 10):
+        load[node] = load.get(node, 0) + cores
+        if load[node] <= 16:
+            end = NOW + (end - 990) // 4
+            others.append(running(number, node, cores=cores, start=NOW - 7 * number, end=end))
+    waiting = [
+        planned(number, node, start=start, end=start + length, cores=cores)
+        for number, (node, cores, start, length) in enumerate(plans, 30)
+    ]
+    reservations = tuple(
+        Reservation(f"r{place}", (node,), first := NOW + (start - 1000) // 5, first + length)
+        for place, (node, start, length) in enumerate(reserved)
+    )
+    there = left_by(*others, reservations=reservations)
+    asked = job(**asks | {"eligible": asks["eligible"] and asks["eligible"] - 10})
+    queue = queue_of(asked, *others, *waiting)
+    found = explain(queue, there, "1", by=NOW + seconds, actions=("requeue", *actions))
+
+    def least(*starts):
+        starts = [start for start in starts if not found.rule_at(start)]
+        relief = answer(found, *starts) if starts else None
+        return (math.inf, 0) if relief is None else (relief.lost, relief.count)
+
+    best = least(*found.starts)
+    assert best == min(map(least, range(NOW, NOW + seconds + 1)))
+    assert best <= least(NOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "by", "fields", "expected"),
+    [
+        (NOW + 50, NOW + 50, {}, True),
+        (NOW + 50, NOW + 49, {}, False),
+        (NOW + 50, NOW + 60, {"held": True}, False),  # as Slurm last saw it
+        (NOW + 50, NOW + 60, {"eligible": NOW + 50}, False),  # when it may start, not when it does
+        (NOW - 5, NOW + 60, {}, False),  # which is over, and it does not fit
+        (None, NOW + 60, {}, False),
+    ],
+)
+def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
+    job, left_by, running, start, by, fields, expected
+):
+    other = running(7, "c3")
+    asks = job(partitions=("own",), cores_per_task=16, required=("c3",), start=start, **fields)
+    found = explain(queue_of(asks, other), left_by(other), "1", by=by)
+    assert found.is_expected is expected
 
 
 @settings(max_examples=40, deadline=None)

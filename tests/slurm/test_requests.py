@@ -121,7 +121,7 @@ def test_what_does_not_divide_is_noted(job, supply):
     assert "its 5 gpu count as 3 on each node" in notes
     assert "it is taken on the fewest nodes that can hold it, 2" in notes
     assert request_of(job(tasks=7, cores_per_task=2), supply()).notes == ()
-    odd = ("each chunk counts as whole cores on nodes of several threads per core",)
+    odd = ("each task counts as whole cores on nodes of several threads per core",)
     assert request_of(job(tasks=7), supply()).notes == odd
     assert request_of(job(tasks=7, excluded=("m1",)), supply()).notes == ()
 
