@@ -55,7 +55,7 @@ Captured: TypeAlias = Annotated[
         name="--from",
         converter=_captured,
         completer=captured_names,
-        help="A folder with captured output of Slurm, or `sample-slurm`, which comes with "
+        help="A folder with the output of Slurm's commands, or `sample-slurm`, which comes with "
         "optsched; by default the Slurm of this machine.",
     ),
 ]

@@ -89,7 +89,7 @@ def explain(
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
 
-    Nothing is done: the lines for a shell are printed only.
+    Nothing is done: the commands for a shell are only printed.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ class Request:
         """
         if self.has_shares:
             raise LeftToSlurmError(
-                "it asks shares of a GPU, and what it lacks of them is not modelled"
+                "it asks for shares of a GPU, and what it lacks of them is not modelled"
             )
         if not self.limits:
             return self.span, supply.blocks
@@ -348,7 +348,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     before its time limit is over; those of a running job beside all, as they become free for all.
     """
     if "|" in job.licences:
-        raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
+        raise LeftToSlurmError(f"it asks for one of several licences, {job.licences}")
     found = dict(licences_asked(job.licences))
     for name in found:
         if not supply.licences:
@@ -443,12 +443,12 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
         or len(kinds) > 1
     ):
         names = " and ".join(sorted(shares))
-        raise LeftToSlurmError(f"it asks {names}, and only Slurm knows of which GPUs")
+        raise LeftToSlurmError(f"it asks for {names}, and only Slurm knows of which GPUs")
     site, gpu = supply.site, "gpu"
     for name, count in of_node.items():
         kind = name[5:]
         if name not in site.resources or gpu + kind not in site.resources:
-            raise LeftToSlurmError(f"it asks {name}, which no node has with GPUs of its type")
+            raise LeftToSlurmError(f"it asks for {name}, which no node has with GPUs of its type")
         shards, gpus = (site.capacity[:, site.resources.index(r)] for r in (name, gpu + kind))
         everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
@@ -503,7 +503,7 @@ def _within(
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.memory_per_node == 0 and supply.counts_memory:
         exclusive, joins = True, None
-        notes.append("it asks all memory of its nodes and so shares none of them")
+        notes.append("it asks for all memory of its nodes and so shares none of them")
     if (
         shape.chunks > 1
         and not shape.on_nodes
@@ -559,18 +559,18 @@ def _span(
             where = f"the torus of partition {partition.name}"
             raise LeftToSlurmError(f"placement on {where} is not modelled")
         if not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks a place on a torus and any number of nodes")
+            raise LeftToSlurmError("it asks for a place on a torus and any number of nodes")
         limit = torus_limit(topology, name, shape.chunks, job.segment or 0, names=site.nodes)
         return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
         segment = job.segment or 0
         if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks segments and any number of nodes")
+            raise LeftToSlurmError("it asks for segments and any number of nodes")
         # Slurm counts on the least number of nodes when it looks for a block
         limits = block_limits(
             topology, name, job.least_nodes, segment, together=job.segments_together
         )
-        notes = [] if job.segment is not None else ["whether it asks segments is not known"]
+        notes = [] if job.segment is not None else ["whether it asks for segments is not known"]
         nodes = nodes & (topology.group >= 0)
         of_one = len(limits) == 1 and limits[0].most == 1
         if of_one and name == supply.block_topology and limits[0].is_of(topology.names):

@@ -307,7 +307,7 @@ class TestLive:
         slurm.change(changes=[change])
         done = optsched("slurm", "apply", "--yes", env=slurm.env)
         assert done.returncode == 0
-        assert f"job 1 is left alone: {said}" in done.stderr
+        assert f"job 1 is skipped: {said}" in done.stderr
         assert "1 of 2 jobs are updated" in done.stderr
         assert [words[2] for words in slurm.updates] == ["JobId=2"]
         assert nodes_of(slurm.job(2))
@@ -325,7 +325,7 @@ class TestLive:
         started = {"after": "scontrol update JobId=1", "job": 2}
         slurm.change(changes=[started | {"fields": {"job_state": ["RUNNING"]}}])
         done = optsched("slurm", "apply", "--yes", env=slurm.env)
-        assert "job 2 is left alone" in done.stderr
+        assert "job 2 is skipped" in done.stderr
         assert slurm.job(2)["comment"] == ""
 
     def test_a_pin_is_cleared_once_its_job_is_requeued(self, optsched, slurm):
@@ -365,8 +365,8 @@ class TestLive:
     @pytest.mark.parametrize(
         ("fields", "said"),
         [
-            ({"max_nodes": 3}, "it may start on more nodes than these"),
-            ({"max_nodes": 0}, "it may start on more nodes than these"),
+            ({"max_nodes": 3}, "its number of nodes is not fixed"),
+            ({"max_nodes": 0}, "its number of nodes is not fixed"),
             ({"required_nodes": "n[1-2]"}, "it requires these nodes itself"),
             ({"prefer": "icelake"}, "it prefers icelake"),
             ({"comment": "x" * 1020}, "its comment has no room for a mark"),

@@ -24,13 +24,13 @@ def test_a_blocked_job_is_explained(explain):
     assert done.stderr == ""
     asks, lines = done.stdout.split("\n\n")[0], done.stdout.split("\n\n")[2].splitlines()
     for text in (
-        "4 chunks of 1 core, 1,000 MB of memory, at most 1 on a node, in one switch",
+        "4 nodes, each with 1 core, 1,000 MB of memory, in one switch",
         "43 not drained",
-        "room for 1 chunk in switch leaf1, which has most, and 4 needed",
+        "room on 1 node in switch leaf1, which has most, and 4 needed",
         "so it cannot start",
-        "in 4.97 min, if jobs end at their limits and no other starts",
+        "in 4.97 min, if jobs end at their limits and no other job starts first",
         "19 jobs by priority, 3 of them by the tier of a partition: 24, 50, 11, ...",
-        "requeue jobs: 1, to start now on c[05-07,12]",
+        "requeue 1 job, to start now on c[05-07,12]",
         "proven by highs",
     ):
         assert text in asks
@@ -55,7 +55,7 @@ def test_a_time_at_which_it_fits_needs_no_requeue(explain):
 def test_other_jobs_are_kept_away_until_the_time(explain):
     done = explain(57, "--within", 320, "--actions", "hold,drain")
     assert done.returncode == 0
-    assert "drain nodes: 4, to start in 5.33 min on c[05-07],m4" in done.stdout
+    assert "drain 4 nodes, to start in 5.33 min on c[05-07],m4" in done.stdout
     lines = done.stdout.split("\n\n")[1].splitlines()
     drain, heading, *at_start = lines[1:5]
     assert drain == "scontrol update 'NodeName=c[05-07],m4' State=DRAIN Reason=optsched:57"
@@ -73,7 +73,7 @@ def test_other_jobs_are_kept_away_until_the_time(explain):
 def test_jobs_may_change_places(explain):
     done = explain(195, "--actions", "migrate", version="22.05.8")
     for text in (
-        "migrate jobs: 2, to start now on g02",
+        "migrate 2 jobs, to start now on g02",
         "migrate to g02     194",
         "# first migrate job 194 to g02: Slurm cannot, checkpoint and restart it by other means",
     ):

@@ -603,7 +603,7 @@ PLANS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     situations(),
     PLANS,
@@ -642,6 +642,27 @@ def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
     best = least(*found.starts)
     assert best == min(map(least, range(NOW, NOW + seconds + 1)))
     assert best <= least(NOW)
+
+
+@pytest.mark.parametrize(
+    ("actions", "seconds", "starts"),
+    [
+        (("requeue",), 50, (0,)),
+        (("requeue",), 200, (60,)),  # the earliest one, which costs nothing
+        (("hold",), 200, (0, 60, 90)),
+        (("drain",), 200, (0, 1, 60, 90)),
+        (("drain",), 0, (0,)),
+    ],
+)
+def test_starts_are_where_something_becomes_free(
+    job, left_by, running, planned, actions, seconds, starts
+):
+    """c3 is busy for 60 s, and then planned for 30 s."""
+    other, first = running(7, "c3"), planned(20, "c3", start=NOW + 60, end=NOW + 90)
+    asks = job(partitions=("own",), cores_per_task=16, required=("c3",))
+    queue, by = queue_of(asks, other, first), NOW + seconds
+    found = explain(queue, left_by(other), "1", by=by, actions=actions)
+    assert found.starts == tuple(NOW + second for second in starts)
 
 
 @pytest.mark.parametrize(
@@ -761,7 +782,7 @@ def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
     ]  # fmt: skip
     assert held("g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [[3, 0, 2, 0]]
     assert held("c2", exclusive="node").amounts.tolist() == [[16, 64000, 0, 0]]
-    assert held("c2", other=("it asks adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
+    assert held("c2", other=("it asks for adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
     spread = planned(31, "c1", "c2", start=NOW, cores=4, tasks=5, most_nodes=0)
     assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
 
