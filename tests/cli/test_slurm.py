@@ -266,7 +266,7 @@ class TestLive:
         assert "weight         197; by Slurm 99 now" in done.stdout
         assert "leaf switches  2; by Slurm 2 now" in done.stdout
         rows = [line.split() for line in done.stdout.splitlines()[1:3]]
-        assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "hours"]]
+        assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "h"]]
         found = json.loads(optsched("slurm", "plan", "--json", env=slurm.env).stdout)
         assert found["jobs"][0]["slurm_nodes"] == ["n4", "n5"]
         assert found["jobs"][1]["slurm_start"] == later
@@ -510,8 +510,8 @@ class TestMistakes:
             (["plan", "--weigh", "bogus"], 1, "--weigh: 'bogus'; expected one of priority, rank"),
             (["plan", "--time-limit", "0"], 1, "--time-limit: 0.0 is not a time limit"),
             (["plan", "--solver", "cpsat"], 1, "did you mean cp-sat"),
-            (["apply", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
-            (["reset", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
+            (["apply", "--from", ".", "--yes"], 1, "--yes: cannot be combined with --from"),
+            (["reset", "--from", ".", "--yes"], 1, "--yes: cannot be combined with --from"),
             (["snapshot", "--from", ".", "--keep", "k", "-o", "s.json"], 1, "--keep"),
             (["snapshot"], 2, "slurm snapshot needs -o FILE"),
             (["watch", "--every", "0"], 1, "--every: 0; expected"),
