@@ -34,6 +34,17 @@ Integer: TypeAlias = Annotated[int, Parameter(converter=_converter(parse_integer
 Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number))]
 """A number, which may have decimals and an exponent."""
 
+
+def _parse_seconds(text: str) -> float:
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise ValueError(str(error).replace("a number", "a number of seconds")) from None
+
+
+Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_parse_seconds))]
+"""A number of seconds."""
+
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
 

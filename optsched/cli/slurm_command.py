@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import Captured, Integer, Json, Number, Output, as_options, budget_of
+from optsched.cli.options import Captured, Integer, Json, Output, Seconds, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -71,7 +71,7 @@ Solver: TypeAlias = Annotated[
 SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
-TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
+TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of the solver.")]
 
 Weigh: TypeAlias = Annotated[
     str,
@@ -195,7 +195,7 @@ def reset(*, source: Captured = None, yes: Yes = False) -> int:
 @command.command
 def watch(
     *,
-    every: Number = 60.0,
+    every: Seconds = 60.0,
     cycles: Integer | None = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
@@ -216,7 +216,7 @@ def watch(
     """
     _check_solver(solver, time_limit)
     if every <= 0:
-        raise InputError(f"{every:g}; expected a number above 0", field="--every")
+        raise InputError(f"{every:g}; expected a number of seconds above 0", field="--every")
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
     code = done = 0

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.completion import comma_separated
-from optsched.cli.options import Captured, Json, Number, as_options, budget_of
+from optsched.cli.options import Captured, Json, Seconds, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -78,13 +78,13 @@ def explain(
     *,
     source: Captured = None,
     by: str | None = None,
-    within: Number | None = None,
+    within: Seconds | None = None,
     actions: Annotated[str, Parameter(completer=comma_separated(lambda _: [*ACTIONS]))] = ",".join(
         DEFAULT
     ),
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
-    time_limit: Number = SECONDS,
+    time_limit: Seconds = SECONDS,
     json: Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
@@ -113,7 +113,8 @@ def explain(
     if by is not None and within is not None:
         raise InputError("expected without --by", field="--within")
     if within is not None and not 0 <= within <= LONGEST:
-        raise InputError(f"{within:g}; expected a number from 0 to 10^9", field="--within")
+        expected = "expected a number of seconds from 0 to 10^9"
+        raise InputError(f"{within:g}; {expected}", field="--within")
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
     budget_of(time_limit)
