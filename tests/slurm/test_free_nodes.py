@@ -93,7 +93,7 @@ def least(queue, supply, job):
     """The earliest start in seconds from now, what is lifted, and the seconds of a node lost."""
     found = explain(queue, supply, str(job))
     best = None
-    for question in found.questions:
+    for question in found.questions(found.by):
         result = solve(question.problem, "highs")
         if result.solution is not None:
             relief = Relief(found, question, result.solution)
