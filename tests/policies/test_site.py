@@ -467,12 +467,15 @@ def own_job(gap, runtime, slack, nodes, licences=""):
 @pytest.mark.parametrize(
     ("nodes", "rows", "starts"),
     [
-        # At 4 s the first job ends early. The head, with all nodes, can start at 6 s now, in place
-        # of 10 s; what comes at 5 s would end at 9 s.
+        # At 4 s the first job ends early. The head, with four of five nodes, can start at 6 s now,
+        # in place of 8 s; what comes at 5 s would end at 8 s.
         (
-            4,
-            [own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(1, 5, 0, 4), own_job(4, 4, 0, 1)],
-            [0, 0, 6, 11],
+            5,
+            [
+                *(own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(0, 8, 0, 1)),
+                *(own_job(1, 5, 0, 4), own_job(4, 3, 0, 1)),
+            ],
+            [0, 0, 0, 6, 8],
         ),
         # The head starts at 10 s with one of three licences and three of six nodes. Behind it, jobs
         # with two licences and with one are too much.
