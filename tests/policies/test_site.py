@@ -497,6 +497,17 @@ def test_backfilled_jobs_leave_heads_what_they_need(nodes, rows, starts):
     assert_equal_to_the_engine(trace, site, "easy", {})
 
 
+@pytest.mark.parametrize("policy", ["easy", "sjf", "conservative"])
+def test_jobs_wait_for_licences(policy):
+    # two of three licences are held until 10 s, so the second job waits, and the third does not
+    jobs = own_job(0, 10, 0, 1, "matlab:2"), own_job(1, 10, 0, 1, "matlab:2")
+    trace = trace_of([*jobs, own_job(1, 8, 0, 1, "matlab:1")])
+    site = replace(plain_site(6, 1), licences={"matlab": 3})
+    options = {"settings": {"backfill": "easy"}} if policy == "sjf" else {}
+    run = simulate(trace, SiteMachine(site), policy, check=True, **options)
+    assert run.start.tolist() == [0, 10, 2]
+
+
 def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():
     # of four nodes, three are held; the head needs three, and has two and the free one from 10 on
     late, later = 10 + 5e-7, 10 + 9e-7
