@@ -104,7 +104,7 @@ class Explanation:
         """The rule that keeps the released job from all of `starts`; or empty."""
         if not all(self.rule_at(start) for start in reversed(self.starts)):
             return ""
-        return self.rule_at(self.by) or self.rule_at(self.starts[-1])
+        return self.rule_at(self.starts[0])
 
     def rule_at(self, time: int) -> str:
         """Return the rule that keeps the released job from starting at a time; or empty."""
@@ -115,12 +115,14 @@ class Explanation:
     def is_expected(self) -> bool:
         """Whether Slurm itself expects to start the job by the time `by`, which is not now.
 
-        A start that is over is none that Slurm expects, unless the job fits.
+        A time that is over is no such start, unless Slurm has planned nodes and the job fits.
         """
         start, now = self.job.start, self.supply.time
         if self.rule or start is None or self.by == now:
             return False
-        return now < start <= self.by or (start <= now and self.earliest == now)
+        if start <= now:
+            return bool(self.job.planned_nodes) and self.earliest == now
+        return start <= self.by
 
     @cached_property
     def starts(self) -> tuple[int, ...]:

@@ -141,6 +141,13 @@ def test_what_the_lines_do_is_said_where_no_job_is_stopped(explain):
     said = "in 5.33 min: raise it above 12 jobs and pin it, to start in 4.97 min on"
     assert said in done.stdout
     assert "nothing has to be done" not in done.stdout
+    held = explain(149, "--within", 3600).stdout
+    assert "1 h: release it, raise it above 46 jobs and pin it, to start now on" in held
+
+
+def test_a_rule_is_told_as_it_is_now(explain):
+    said = "nothing lets it start at the latest in 1 h: it may begin in 2 h"
+    assert said in explain(28, "--within", 3600).stdout
 
 
 def test_a_rule_as_solver_proves_nothing(explain):

@@ -284,6 +284,9 @@ def test_a_rule_may_end_by_the_time(job, supply):
     queue = queue_of(job(eligible=NOW + 50, reason="BeginTime"))
     assert explain(queue, supply(), "1").rule_then == "it may begin in 50 s"
     assert explain(queue, supply(), "1", by=NOW + 50).rule_then == ""
+    assert explain(queue, supply(), "1", by=NOW + 40).rule_then == "it may begin in 50 s"
+    late = explain(queue_of(job(deadline=NOW + 3620, limit=3600)), supply(), "1", by=NOW + 50)
+    assert (late.rule_then, late.starts) == ("", (NOW,))
     assert explain(queue, supply(), "1").earliest == NOW + 50
     waits = queue_of(job(dependency="afterok:7(unfulfilled)"))
     assert explain(waits, supply(), "1").earliest is None
@@ -673,7 +676,10 @@ def test_starts_are_where_something_becomes_free(
         (NOW + 50, NOW + 49, {}, False),
         (NOW + 50, NOW + 60, {"held": True}, False),  # as Slurm last saw it
         (NOW + 50, NOW + 60, {"eligible": NOW + 50}, False),  # when it may start, not when it does
-        (NOW - 5, NOW + 60, {}, False),  # which is over, and it does not fit
+        (NOW - 5, NOW + 60, {"planned_nodes": ("c3",)}, False),  # which does not fit
+        (NOW - 5, NOW + 60, {"planned_nodes": ("c4",), "required": ("c4",)}, True),
+        (NOW - 5, NOW, {"planned_nodes": ("c4",), "required": ("c4",)}, False),  # asked why not
+        (NOW - 5, NOW + 60, {"required": ("c4",)}, False),  # when it might start at first
         (None, NOW + 60, {}, False),
     ],
 )
@@ -681,7 +687,7 @@ def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
     job, left_by, running, start, by, fields, expected
 ):
     other = running(7, "c3")
-    asks = job(partitions=("own",), cores_per_task=16, required=("c3",), start=start, **fields)
+    asks = job(**{"cores_per_task": 16, "required": ("c3",), "start": start} | fields)
     found = explain(queue_of(asks, other), left_by(other), "1", by=by)
     assert found.is_expected is expected
 
