@@ -21,6 +21,12 @@ DOORS = re.compile(r"\n\n([^\n`!|][^`]*(?:`[^`\n]+`[^`]*)*)\n\n```sh\n(optsched 
 """A paragraph, and the command below it."""
 
 
+@pytest.fixture(autouse=True)
+def one_worker(monkeypatch):
+    """Start one worker and not two: importing takes longer than the runs."""
+    monkeypatch.setattr("optsched.cores.cores", lambda: 1)
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_commands_of_the_front_page_print_its_figures(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -90,6 +96,8 @@ BLOCKED = """
 import sys
 for name in ("distributed", "pulp", "pyscipopt", "scipy"):
     sys.modules[name] = None
+import optsched.cores
+optsched.cores.cores = lambda: 1
 from optsched.cli import run
 print([run(words) for words in eval(sys.argv[1])])
 """

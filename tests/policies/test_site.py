@@ -298,12 +298,22 @@ def plain_site(nodes, cores):
     )
 
 
+ONE_OF_EACH = {("sjf", "none"), ("sjf", "easy"), ("wfp3", "easy")}
+"""Fixed scores and scores that grow, with and without backfilling; the rest takes long."""
+
 WHERE_PROCESSORS_COUNT = [
     ("fcfs", {}),
     ("easy", {}),
     ("easy-sjbf", {}),
     ("conservative", {}),
-    *((order, {"backfill": backfill}) for order in ORDERS for backfill in ("none", "easy")),
+    *(
+        pytest.param(
+            *(order, {"backfill": backfill}),
+            marks=() if (order, backfill) in ONE_OF_EACH else pytest.mark.long,
+        )
+        for order in ORDERS
+        for backfill in ("none", "easy")
+    ),
 ]
 
 

@@ -66,8 +66,14 @@ REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE) |
     )
 }
 
+SLOW = {(solver, "data-placement-waiting-is-worse") for solver in ("cbc", "highs", "scip")}
+
 CASES = [
-    pytest.param(solver, example, id=f"{solver}-{example}")
+    pytest.param(
+        *(solver, example),
+        id=f"{solver}-{example}",
+        marks=pytest.mark.long if (solver, example) in SLOW else (),
+    )
     for solver in registry.solvers
     for example, (problem, _) in _examples().items()
     if registry.solvers[solver].supports(problem.name)
