@@ -344,7 +344,7 @@ def configure(
     built = configure_parts(parts, settings)
     chosen = policy if isinstance(policy, Policy) else built.pop(0)
     model = built.pop() if isinstance(execution, ClassInFile | str) else execution
-    chosen.check_interval()
+    chosen.check_declared()
     return chosen, model
 
 
