@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +13,16 @@ from optsched.cli.compare_runs import are_runs, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import Integer, Number, Output, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
+from optsched.numbers import counted
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
+from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +117,7 @@ def command(
         print_json({"table": records})
     else:
         _print(comparison.table)
-        print_lines([("comparison folder", output)])
+        print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
     for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused):
@@ -123,6 +126,23 @@ def command(
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
         return INTERRUPTED
     return BAD_INPUT if errors else DONE
+
+
+def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield how many snapshots of a model are trivial, and how good each solver is on the rest."""
+    easy = trivial(results)
+    for kind, own in results.groupby("kind", sort=False):
+        hard = own[~easy[own.index]]
+        number, left = own["snapshot"].nunique(), hard["snapshot"].nunique()
+        if left < number:
+            of = "" if len(own) == len(results) else f" {kind}"
+            counts = f"{number - left:,} of {counted(number, 'snapshot')}"
+            at_once = f"answered optimally by all solvers, within {short(AT_ONCE)}"
+            yield f"trivial{of}", f"{counts}: {at_once}"
+            if left:
+                rows = summarize(hard).to_dict(orient="records")
+                best = (f"{row['solver']} {share(row['best']).text}" for row in rows)
+                yield f"best on the other {left:,}", ", ".join(best)
 
 
 def _print(table: pd.DataFrame) -> None:

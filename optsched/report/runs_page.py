@@ -108,7 +108,7 @@ def page_of(
     comparison: RunComparison,
     pictures: Mapping[str, str],
     charts: Sequence[Mapping[str, Any]],
-    repeat: str,
+    repeat: str | None,
     versions: Mapping[str, str],
 ) -> Page:
     """Return the page of a comparison, and the command that repeats it.

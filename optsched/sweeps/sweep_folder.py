@@ -103,8 +103,8 @@ def _repeat(comparison: RunComparison, folder: Path) -> str | None:
     words = ["optsched", "simulate", stated.pop("trace")]
     words += [word for key, one in OPTIONS.items() for word in one.words(stated.get(key))]
     files: dict[str, str] = {}
-    for config in finished.values():
-        files |= config.get("files", {})
+    for done in finished.values():
+        files |= done.get("files", {})
     for file, sha256 in files.items():
         words += ["--file-sha256", f"{file}={sha256}"]
     words += ["--no-csv"] * (sweep["sweep"].get("keep") == "jobs")
