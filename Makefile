@@ -27,7 +27,7 @@ demo: .venv/usable
 	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines that take it back."
 	@echo
 	@echo "3. What is an exact placement worth? Eight jobs wait for 35 free GPUs: by best fit, and exactly."
-	$(OPTSCHED) solve gpu-queue --solver tree-best-fit
+	$(OPTSCHED) solve gpu-queue --solver best-fit
 	@echo
 	$(OPTSCHED) solve gpu-queue --solver highs --picture demo/gpu-queue.svg
 	@echo "Best fit fills 18 of them, and job 8, which needs 16, waits. An exact placement fills 34; no placement fills more."

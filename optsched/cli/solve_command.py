@@ -208,7 +208,7 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     if known["objective"] is not None:
         is_open = known["bound"] not in (None, known["objective"])
         bound = f", bound {figure(known['bound'])}" if is_open else ""
-        shown.append(("known", f"{figure(known['objective'])}{bound}"))
+        shown.append(("best known", f"{figure(known['objective'])}{bound}"))
     shown += [line for line in snapshot.describe_origin() if line[0] == "scaled"]
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)

@@ -43,7 +43,7 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 )
 """Line styles; each is used with all of `LINES` before the next."""
 
-FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
+FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
 RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
