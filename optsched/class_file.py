@@ -204,6 +204,19 @@ def check_file(stated: str) -> None:
         raise InputError(f"has SHA-256 {found.sha256}; expected {sha256}", file=file)
 
 
+def place_of(error: BaseException, cls: type[Any]) -> str:
+    """Return where the code of a user's class is in a traceback: ``my.py, line 7 in decide``.
+
+    The lines are from the outermost call to the innermost; the text is empty if there is none.
+    """
+    file = str(getattr(sys.modules.get(cls.__module__), "__file__", ""))
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"line {one.lineno} in {one.name}" for one in frames if one.filename == file]
+    if not lines or cls.__module__.startswith("optsched."):
+        return ""
+    return f"{Path(file).name}, {', '.join(lines)}"
+
+
 def in_file(cls: type[Any]) -> bool:
     """Return whether a class stands in a file that was named with a class of it."""
     return cls.__module__.startswith(_PREFIX)

@@ -391,7 +391,19 @@ def test_profiles_have_their_own_name_budget_and_options(tmp_path):
         ([EXAMPLE], ["greedy", "greedy"], InputError, "'greedy' is named twice"),
         ([EXAMPLE], ["gredy"], UnknownNameError, "did you mean greedy"),
         ([EXAMPLE], [], InputError, "nothing to solve; no solver for window-mkp problems"),
-        ([EXAMPLE], ["lea"], InputError, "nothing to solve; lea solves no window-mkp problems"),
+        (
+            [EXAMPLE],
+            ["lea"],
+            InputError,
+            "lea solves no window-mkp problems; expected one of b",
+        ),
+        (
+            [EXAMPLE],
+            ["gurobi"],
+            InputError,
+            "unknown solver 'gurobi' of window-mkp problems; k",
+        ),
+        ([EXAMPLE], ["gurobi"], InputError, "FILE.py:CLASS, and for another program there is `opt"),
         (
             [OtherKind(weights=[1], capacities=[1])],
             ["greedy"],
