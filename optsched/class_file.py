@@ -24,6 +24,9 @@ from optsched.errors import InputError, UnknownNameError, no_such_file, one_line
 IN_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:/]*))?", re.DOTALL)
 IN_MODULE = re.compile(r"(?!optsched\.)(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 
+MOST_LINES = 6
+"""Most lines of a traceback in a message."""
+
 _PREFIX = "optsched-file-"  # of the names of modules; no import has such a name
 
 _modules: dict[tuple[Path, str], ModuleType] = {}
@@ -214,6 +217,8 @@ def place_of(error: BaseException, cls: type[Any]) -> str:
     lines = [f"line {one.lineno} in {one.name}" for one in frames if one.filename == file]
     if not lines or cls.__module__.startswith("optsched."):
         return ""
+    if len(lines) > MOST_LINES:  # of a recursion
+        lines[2:-2] = ["..."]
     return f"{Path(file).name}, {', '.join(lines)}"
 
 
