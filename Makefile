@@ -139,7 +139,7 @@ benchmark: .venv/ready .venv-mtm/ready
 # What users need. Python compiles a module when it is first imported, which takes less than all of them at once.
 .venv/usable: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@echo "Installing optsched and its packages (0.6 GB) in .venv ..."
+	@echo "Installing optsched and its packages (0.7 GB) in .venv ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable .
 	@touch $@

@@ -1,4 +1,4 @@
-"""Every decision of a batch scheduler as a declarative optimization model.
+"""Decisions of a batch scheduler as optimization models: solved, proven and simulated.
 
 Decisions::
 

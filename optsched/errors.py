@@ -127,7 +127,7 @@ class UnknownNameError(InputError):
         self.noun = noun
         self.name = name
         self.known: Sequence[str] = sorted(known)
-        close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.51)
         known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
         hint = f"did you mean {' or '.join(close)}?" if close else f"{known_names}{otherwise}"
         kind, of, owner = noun.partition(" of ")

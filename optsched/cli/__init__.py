@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 
 TYPE_CHECKING = False
@@ -80,7 +81,7 @@ def build() -> App:
     app.command(
         create_install_completion_command(installer(app), True),
         name="--install-completion",
-        help="Install the completion of commands, options and names in bash, zsh or fish.",
+        help="Install the completion of commands, options and names in a shell.",
     )
     add_options(app)
     for name, summary in COMMANDS.items():
@@ -252,6 +253,11 @@ def _run(arguments: list[str]) -> int:
         elif isinstance(error, MissingArgumentError) and "--output" in message:
             place = "DIR, the folder" if chain[:1] and chain[0] in TO_FOLDERS else "FILE, the file"
             message = f"{' '.join(chain)} needs -o {place} to write"
+        elif isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+            first = one_line(repr(error.unused_tokens[0]))
+            message = f"{first} is one word too many; see `optsched {' '.join(chain)} --help`"
+        elif found := re.search(r"parameter ([A-Z]+) requires an argument", message):
+            message = f"{' '.join(chain)} needs {found[1]}; see `optsched {' '.join(chain)} --help`"
         print(f"optsched: {message}", file=sys.stderr)
         return USAGE
     except InputError as error:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
 from optsched.cli.compare_runs import are_runs, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
-from optsched.cli.options import Integer, Number, Output, budget_of
+from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.durations import short
 from optsched.errors import InputError
@@ -55,7 +55,7 @@ def command(
     *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
     output: Output,
     solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
-    time_limit: Number | None = None,
+    time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
     days: str | None = None,
@@ -125,7 +125,8 @@ def command(
     if comparison.missing:
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
         return INTERRUPTED
-    return BAD_INPUT if errors else DONE
+    none = not comparison.table["solved"].any()
+    return BAD_INPUT if errors else NO_SOLUTION if none else DONE
 
 
 def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:

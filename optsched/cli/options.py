@@ -34,6 +34,17 @@ Integer: TypeAlias = Annotated[int, Parameter(converter=_converter(parse_integer
 Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number))]
 """A number, which may have decimals and an exponent."""
 
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_number(text)
+    except ValueError:
+        raise ValueError(f"{text!r}; expected a number of seconds") from None
+
+
+Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_seconds))]
+"""A number of seconds."""
+
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
 

@@ -19,6 +19,7 @@ from optsched.cli.completion import (
     comma_separated,
     machine_names,
     registered,
+    setting_names,
     solver_names,
     trace_names,
 )
@@ -28,6 +29,7 @@ from optsched.cli.simulate_policies import simulate_policies
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
@@ -47,6 +49,7 @@ SEVERAL = {
 COMPLETERS: dict[str, Completer] = {
     "machine": machine_names,
     "policy": comma_separated(registered("policies")),
+    "settings": setting_names,
     "solver": solver_names,
     "execution": registered("executions"),
 }
@@ -173,7 +176,7 @@ def command(
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered
-    code = BAD_INPUT if wrong else DONE
+    code = BAD_INPUT if wrong or run.summary["rejected"] == run.summary["jobs"] else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")
     if replaced is not None:
@@ -197,7 +200,7 @@ def command(
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])
     speed = run.timing["jobs_per_second"]
-    say_note(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+    say_note(f"{short(run.timing['simulation_seconds'])} of simulation, {speed:,.0f} jobs/s")
     return code
 
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.completion import snapshot_names
-from optsched.cli.options import Integer, Json, Number, Output, SolverName, budget_of
+from optsched.cli.options import Integer, Json, Number, Output, Seconds, SolverName, budget_of
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
@@ -47,7 +47,7 @@ def command(
     /,
     *,
     solver: SolverName | None = None,
-    time_limit: Number | None = None,
+    time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
     hint: SolverName | None = None,

@@ -65,6 +65,15 @@ SMALL: dict[str, Any] = {
 }
 """What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
 
+CLOSE: dict[str, Any] = {
+    "handlelength": 1.2,
+    "handletextpad": 0.5,
+    "columnspacing": 1.0,
+    "labelspacing": 0.2,
+    "borderaxespad": 0.1,
+}
+"""Look of the legend of such a picture, which leaves the height to the axes."""
+
 NARROW = 6.0
 
 PER_INCH = 15
@@ -258,8 +267,9 @@ def legend_beside(axes: Axes, **look: Any) -> None:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
         return
     handles, labels = axes.get_legend_handles_labels()
-    columns = int(size[0] * PER_INCH / (8 + max(map(len, labels), default=0)))
-    axes.figure.legend(handles, labels, loc="outside lower left", ncols=max(1, columns), **look)
+    columns = int(size[0] * PER_INCH / (5 + max(map(len, labels), default=0)))
+    look = {"loc": "outside lower left", "ncols": max(1, columns), **CLOSE, **look}
+    axes.figure.legend(handles, labels, **look)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

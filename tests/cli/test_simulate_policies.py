@@ -25,8 +25,7 @@ def test_policies_run_side_by_side_and_what_is_finished_is_not_repeated(optsched
     words = ("simulate", sample, "--jobs", "1:60", "--policy", "fcfs, easy,window")
     words = (*words, "--set", "window=3", "--set", "alpha=0.2", "--execution", "contiguity")
     done = optsched(*words, "--solver", "greedy", "-o", "out", cwd=tmp_path)
-    told = ["3 runs, 3 to do", "cleaning of the whole trace: 3,000 jobs read"]
-    assert (done.returncode, done.stderr.splitlines()) == (0, told)
+    assert (done.returncode, done.stderr) == (0, "3 runs, 3 to do\n")
     lines = done.stdout.splitlines()
     assert [line.split("  ")[0] for line in lines[1:]] == [
         *("fcfs", "easy", "window, solver=greedy, window=3"),
