@@ -22,7 +22,7 @@ COMMANDS = {
         "Compare solvers on the same snapshots, or policies by their runs of the same jobs."
     ),
     "simulate": (
-        "Run a trace under a policy with a solver behind it, or under several side by side."
+        "Simulate a trace under a policy, with any solver for its decisions, or under several."
     ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run the evaluation of a paper again, and judge its claims.",

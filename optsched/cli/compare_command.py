@@ -66,8 +66,8 @@ def command(
     Parameters
     ----------
     snapshots
-        Snapshots, problems in formats of others, folders of them, or names, `optsched list
-        snapshots`, of which that of a model stands for all of its own. Or else the run folders of
+        Snapshots, problems in other formats, folders of them, or names (see `optsched list
+        snapshots`); the name of a model stands for all its snapshots. Or else the run folders of
         one trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.

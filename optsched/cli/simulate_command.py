@@ -110,7 +110,7 @@ def command(
     json: bool = False,
     **options: Any,
 ) -> int:
-    """Run a trace under a policy with a solver behind it, or under several side by side.
+    """Simulate a trace under a policy, with any solver for its decisions, or under several.
 
     Parameters
     ----------

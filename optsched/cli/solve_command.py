@@ -60,12 +60,12 @@ def command(
     Parameters
     ----------
     snapshot
-        A snapshot (.json, .json.gz), a name, `optsched list snapshots`, or a problem of others: a
-        text instance of the literature (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or
+        A snapshot (.json, .json.gz), a name (see `optsched list snapshots`), or a problem in
+        another format: OR-Library text (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or
         a program (.lp, .mps).
     solver
-        A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
-        default the default solver of the model, `optsched list models`.
+        A solver, a profile, a profile's TOML file or FILE.py:CLASS (see `optsched list
+        solvers`). By default that of the model (see `optsched list models`).
     time_limit
         Wall-clock seconds; 60 if no limit is given.
     work_limit

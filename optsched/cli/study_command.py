@@ -33,7 +33,7 @@ def command(
     Parameters
     ----------
     name
-        The study; `optsched list studies`.
+        The study (see `optsched list studies`).
     output
         The folder of the study. Finished runs and cases in it are not repeated.
     traces

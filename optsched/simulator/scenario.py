@@ -105,8 +105,8 @@ BUDGET = (
 
 TRACE = Option(
     *("trace", str, None, "a trace file or the name of a trace"),
-    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name, "
-    "`optsched list traces`.",
+    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name "
+    "(see `optsched list traces`).",
 )
 
 
@@ -118,20 +118,20 @@ class Scenario:
     ----------
     trace : Trace, path or str
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
-        name, `optsched list traces`; in Python also a DataFrame with the columns of
+        name (see `optsched list traces`); in Python also a DataFrame with the columns of
         `optsched.trace_from_frame`. A raw trace is cleaned first.
     machine : Machine, path, str or int, optional
-        nodes:NUMBER or the number alone, another of `optsched list machines`, or a TOML file; by
-        default of the size that the trace states.
+        nodes:NUMBER or the number alone, another one (see `optsched list machines`), or a TOML
+        file; by default of the size that the trace states.
     policy : Policy or str
-        A policy, `optsched list policies`, or FILE.py:CLASS.
+        A policy (see `optsched list policies`), or FILE.py:CLASS.
     solver : str, Solver or mapping, optional
-        Solver or profile for the policy's problems, `optsched list solvers`, or FILE.py:CLASS; by
-        default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
+        Solver or profile for the policy's problems (see `optsched list solvers`), or FILE.py:CLASS;
+        by default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
     settings : mapping, optional
         Settings of the policy and of the execution model, where these are given by name.
     execution : ExecutionModel or str, optional
-        An execution model, which sets the speeds of jobs: `optsched list executions`, or
+        An execution model, which sets the speeds of jobs (see `optsched list executions`), or
         FILE.py:CLASS; by default the policy's choice. Under most policies every job runs for its
         run time.
     jobs : (int, int), int or str, optional
