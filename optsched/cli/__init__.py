@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 
 TYPE_CHECKING = False
@@ -223,6 +222,8 @@ def _interrupted() -> int:
 
 def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is handled during these imports
+    import re
+
     from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
     from optsched.errors import InputError, one_line
