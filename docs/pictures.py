@@ -34,7 +34,7 @@ def main(folder: str) -> None:
 def hero() -> str:
     """Solve a snapshot by a rule and exactly, and draw both answers."""
     problem = optsched.load_snapshot("node-placement/gpu-queue")
-    rule = optsched.solve(problem, solver="tree-best-fit")
+    rule = optsched.solve(problem, solver="best-fit")
     exact = optsched.solve(problem, solver="highs")
     assert exact.status == "optimal"
     free = int(problem.free.sum())

@@ -33,13 +33,13 @@ def command(
     Parameters
     ----------
     name
-        The study; `optsched list studies`.
+        The study (see `optsched list studies`).
     output
         The folder of the study. Finished runs and cases in it are not repeated.
     traces
         Folder of the public logs; those of OPTSCHED_TRACES by default.
     trace
-        A trace of yours in the place of the logs: a file or a name from the catalogue. Only systems
+        Your own trace in place of the logs: a file or a name from the catalogue. Only systems
         takes one.
     quick
         Run a small part only, within a minute.
