@@ -17,7 +17,7 @@ from optsched.models.hold.shortage import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.own_plan import planned_end
+from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -32,9 +32,6 @@ from optsched.slurm.unseen import unseen
 
 DEFAULT = ("requeue",)
 """What may be done by default."""
-
-RESOLUTION = 60
-"""Seconds to which Slurm's backfill scheduler rounds times down (``bf_resolution``)."""
 
 
 @dataclass(frozen=True, eq=False)

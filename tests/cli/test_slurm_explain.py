@@ -166,7 +166,6 @@ def test_a_rule_as_solver_proves_nothing(explain):
         (["--by", "17", "--within", "3"], "--within: expected without --by"),
         (["--within", "-3"], "--within: -3; expected a number of seconds from 0 to 10^9"),
         (["--within", "9e9"], "--within: 9e+09; expected a number of seconds from 0 to 10^9"),
-        (["--within", "1h"], "--within: '1h'; expected a number of seconds\n"),
         (["--actions", "hold,hold"], "--actions: hold,hold; expected every action once"),
         (["--actions", "hold,requue"], "unknown action 'requue'; did you mean requeue"),
         (["--time-limit", "-1"], "--time-limit: -1.0 is not a time limit; expected a number"),
@@ -177,6 +176,12 @@ def test_wrong_options_are_named(explain, options, message):
     done = explain(61, *options)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+def test_a_time_with_a_unit_is_refused(explain):
+    done = explain(61, "--within", "1h")
+    assert done.returncode == 2
+    assert "--within: '1h'; expected a number of seconds\n" in done.stderr
 
 
 def test_the_solver_is_checked_where_none_is_needed(explain):
