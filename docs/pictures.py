@@ -66,7 +66,7 @@ def job() -> str:
     """Draw how long a pending job of the sample of Slurm has to wait."""
     found = printed(["slurm", "explain", "290", "--from", "sample-slurm", "--json"])
     waits = [found[start] - found["time"] for start in ("slurm_start", "earliest")]
-    labels = ("Slurm expects it", "if no other starts", "requeue one job")
+    labels = ("Slurm expects it", "if it goes first", "requeue one job")
     assert found["least"]["lifted"] == ["requeue 236"]
     return bars(
         "Start of job 290", labels, [*waits, 0], [*(f"in {short(w)}" for w in waits), "now"]

@@ -108,8 +108,9 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
             try:
                 planned.append(planner.plan(values))
             except InputError as error:  # incompatible values
-                if error.file is None and error.field in values:
-                    error.field = block.place(error.field)
+                key = (error.field or "").replace(" ", "_")
+                if error.file is None and key in values:
+                    error.field = block.place(key)
                 mistakes += error.lines()
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
@@ -157,8 +158,10 @@ class _Block:
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
         found = []
-        if "trace" not in self.axes:
-            found.append(f"trace: missing; expected {KEYS['trace'].expected}")
+        if "trace" not in self.axes and "workload" not in self.axes:
+            found.append(f"trace: missing; expected {KEYS['trace'].expected}, or a workload")
+        if "trace" in self.axes and "workload" in self.axes:
+            found.append(f"{self.place('workload')}: beside a trace; expected one of the two")
         for name, values in self.axes.items():
             place = self.place(name)
             if not values:

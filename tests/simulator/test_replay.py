@@ -99,8 +99,17 @@ def test_a_replay_is_what_the_engine_does(policy, order):
     assert_same_on_any(jobs, policy, order)
 
 
-@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "sjf, easy", "f1, easy"])
-@pytest.mark.parametrize("many", [0, 4])
+@pytest.mark.parametrize(
+    ("policy", "many"),
+    [
+        *(("easy", 0), ("easy", 4), ("easy-sjbf", 4), ("sjf", 4), ("f1, easy", 0)),
+        pytest.param("easy-sjbf", 0, marks=pytest.mark.long),
+        pytest.param("sjf", 0, marks=pytest.mark.long),
+        pytest.param("sjf, easy", 0, marks=pytest.mark.long),
+        pytest.param("sjf, easy", 4, marks=pytest.mark.long),
+        pytest.param("f1, easy", 4, marks=pytest.mark.long),
+    ],
+)
 def test_a_replay_by_tournaments_is_what_the_engine_does(policy, many, monkeypatch):
     """From four kinds on these come and go; from none on they stay."""
     monkeypatch.setattr(_priority_queue, "MANY", many)
@@ -301,10 +310,19 @@ def assert_same_gang(trace, columns, settings, **other):
     return runs[0]
 
 
-@pytest.mark.parametrize("solver", ["first-fit", "best-fit", "row-search"])
-@pytest.mark.parametrize("budget", [None, Budget(work=1)])
+@pytest.mark.parametrize(
+    ("solver", "budget"),
+    [
+        ("first-fit", None),
+        ("best-fit", None),
+        ("row-search", None),
+        ("row-search", Budget(work=1)),
+        pytest.param("first-fit", Budget(work=1), marks=pytest.mark.long),
+        pytest.param("best-fit", Budget(work=1), marks=pytest.mark.long),
+    ],
+)
 @given(jobs, gang_settings, st.sampled_from([5, 8, 64, 70]), st.sampled_from([1, 0.7]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_replay_of_gang_scheduling_is_what_the_engine_does(
     solver, budget, workload, chosen, columns, unit
 ):
@@ -449,6 +467,8 @@ SHARING = [
     ("rua", "less-consume-threshold", {"limits": "requested", "thresholds": "1,1.1,2"}),
     ("rua", "bottleneck-search", {}),
     ("rua", "bottleneck-search", {"choice": "response"}),
+    ("sjbf", "first-fit", {"limits": "requested", "worst_node": "in-all"}),
+    ("rua", "less-consume-threshold", {"worst_node": "in-all"}),
 ]
 
 sharing_jobs = st.lists(
@@ -491,7 +511,7 @@ def assert_same_sharing(trace, machine, policy, solver, chosen, **other):
     st.sampled_from(["smp:2x4", "smp:4x2", "smp:2x4:bandwidth=3000:disk=4", "smp:1x3"]),
     st.sampled_from([1, 0.7]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_a_replay_of_shared_nodes_is_what_the_engine_does(workload, run, machine, unit):
     gaps, runtime, slack, processors, bandwidth, disk = map(np.array, zip(*workload))
     trace = clean(
