@@ -35,14 +35,14 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 """A number, which may have decimals and an exponent."""
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         return parse_number(text)
-    except ValueError:
-        raise ValueError(f"{text!r}; expected a number of seconds") from None
+    except ValueError as error:
+        raise ValueError(str(error).replace("a number", "a number of seconds")) from None
 
 
-Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_seconds))]
+Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_parse_seconds))]
 """A number of seconds."""
 
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]

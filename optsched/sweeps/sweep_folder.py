@@ -100,7 +100,10 @@ def _repeat(comparison: RunComparison, folder: Path) -> str | None:
         commands = [run.config["repeat"] for run in comparison.runs]
         return None if None in commands else "\n".join(commands)
     stated["policy"] = ",".join(policies)
-    words = ["optsched", "simulate", stated.pop("trace")]
+    first = comparison.runs[0].config  # with paths from the current folder
+    words = ["optsched", "simulate"]
+    words += [first["trace"]] if stated.pop("trace", None) is not None else []
+    stated |= {key: first[key] for key in ("machine",) if key in stated}
     words += [word for key, one in OPTIONS.items() for word in one.words(stated.get(key))]
     files: dict[str, str] = {}
     for done in finished.values():
