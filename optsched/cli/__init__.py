@@ -24,7 +24,7 @@ COMMANDS = {
         "Run a trace under a policy with a solver behind it, or under several side by side."
     ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
-    "study": "Run the evaluation of a paper again, and judge its claims.",
+    "study": "Run a study, judge its claims, and check the numbers on its page.",
     "report": "Write the HTML pages of run, comparison, sweep and study folders from their files.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",

@@ -6,14 +6,16 @@ Folder format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import make_folder, remove_leftovers, unwritable, write_json
 from optsched.report.folder_files import Expected, checked, read_object
-from optsched.studies.study import Case
+
+Case = Callable[[], Iterable[Mapping[str, Any]]]
+"""Solves the problems of a case, and returns a row of the results for each answer."""
 
 PLANNED = "cases.json"
 """The file with the names of all cases, and with what their answers rest on."""
