@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
+from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.demands import split_demands
@@ -45,13 +46,23 @@ class ResourceSharing(ExecutionModel):
 
     The penalty of a node is the sum over its resources of ``max(demand, capacity) / capacity - 1``
     (equations 1 and 2), for as long as the same processes share the node: a shared window. The
-    jobs of a node run at speed ``1 / (1 + penalty)``.
+    processes on a node run at speed ``1 / (1 + penalty)``.
+
+    Parameters
+    ----------
+    worst_node : {"at-each-instant", "in-all"}
+        The node that counts for a job on several nodes. At each instant: all processes keep step,
+        as slow as those on the node with the largest penalty then. In all: each process runs for
+        itself, and the job ends with the last one, on the node that adds most time, which is the
+        rule of the paper; a process that is done keeps its processor and its demand until then.
 
     References
     ----------
     F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section
     3.3.
     """
+
+    worst_node: Literal["at-each-instant", "in-all"] = later("at-each-instant")
 
     def begin(self, system: System, trace: Trace) -> None:
         """Look up the demands of the jobs.
@@ -87,6 +98,8 @@ class ResourceSharing(ExecutionModel):
         self._nodes_of: dict[int, NDArray[np.int64]] = {}
         self._demand_of: dict[int, NDArray[np.int64]] = {}
         self._speed: dict[int, float] = {}
+        self._progress: dict[int, _Progress] = {}
+        self._runtime: list[float] = trace.runtime.astype(float).tolist()
 
     def started(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Slow down the job, and the jobs on nodes that the job saturates."""
@@ -97,15 +110,21 @@ class ResourceSharing(ExecutionModel):
         self._speed[job] = 1.0
         for node in nodes.tolist():
             self._jobs_on[node][job] = None
-        return self._changed(nodes, demand, [job])
+        if self.worst_node == "in-all":
+            begins, work = system.start[job], self._runtime[job]
+            assert begins is not None
+            none = np.zeros(len(nodes))
+            self._progress[job] = _Progress(begins, work, np.full(len(nodes), work), none)
+        return self._changed(nodes, demand, [job], system.now)
 
     def ended(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Speed up the jobs that shared a node with the job."""
         nodes, demand = self._nodes_of.pop(job), self._demand_of.pop(job)
         del self._speed[job]
+        self._progress.pop(job, None)
         for node in nodes.tolist():
             del self._jobs_on[node][job]
-        return self._changed(nodes, -demand, [])
+        return self._changed(nodes, -demand, [], system.now)
 
     measures = {
         "penalised_jobs": Measure(
@@ -145,9 +164,9 @@ class ResourceSharing(ExecutionModel):
         return ExecutionReport(columns, figures, self._notes)
 
     def _changed(
-        self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
+        self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int], now: float
     ) -> Speeds:
-        """Add a demand, shape (resources, nodes), to nodes; return the new speeds that differ.
+        """Add a demand, shape (resources, nodes), to nodes; return the new speeds.
 
         The speeds of `jobs` are checked even if no penalty changes.
         """
@@ -162,11 +181,42 @@ class ResourceSharing(ExecutionModel):
             affected.update(self._jobs_on[node])
         changed = []
         for job in affected:
-            speed = 1.0 / (1.0 + float(self._penalty[self._nodes_of[job]].max()))
-            if speed != self._speed[job]:
-                self._speed[job] = speed
-                changed.append((job, speed))
+            penalties = self._penalty[self._nodes_of[job]]
+            if self.worst_node == "in-all":
+                progress = self._progress[job]
+                progress.count(now, self._speed[job])
+                speed = progress.speed_with(penalties, self._speed[job])
+            elif (speed := 1.0 / (1.0 + float(penalties.max()))) == self._speed[job]:
+                continue
+            self._speed[job] = speed
+            changed.append((job, speed))
         return changed
+
+
+@dataclass
+class _Progress:
+    """Progress of a job whose processes run for themselves, up to its last change of speed."""
+
+    since: float
+    work_left: float  # of the job, as the engine counts it
+    left: NDArray[np.float64]  # work left of the processes on each node; below 0 if they are done
+    penalties: NDArray[np.float64]  # of each node since then
+
+    def count(self, now: float, speed: float) -> None:
+        """Count the work done up to now."""
+        if now > self.since:
+            self.work_left -= (now - self.since) * speed
+            self.left -= (now - self.since) / (1.0 + self.penalties)
+            self.since = now
+
+    def speed_with(self, penalties: NDArray[np.float64], speed: float) -> float:
+        """Return the speed at which the job ends with its last process, for new penalties.
+
+        Where rounding leaves a job that is done with no time or no work, its speed stays.
+        """
+        self.penalties = penalties
+        remaining = float((self.left * (1.0 + penalties)).max())
+        return self.work_left / remaining if min(self.work_left, remaining) > 0 else speed
 
 
 def _unmatched(trace: Trace, machine: Smp) -> Iterator[str]:

@@ -28,6 +28,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
+from optsched.traces.submissions import check_load, check_shake
 from optsched.traces.trace import Trace
 
 
@@ -137,6 +138,14 @@ class Scenario:
     jobs : (int, int), int or str, optional
         FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included. FROM or TO may
         be left out; a number alone is TO.
+    load : float, optional
+        Factor of the load: the interarrival times of the jobs that run are divided by it, as
+        `optsched trace scale` does.
+    shake : int, optional
+        Seconds: the submission of each job that runs is put off by up to so many, at random, to see
+        how far chance moves a result.
+    shake_seed : int, optional
+        Seed of `shake`, by default 0.
     unknown_negative : bool
         Read negative times of a trace in SWF as unknown, and count them.
     event_order : {"batched", "one-by-one"}
@@ -196,6 +205,9 @@ class Scenario:
     jobs: tuple[int, int | None] | int | str | None = _option(
         None, str, "FROM:TO, 1:5000 for instance", recorded=True
     )
+    load: float | None = _option(None, float, "a factor, 0.8 for instance", recorded=True)
+    shake: int | None = _option(None, int, "a whole number of seconds", recorded=True)
+    shake_seed: int | None = _option(None, int, "an integer", recorded=True)
     unknown_negative: bool = _option(False, bool, "true or false", recorded=True)
     event_order: EventOrder | str = _option(
         EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
@@ -255,6 +267,21 @@ class Scenario:
             object.__setattr__(self, name, _one_of(kind, getattr(self, name), name))
         object.__setattr__(self, "jobs", first_and_last(self.jobs))
         object.__setattr__(self, "seed", checked_seed(self.seed))
+        self._check_submissions()
+
+    def _check_submissions(self) -> None:
+        """Check the options that move submissions; those without effect become None."""
+        if self.load is not None:
+            check_load(self.load)
+            object.__setattr__(self, "load", None if self.load == 1 else float(self.load))
+        if self.shake is None:
+            if self.shake_seed is not None:
+                raise InputError("nothing to shake; expected a shake too", field="shake seed")
+            return
+        seed = 0 if self.shake_seed is None else self.shake_seed
+        check_shake(self.shake, seed)
+        object.__setattr__(self, "shake", self.shake or None)
+        object.__setattr__(self, "shake_seed", seed if self.shake else None)
 
     @property
     def span(self) -> tuple[int, int | None] | None:

@@ -31,6 +31,7 @@ from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
 from optsched.solvers.solving import as_budget
 from optsched.traces.reading import read_trace
+from optsched.traces.submissions import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
 
@@ -62,6 +63,7 @@ def run_scenario(scenario: Scenario) -> Run:
         first, last = scenario.span
         last = len(source) if last is None else last
         trace, scenario = source.jobs(first, last), replace(scenario, jobs=(first, last))
+    trace = _moved(trace, scenario)
     read_seconds = clock() - began
     machine = _machine(scenario, trace, policy)
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
@@ -191,13 +193,28 @@ def prepare_trace(
         trace = clean(trace)
     if len(trace) == 0:
         raise InputError(f"trace {trace.name!r} has no job to run")
+    _check_times(trace)
+    return trace
+
+
+def _moved(trace: Trace, scenario: Scenario) -> Trace:
+    """Return the jobs that run at their load, then shaken."""
+    if scenario.load is not None:
+        trace, _ = submitted(trace, stretched(trace, scenario.load))
+    if scenario.shake is not None:
+        trace, _ = submitted(trace, shaken(trace, scenario.shake, scenario.shake_seed or 0))
+    _check_times(trace)
+    return trace
+
+
+def _check_times(trace: Trace) -> None:
+    """Refuse times that may be rounded."""
     # latest possible end: one job after the other, then the longest walltime
     seconds = (trace.submit.max(), trace.runtime.sum(dtype=float), trace.requested_time.max())
     if sum(map(float, seconds)) > LARGEST:
         raise InputError(
             "the times add up to more than 2^53 s, and would be rounded", file=trace.path
         )
-    return trace
 
 
 def _odd_pair(policy: Policy, execution: ExecutionModel | None) -> tuple[str, ...]:

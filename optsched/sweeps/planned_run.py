@@ -28,7 +28,14 @@ from optsched.simulator.chosen_solvers import (
 )
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.scenario import OPTIONS, check_use, configure, first_and_last, from_words
+from optsched.simulator.scenario import (
+    OPTIONS,
+    Scenario,
+    check_use,
+    configure,
+    first_and_last,
+    from_words,
+)
 from optsched.sites.site_file import site_text
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
@@ -36,6 +43,7 @@ from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
+from optsched.traces.submissions import check_load, check_shake
 
 DIGITS = 12
 """Number of hexadecimal digits in the name of a run: enough to tell a million runs apart."""
@@ -106,8 +114,8 @@ class PlannedRun:
 class Planner:
     """Turns the values of a sweep file into runs, and looks up each file and name once.
 
-    Relative paths start from the folder `base`. For each key whose text names something, `look_up`
-    has the function that returns the object or raises an `InputError`.
+    Relative paths start from the folder `base`. For each key whose value names something, or
+    has a range, `look_up` has the function that returns the object or raises an `InputError`.
     """
 
     def __init__(self, base: Path) -> None:
@@ -119,6 +127,9 @@ class Planner:
             "execution": cache(partial(self._class, registry.executions)),
             "solver": cache(self._solver),
             "jobs": _span,
+            "load": _unplaced(check_load),
+            "shake": _unplaced(partial(check_shake, seed=0)),
+            "shake_seed": _unplaced(partial(check_shake, 0)),
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
@@ -156,6 +167,7 @@ class Planner:
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
         arguments |= _solver_arguments(choice, profile, arguments)
+        arguments = _with_effect(arguments)
         stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
@@ -244,6 +256,18 @@ def _solver_arguments(
     return {key: value for key, value in stated.items() if value is not None}
 
 
+def _with_effect(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `optsched.simulate` that change the run: not a load of 1.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range, or values do not go together.
+    """
+    scenario = Scenario("", **arguments)
+    return {key: value for key, value in arguments.items() if getattr(scenario, key) is not None}
+
+
 def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:
     """Return the name and the profile of a solver, or the name and the hash of a user's file."""
     profile, origin = chosen.profile, origin_of(type(chosen.solver))
@@ -272,6 +296,18 @@ def _changed(configured: Policy | ExecutionModel | None) -> list[str]:
 def _speaking(words: Sequence[str]) -> str:
     """Return words as the beginning of the name of a folder, portable and not too long."""
     return re.sub(r"[^A-Za-z0-9.=+-]+", "_", "-".join(words)).lstrip(".-")[:LONGEST].rstrip(".-")
+
+
+def _unplaced(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a check whose errors do not name the option, as the file says where it is."""
+
+    def checked(value: Any) -> None:
+        try:
+            check(value)
+        except InputError as error:
+            raise InputError(*error.mistakes) from None
+
+    return checked
 
 
 def _span(text: str) -> tuple[int, int | None]:

@@ -114,8 +114,9 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
             try:
                 planned[-1].append(planner.plan(values))
             except InputError as error:  # incompatible values
-                if error.file is None and error.field in values:
-                    error.field = block.place(error.field)
+                key = (error.field or "").replace(" ", "_")
+                if error.file is None and key in values:
+                    error.field = block.place(key)
                 mistakes += error.lines()
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)

@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.numbers import LARGEST, MOST_PROCESSORS
+from optsched.numbers import MOST_PROCESSORS
 from optsched.traces.header import Header
+from optsched.traces.submissions import check_load, held_as_long, stretched
 from optsched.traces.trace import UNKNOWN, Trace
-
-LARGEST_LOAD = 1e6
-"""Largest load factor; a larger one is taken for a mistake."""
 
 MACHINE = {"maxprocs", "maxnodes"}
 """Keys of the header that describe the original machine only."""
@@ -56,8 +54,8 @@ def scale_trace(
     Allocated and requested sizes are multiplied by ``to / processors`` and rounded up to a
     multiple of `unit`; a job that fits the original machine is cut to the whole units of the new
     one. Run times and requested times stay. Submit times are stretched from the first one by
-    ``1 / load`` and rounded to whole seconds. Recorded waits are left out, since they belong to
-    the original machine.
+    ``1 / load`` and rounded to whole seconds; begin times keep their distance from them. Recorded
+    waits are left out, since they belong to the original machine.
 
     Parameters
     ----------
@@ -88,8 +86,8 @@ def scale_trace(
         for name in ("processors", "requested_processors")
     }
     columns["wait"] = np.full(len(trace), UNKNOWN)
-    if load != 1:
-        columns["submit"] = _stretched(trace, load)
+    columns["submit"] = stretched(trace, load)
+    columns["annotations"] = held_as_long(trace, columns["submit"])
     scaled = trace.changed(**columns)
     sizes = _sizes(scaled)
     rounding = _rounding(trace, sizes, to, processors)
@@ -122,10 +120,10 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
         )
         if type(value) is not int or not 1 <= value <= highest
     ]
-    if type(load) not in (int, float) or not 1 / LARGEST_LOAD <= load <= LARGEST_LOAD:
-        mistakes.append(
-            f"load: {load!r}; expected a factor from {1 / LARGEST_LOAD:g} to {LARGEST_LOAD:g}"
-        )
+    try:
+        check_load(load)
+    except InputError as error:
+        mistakes += error.lines()
     largest = max(trace.processors.max(initial=0), trace.requested_processors.max(initial=0))
     if largest > MOST_PROCESSORS:
         mistakes.append(f"a job of {largest:,} processors; expected at most {MOST_PROCESSORS:,}")
@@ -138,17 +136,6 @@ def _scaled(sizes: NDArray[np.int64], to: int, processors: int, unit: int) -> ND
     units = -(-sizes * to // (processors * unit))
     units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
     return np.where(sizes > 0, units * unit, sizes)
-
-
-def _stretched(trace: Trace, load: float) -> NDArray[Any]:
-    known = trace.submit >= 0
-    if not known.any():
-        return trace.submit
-    first = trace.submit[known].min()
-    submit = np.rint(first + (trace.submit - first) / load)
-    if submit.max() > LARGEST:
-        raise InputError(f"load: {load!r}; submit times would be above 2^53 s")
-    return np.where(known, submit, trace.submit).astype(np.int64)
 
 
 def _changes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -133,3 +135,85 @@ def test_what_is_not_refused_at_once_runs_to_its_end(jobs, capacity, policy):
     else:
         found = run(trace, machine, policy)
         assert found.summary["waiting"] == found.fallbacks == 0
+
+
+def in_all(trace, machine, policy="fcfs", **other):
+    chosen = {"settings": {"worst_node": "in-all"}, "execution": "resource-sharing"}
+    return simulate(trace, machine, policy, **chosen, **other)
+
+
+def test_penalties_of_different_nodes_at_different_times_do_not_add_up():
+    # job 2 has a process on each node; job 3 doubles the time on the second node up to 20 s, and
+    # job 4, in the place of job 1, that on the first from 50 to 70 s
+    jobs = [(0, 50, 999, 1, 0), (0, 100, 999, 2, 1000), (0, 10, 999, 1, 5000)]
+    trace, machine = jobs_with(*jobs, (50, 10, 999, 1, 5000)), "smp:2x2:bandwidth=3000"
+    assert run(trace, machine).end.tolist() == pytest.approx([50, 100 + 10 + 10, 20, 70])
+    found = in_all(trace, machine, check=True)
+    assert found.end.tolist() == pytest.approx([50, 100 + 10, 20, 70])
+    assert found.jobs["penalised_time"].tolist() == pytest.approx([0, 10, 10, 10])
+
+
+def ends_of_processes(found, nodes, processors, capacity):
+    """Return the exact ends of the jobs of a run, by its starts and places alone."""
+    jobs = found.jobs
+    demand = found.trace.annotations["bandwidth"].tolist()
+    counts = []
+    for text in jobs["allocated_resources"]:
+        held = [0] * nodes
+        for part in str(text).split():
+            first, _, last = part.partition("-")
+            for processor in range(int(first), int(last or first) + 1):
+                held[processor // processors] += 1
+        counts.append(held)
+    start = [Fraction(one) for one in found.start.tolist()]
+    limit = [Fraction(int(one)) for one in found.trace.requested_time]
+    left = {
+        (job, node): Fraction(int(found.trace.runtime[job]))
+        for job, held in enumerate(counts)
+        for node, count in enumerate(held)
+        if count
+    }
+    ends = {}
+    now = min(start)
+    while len(ends) < len(start):
+        on = [job for job in range(len(start)) if start[job] <= now and job not in ends]
+        done = [job for job in on if all(left.get((job, n), 0) <= 0 for n in range(nodes))]
+        done += [job for job in on if job not in done and now >= start[job] + limit[job]]
+        if done:
+            ends |= dict.fromkeys(done, now)
+            continue
+        slow = [
+            max(Fraction(sum(counts[job][n] * demand[job] for job in on), capacity), Fraction(1))
+            for n in range(nodes)
+        ]
+        steps = [one - now for one in start if one > now]
+        steps += [start[job] + limit[job] - now for job in on]
+        steps += [left[job, n] * slow[n] for job, n in left if job in on and left[job, n] > 0]
+        step = min(steps)
+        for job, n in left:
+            if job in on:
+                left[job, n] -= step / slow[n]
+        now += step
+    return [float(ends[job]) for job in range(len(start))]
+
+
+@given(
+    jobs=st.lists(
+        st.tuples(
+            st.integers(0, 40),
+            st.integers(1, 60),
+            st.sampled_from([1, 2, 9]),
+            st.integers(1, 8),
+            st.sampled_from([500, 1000, 2000, 4000]),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_jobs_whose_processes_run_for_themselves_end_as_by_hand(jobs):
+    jobs = sorted((submit, run, run * slack, width, mb) for submit, run, slack, width, mb in jobs)
+    found = in_all(jobs_with(*jobs), "smp:4x2:bandwidth=3000", check=True)
+    assert found.end.tolist() == pytest.approx(ends_of_processes(found, 4, 2, 3000))
+    single = jobs_with(*((s, r, q, min(p, 2), mb) for s, r, q, p, mb in jobs))
+    instant = run(single, "smp:1x4:bandwidth=3000").end.tolist()
+    assert in_all(single, "smp:1x4:bandwidth=3000").end.tolist() == pytest.approx(instant)

@@ -440,6 +440,8 @@ SHARING = [
     ("rua", "less-consume-threshold", {"limits": "requested", "thresholds": "1,1.1,2"}),
     ("rua", "bottleneck-search", {}),
     ("rua", "bottleneck-search", {"choice": "response"}),
+    ("sjbf", "first-fit", {"limits": "requested", "worst_node": "in-all"}),
+    ("rua", "less-consume-threshold", {"worst_node": "in-all"}),
 ]
 
 sharing_jobs = st.lists(

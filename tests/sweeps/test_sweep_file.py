@@ -293,3 +293,20 @@ def test_a_setting_that_came_later_names_a_run_if_it_is_not_at_its_default(tiny)
         return [run.name for run in read_sweep(table | {"settings": settings}).runs]
 
     assert names(stated="scattered") == names() != names(stated="contiguous")
+
+
+def test_loads_and_shakes_without_effect_are_one_run(read):
+    lists = "load = [1, 0.8]\nshake = [0, 60]\nshake_seed = [1, 2]\n"
+    planned = read(HEAD + lists)
+    assert (len(planned.runs), planned.duplicates) == (6, 2)
+    assert {run.name for run in read(HEAD).runs} <= {run.name for run in planned.runs}
+    with pytest.raises(InputError) as raised:
+        read(HEAD + 'load = [0, "x"]\nshake = 1.5\n[[runs]]\nshake_seed = -1\n')
+    assert [line.split(":", 1)[1] for line in raised.value.lines()] == [
+        " load: 'x'; expected a factor, 0.8 for instance",
+        " shake: 1.5; expected a whole number of seconds",
+        " load: 0; expected a factor from 1e-06 to 1e+06",
+        " runs[1].shake_seed: -1; expected a whole number from 0 to 9,007,199,254,740,992",
+    ]
+    with pytest.raises(InputError, match="shake_seed: nothing to shake"):
+        read(HEAD + "shake_seed = 1")

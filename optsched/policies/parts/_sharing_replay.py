@@ -73,6 +73,7 @@ class Rule(NamedTuple):
     most_work: float  # of the bottleneck search
     raises: bool  # whether limits are raised by the penalty
     slows: bool  # whether jobs slow down on nodes that they share
+    in_all: bool  # whether each process of a job runs for itself
     processors: int  # of a node
     unit: int
 
@@ -119,6 +120,8 @@ class State(NamedTuple):
     mark: Numbers
     node: Numbers
     processes: Numbers  # on each node of a job
+    left: Times  # work left of the processes on each node of a job, if they run for themselves
+    since_then: Times  # penalty of each node of a job since its work was counted
     runs: Numbers
     # sequences of jobs
     queue: Numbers
@@ -218,6 +221,8 @@ def new_state(
         mark=numbers(jobs),
         node=np.empty(held, dtype=np.int64),
         processes=np.empty(held, dtype=np.int64),
+        left=np.empty(held),
+        since_then=np.zeros(held),
         runs=np.empty((held, 2), dtype=np.int64),
         queue=numbers(jobs),
         candidates=numbers(jobs),
@@ -327,7 +332,27 @@ def count_work(state: State, now: float, job: int) -> None:
 
 
 @kernel(allocates=False)
-def change_speeds(state: State, tolerance: float, now: float, sign: int, job: int) -> None:
+def speed_in_all(state: State, now: float, job: int) -> float:
+    """Count the work of a job's processes, and return the speed to end with the last of them.
+
+    The same as `_Progress` of `ResourceSharing`.
+    """
+    done_in, remaining = now - state.works_since[job], 0.0
+    for entry in range(state.first[job], state.last[job]):
+        if done_in > 0:
+            state.left[entry] -= done_in / (1.0 + state.since_then[entry])
+        state.since_then[entry] = state.penalty[state.node[entry]]
+        remaining = max(remaining, state.left[entry] * (1.0 + state.since_then[entry]))
+    count_work(state, now, job)
+    if min(state.work_left[job], remaining) > 0:
+        return float(state.work_left[job] / remaining)
+    return float(state.speed[job])
+
+
+@kernel(allocates=False)
+def change_speeds(
+    state: State, rule: Rule, tolerance: float, now: float, sign: int, job: int
+) -> None:
     """Add the demand of a job to its nodes, or remove it, and change the speeds that differ.
 
     The same as `ResourceSharing.started` with a sign of 1, and `ended` with -1.
@@ -356,13 +381,16 @@ def change_speeds(state: State, tolerance: float, now: float, sign: int, job: in
                 found += 1
     for place in range(found):
         other = affected[place]
+        if rule.in_all:
+            state.new_speed[place] = speed_in_all(state, now, other)
+            continue
         worst = 0.0
         for entry in range(state.first[other], state.last[other]):
             worst = max(worst, state.penalty[state.node[entry]])
         state.new_speed[place] = 1.0 / (1.0 + worst)
     for place in range(found):
         other = affected[place]
-        if state.new_speed[place] != state.speed[other]:
+        if rule.in_all or state.new_speed[place] != state.speed[other]:
             count_work(state, now, other)
             state.speed[other] = state.new_speed[place]
             predict_end(state, tolerance, other)
@@ -411,7 +439,7 @@ def end(state: State, rule: Rule, tolerance: float, now: float, job: int) -> Non
     remove(state.by_limit, tally[RUNNING], job)
     tally[RUNNING] -= 1
     if rule.slows:
-        change_speeds(state, tolerance, now, -1, job)
+        change_speeds(state, rule, tolerance, now, -1, job)
 
 
 @kernel(allocates=False)
@@ -433,6 +461,7 @@ def claim(state: State, rule: Rule, job: int, processes: Numbers) -> bool:
         if missing == 0:
             continue
         state.node[tally[ENTRIES]], state.processes[tally[ENTRIES]] = node, missing
+        state.left[tally[ENTRIES]] = state.work_left[job]
         tally[ENTRIES] += 1
         for processor in range(node * rule.processors, (node + 1) * rule.processors):
             if missing > 0 and state.free[processor]:
@@ -470,7 +499,7 @@ def start(
     state.running[tally[RUNNING]] = job
     tally[RUNNING] += 1
     if rule.slows:
-        change_speeds(state, tolerance, now, 1, job)
+        change_speeds(state, rule, tolerance, now, 1, job)
     predict_end(state, tolerance, job)
 
 

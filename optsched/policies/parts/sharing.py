@@ -272,6 +272,7 @@ class Sharing(Policy):
             most_work=math.inf if chosen.budget.work is None else float(chosen.budget.work),
             raises=self.limits == "raised",
             slows=execution is not None,
+            in_all=isinstance(execution, ResourceSharing) and execution.worst_node == "in-all",
             processors=machine.processors,
             unit=unit,
         )

@@ -1,0 +1,95 @@
+"""Jobs at another load, and shaken."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.errors import InputError
+from optsched.traces.scaling import scale_trace
+from optsched.traces.submissions import shaken, submitted
+
+
+def of_run(trace, **options):
+    """Return the number, submission and run time of each job of a run."""
+    run = simulate(trace, "nodes:8", "fcfs", **options)
+    jobs = run.jobs[["job_id", "submission_time", "run_time"]]
+    return run, list(jobs.itertuples(index=False, name=None))
+
+
+def test_the_load_is_that_of_a_scaled_trace(make_trace):
+    trace = make_trace(*((7 * k, 5 + k, 60, 1 + k % 4) for k in range(20)))
+    scaled = scale_trace(trace, 8, processors=8, load=1.7).trace
+    run, jobs = of_run(trace, load=1.7)
+    assert jobs == of_run(scaled)[1]
+    assert (run.config["load"], run.config["shake"]) == (1.7, None)
+    assert of_run(trace, load=1)[0].config == of_run(trace)[0].config
+
+
+def test_a_part_is_chosen_before_its_load(make_trace):
+    trace = make_trace((0, 5, 9, 1), (100, 5, 9, 1), (150, 6, 9, 1), (170, 7, 9, 1))
+    assert of_run(trace, jobs="2:4", load=0.5)[1] == [(2, 100, 5), (3, 200, 6), (4, 240, 7)]
+
+
+def test_shaken_jobs_are_those_of_the_part_in_a_new_order(make_trace):
+    trace = make_trace(*((k, 5 + k, 99, 1) for k in range(50)))
+    run, jobs = of_run(trace, jobs="11:40", shake=60, shake_seed=3)
+    draws = np.random.default_rng(3).integers(0, 61, 30).tolist()
+    expected = [(10 + k + draw, k) for k, draw in enumerate(draws)]
+    assert jobs == [(11 + k, submit, 15 + k) for submit, k in sorted(expected)]
+    assert jobs != sorted(jobs)
+    assert jobs == of_run(trace, jobs="11:40", shake=60, shake_seed=3)[1]
+    assert jobs != of_run(trace, jobs="11:40", shake=60, shake_seed=4)[1]
+    assert run.config["workload_sha256"] != of_run(trace, jobs="11:40")[0].config["workload_sha256"]
+
+
+def test_load_comes_before_the_shake(make_trace):
+    trace = make_trace(*((100 * k, 5, 9, 1) for k in range(20)))
+    draws = np.random.default_rng(0).integers(0, 3, 20)
+    assert [at for _, at, _ in of_run(trace, load=2, shake=2)[1]] == (
+        (50 * np.arange(20) + draws).tolist()
+    )
+
+
+def test_all_seconds_are_as_likely(make_trace):
+    trace = make_trace(*((0, 5, 9, 1) for _ in range(6000)))
+    counts = Counter(shaken(trace, 5, 1).tolist())
+    assert sorted(counts) == [0, 1, 2, 3, 4, 5]
+    assert all(abs(count - 1000) < 120 for count in counts.values())  # four standard deviations
+
+
+def test_begin_times_keep_their_distance_and_waits_are_left_out(make_trace):
+    trace = make_trace((0, 5, 9, 1), (10, 5, 9, 1)).annotated(begin=np.array([40, -1]))
+    trace = trace.changed(wait=np.array([1, 2]))
+    moved, rows = submitted(trace, np.array([25, 12]))
+    assert (rows.tolist(), moved.job_id.tolist()) == ([1, 0], [2, 1])
+    assert moved.annotations["begin"].tolist() == [-1, 65]
+    assert moved.wait.tolist() == [-1, -1]
+    scaled = scale_trace(trace.changed(submit=np.array([10, 30])), 8, processors=8, load=0.5).trace
+    assert scaled.annotations["begin"].tolist() == [40, -1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"load": 0}, "load: 0; expected a factor from 1e-06 to 1e+06"),
+        ({"load": True}, "load: True; expected a factor"),
+        ({"shake": -1}, "shake: -1; expected a whole number of seconds from 0 to"),
+        ({"shake": 1.5}, "shake: 1.5; expected a whole number of seconds from 0 to"),
+        ({"shake": 9, "shake_seed": -1}, "shake seed: -1; expected a whole number from 0 to"),
+        ({"shake_seed": 1}, "shake seed: nothing to shake; expected a shake too"),
+    ],
+)
+def test_bad_values_get_one_line(make_trace, options, said):
+    with pytest.raises(InputError) as raised:
+        simulate(make_trace((0, 5, 9, 1)), **options)
+    assert str(raised.value).startswith(said)
+
+
+def test_times_that_a_load_makes_too_large_are_refused(make_trace):
+    trace = make_trace((0, 5, 9, 1), (2**40, 5, 2**52, 1))
+    with pytest.raises(InputError, match=r"add up to more than 2\^53 s"):
+        simulate(trace, "nodes:8", load=2**-12)
