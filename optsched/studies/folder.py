@@ -213,7 +213,11 @@ class Evaluated:
         return shown
 
     def _own(self, function: str, **options: Any) -> Any:
-        found = self._study.call_with(function, {}, self._runs, self.claims, **options)
+        try:
+            found = self._study.call_with(function, {}, self._runs, self.claims, **options)
+        except NotRunError:
+            wrong = f"{function} asks for runs that are not there"
+            raise InputError(wrong, file=self._study.path / CODE) from None
         if not isinstance(found, Mapping):
             wrong = f"{function} returned {type(found).__name__}; expected a dict by name"
             raise InputError(wrong, file=self._study.path / CODE)

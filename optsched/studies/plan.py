@@ -63,7 +63,9 @@ def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
     return merged(whole, table.get("quick", {})) if quick else whole
 
 
-def study_runs(table: Mapping[str, Any], folders: Sequence[Path], study: Path) -> StudyRuns:
+def study_runs(
+    table: Mapping[str, Any], folders: Sequence[Path], study: Path, inputs: Path
+) -> StudyRuns:
     """Expand the blocks of a plan by the labels of axes and by lists, and find their traces.
 
     Parameters
@@ -74,6 +76,8 @@ def study_runs(table: Mapping[str, Any], folders: Sequence[Path], study: Path) -
         The folders of the public logs.
     study : path
         The folder of the study, in which traces may stand.
+    inputs : path
+        The folder of the traces that the study makes for itself.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def study_runs(table: Mapping[str, Any], folders: Sequence[Path], study: Path) -
             trace = block.get("trace", usual.get("trace"))
             if trace is not None:
                 several = trace if isinstance(trace, list) else [trace]
-                block["trace"] = [_trace(str(file), folders, study) for file in several]
+                block["trace"] = [_trace(str(file), folders, study, inputs) for file in several]
             blocks.append(block)
             labels.append(label)
     usual.pop("trace", None)
@@ -138,9 +142,9 @@ def _listed(value: Any, lists: Mapping[str, Any], at: str) -> Any:
     return lists[value[1:]]
 
 
-def _trace(file: str, folders: Sequence[Path], study: Path) -> str:
+def _trace(file: str, folders: Sequence[Path], study: Path, inputs: Path) -> str:
     if file.startswith(f"{INPUTS}/"):
-        return file
+        return str((inputs / file.removeprefix(f"{INPUTS}/")).absolute())
     own = study / file
     return str(own.resolve() if own.is_file() else find_log(file, folders))
 

@@ -149,10 +149,10 @@ class Running:
         if study.has("runs"):
             plan["runs"] = study.call_with("runs", [], plan, logs, **options)
         try:
-            table, self._labels = study_runs(plan, logs, study.path)
+            table, self._labels = study_runs(plan, logs, study.path, folder / INPUTS)
             self._begin(trace)
             write_inputs(inputs, folder)
-            self._plan = read_sweep(table, base=folder)
+            self._plan = read_sweep(table, base=study.path)
         except InputError as error:
             raise error if error.file else error.within(study.path / PLAN) from None
         self.total = len(self._plan.runs)
