@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
@@ -32,21 +32,6 @@ Labels = Mapping[str, str]
 """A label of each axis that a block of runs names."""
 
 
-class StudyRuns(NamedTuple):
-    """The runs of a study.
-
-    Parameters
-    ----------
-    table : dict
-        What `optsched.sweeps.sweep_file.read_sweep` reads.
-    labels : list of mapping
-        The labels of each of its blocks.
-    """
-
-    table: dict[str, Any]
-    labels: Sequence[Labels]
-
-
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table with changes, which go into its tables."""
     found = dict(table)
@@ -65,7 +50,7 @@ def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
 
 def study_runs(
     table: Mapping[str, Any], folders: Sequence[Path], study: Path, inputs: Path
-) -> StudyRuns:
+) -> tuple[dict[str, Any], list[Labels]]:
     """Expand the blocks of a plan by the labels of axes and by lists, and find their traces.
 
     Parameters
@@ -79,6 +64,13 @@ def study_runs(
     inputs : path
         The folder of the traces that the study makes for itself.
 
+    Returns
+    -------
+    table : dict
+        What `optsched.sweeps.sweep_file.read_sweep` reads.
+    labels : list of mapping
+        The labels of each of its blocks.
+
     Raises
     ------
     InputError
@@ -88,9 +80,8 @@ def study_runs(
     axes, lists = table.get("axes", {}), table.get("lists", {})
     for axis in axes:
         if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
-            raise InputError(
-                "is the name of a key of a run; expected another", field=f"axes.{axis}"
-            )
+            wrong = "is the name of a key of a run; expected another"
+            raise InputError(wrong, field=f"axes.{axis}")
     blocks, labels = list[dict[str, Any]](), list[Labels]()
     for number, run in enumerate(table.get("runs", [{}]), 1):
         for label, block in _labelled(run, axes, lists, f"runs[{number}]"):
@@ -101,7 +92,7 @@ def study_runs(
             blocks.append(block)
             labels.append(label)
     usual.pop("trace", None)
-    return StudyRuns(usual | {"runs": blocks}, labels)
+    return usual | {"runs": blocks}, labels
 
 
 def _labelled(
@@ -115,9 +106,8 @@ def _labelled(
         several = stated if isinstance(stated, list) else [stated]
         for label in several:
             if label not in axes[axis]:
-                raise InputError(
-                    f"{UnknownNameError(axis, label, axes[axis])}", field=f"{at}.{axis}"
-                )
+                wrong = str(UnknownNameError(axis, label, axes[axis]))
+                raise InputError(wrong, field=f"{at}.{axis}")
         asked.append(several)
     own = {key: value for key, value in run.items() if key not in (*named, "label")}
     for chosen in product(*asked):
@@ -154,21 +144,8 @@ def labelled(
 ) -> pd.DataFrame:
     """Return the results with a column for each axis, in the order of the plan.
 
-    A run of several labels has a row for each of them.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        A row for each run, with its name in ``run``.
-    blocks : sequence of sequence of str
-        The names of the runs of each block.
-    labels : sequence of mapping
-        The labels of each block.
-
-    Raises
-    ------
-    InputError
-        If an axis has the name of a metric.
+    A run of several labels has a row for each of them. `blocks` has the names of the runs of each
+    block, `labels` the labels of each.
     """
     import pandas as pd
 

@@ -384,14 +384,14 @@ def stored(folder, results):
 
 def test_blocks_are_expanded_by_labels_and_lists(folder):
     table = StudyFolder(folder).plan
-    found = study_runs(looked_at(table, quick=False), [], folder, folder)
-    assert [labels["part"] for labels in found.labels] == ["first", "second", "third", "first"]
-    assert [labels["kind"] for labels in found.labels] == ["usual"] * 3 + ["again"]
-    policies = [block["policy"] for block in found.table["runs"]]
+    runs, found = study_runs(looked_at(table, quick=False), [], folder, folder)
+    assert [labels["part"] for labels in found] == ["first", "second", "third", "first"]
+    assert [labels["kind"] for labels in found] == ["usual"] * 3 + ["again"]
+    policies = [block["policy"] for block in runs["runs"]]
     assert policies == [["fcfs", "easy"], ["fcfs", "easy"], ["easy", "fcfs"], "easy"]
-    assert found.table["runs"][0]["trace"][0].endswith("sample-256.swf")
-    quick = study_runs(looked_at(table, quick=True), [], folder, folder)
-    assert [block["jobs"] for block in quick.table["runs"]] == ["1:20"]
+    assert runs["runs"][0]["trace"][0].endswith("sample-256.swf")
+    quick, _ = study_runs(looked_at(table, quick=True), [], folder, folder)
+    assert [block["jobs"] for block in quick["runs"]] == ["1:20"]
 
 
 @pytest.mark.parametrize(
