@@ -44,8 +44,16 @@ def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
     """Return the content of ``plan.toml``, in a quick look with the changes of its ``quick``."""
+    changes = _table(table, "quick")
     whole = {key: value for key, value in table.items() if key != "quick"}
-    return merged(whole, table.get("quick", {})) if quick else whole
+    return merged(whole, changes) if quick else whole
+
+
+def _table(table: Mapping[str, Any], key: str, at: str = "") -> dict[str, Any]:
+    """Return a table in a table, an empty one if it is not there."""
+    if not isinstance(found := table.get(key, {}), dict):
+        raise InputError(f"{found!r}; expected a table", field=f"{at}{key}")
+    return found
 
 
 def study_runs(
@@ -77,13 +85,19 @@ def study_runs(
         If a label, a list or a log is missing.
     """
     usual = {key: value for key, value in table.items() if key not in ABOUT}
-    axes, lists = table.get("axes", {}), table.get("lists", {})
+    axes, lists = _table(table, "axes"), _table(table, "lists")
     for axis in axes:
+        for name in _table(axes, axis, "axes."):
+            _table(_table(axes[axis], name, f"axes.{axis}."), "lists", f"axes.{axis}.{name}.")
         if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
             wrong = "is the name of a key of a run; expected another"
             raise InputError(wrong, field=f"axes.{axis}")
     blocks, labels = list[dict[str, Any]](), list[Labels]()
-    for number, run in enumerate(table.get("runs", [{}]), 1):
+    runs = table.get("runs", [{}])
+    if not (isinstance(runs, list) and all(isinstance(run, dict) for run in runs)):
+        raise InputError("expected a list of tables", field="runs")
+    for number, run in enumerate(runs, 1):
+        _table(run, "label", f"runs[{number}].")
         for label, block in _labelled(run, axes, lists, f"runs[{number}]"):
             trace = block.get("trace", usual.get("trace"))
             if trace is not None:
@@ -117,7 +131,7 @@ def _labelled(
         known = dict(lists) | block.pop("lists", {})
         block = merged(block, own)
         block = {key: _listed(value, known, f"{at}.{key}") for key, value in block.items()}
-        if "settings" in block:
+        if isinstance(block.get("settings"), dict):
             settings = block["settings"].items()
             block["settings"] = {k: _listed(v, known, f"{at}.settings.{k}") for k, v in settings}
         yield dict(zip(named, chosen)) | run.get("label", {}), block
