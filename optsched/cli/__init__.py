@@ -24,7 +24,7 @@ COMMANDS = {
         "Simulate a trace under a policy, with any solver for its decisions, or under several."
     ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
-    "study": "Run the evaluation of a paper again, and judge its claims.",
+    "study": "Run a study, judge its claims, and check the numbers on its page.",
     "report": "Write the HTML pages of run, comparison, sweep and study folders from their files.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",

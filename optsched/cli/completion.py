@@ -40,6 +40,13 @@ def registered(kind: str) -> Completer:
     return complete
 
 
+def study_names(context: CompletionContext) -> list[str]:
+    """Return the names of studies, those of folders too."""
+    from optsched.studies.folder import study_plans
+
+    return sorted({*registered("studies")(context), *study_plans()})
+
+
 def comma_separated(complete: Completer) -> Completer:
     """Return the completer of several names with commas between, of which none is offered again."""
 

@@ -149,7 +149,11 @@ def _snapshots() -> Iterator[Row]:
 
 
 def _studies() -> Iterator[Row]:
-    return ([cls.name, cls.paper] for cls in registry.studies.values())
+    from optsched.studies.folder import study_plans
+
+    rows = {cls.name: cls.paper for cls in registry.studies.values()}
+    rows |= {name: plan.get("paper", "") for name, plan in study_plans().items()}
+    return ([name, rows[name]] for name in sorted(rows))
 
 
 def _formats() -> Iterator[Row]:

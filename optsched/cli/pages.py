@@ -24,6 +24,7 @@ from optsched.settings import settings_of
 from optsched.simulator.scenario import described
 from optsched.solvers.dispatch import classes_of
 from optsched.solvers.heuristic import Heuristic
+from optsched.studies.folder import study_plans
 from optsched.sweeps.sweep_file import KEYS
 
 Rows = Iterator[tuple[str, ...]]
@@ -116,6 +117,14 @@ def names(kind: registry.Registry[Any]) -> Rows:
         yield f"`{name}`", first_line(kind[name])
 
 
+def studies() -> Rows:
+    """Yield the rows of the table of studies, the heading first."""
+    yield "name", "what it is"
+    rows = {f"`{name}`": first_line(registry.studies[name]) for name in registry.studies}
+    rows |= {f"`{name}`": plan.get("title", "") for name, plan in study_plans().items()}
+    yield from sorted(rows.items())
+
+
 PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
     "commands/simulate.md": {"options": partial(options, "simulate")},
     "commands/solve.md": {"options": partial(options, "solve")},
@@ -129,7 +138,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
         "executions": partial(names, registry.executions),
         "workloads": partial(names, registry.workloads),
         "formats": partial(names, registry.readers),
-        "studies": partial(names, registry.studies),
+        "studies": studies,
     },
     "models.md": {"models": models},
     "solvers.md": {"solvers": solvers},

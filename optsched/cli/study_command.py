@@ -8,34 +8,45 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli import INTERRUPTED
-from optsched.cli.completion import registered
-from optsched.cli.options import Integer, Output, as_options
+from optsched.cli.completion import study_names
+from optsched.cli.options import Integer, as_options
 from optsched.cli.sweep_table import execute_runs, say_wrong_answers
-from optsched.cli.terminal import print_lines, progress_bar, say, say_note
+from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
+from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.studies import running
 from optsched.studies.cases import Cases
+from optsched.studies.folder import StudyFolder, find_study
+from optsched.studies.running import Running
 from optsched.studies.study_folder import evaluate, plan_study
 from optsched.sweeps.engines import check_engine
+from optsched.sweeps.sweeping import Sweep
+
+SHOWN = 20
+"""Most mistakes of a page that are shown after its study has run."""
 
 
 def command(
-    name: Annotated[str, Parameter(completer=registered("studies"))],
+    study: Annotated[str, Parameter(completer=study_names)],
     /,
     *,
-    output: Output,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     traces: Path | None = None,
     trace: str | None = None,
     quick: bool = False,
+    new_only: Annotated[bool, Parameter(negative="")] = False,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    write: Annotated[bool, Parameter(negative="")] = False,
     workers: Integer | None = None,
 ) -> int:
-    """Run the evaluation of a paper again, and judge its claims.
+    """Run a study, judge its claims, and check the numbers on its page.
 
     Parameters
     ----------
-    name
-        The study (see `optsched list studies`).
+    study
+        The folder of a study, or the name of one in studies/ (see `optsched list studies`).
     output
-        The folder of the study. Finished runs and cases in it are not repeated.
+        The folder of its runs. Finished runs and cases in it are not repeated.
     traces
         Folder of the public logs; those of OPTSCHED_TRACES by default.
     trace
@@ -43,24 +54,70 @@ def command(
         takes one.
     quick
         Run a small part only, within a minute.
+    new_only
+        Run only what has changed since the results in the study's folder; take all else from them.
+    check
+        Run nothing: compare each number on the page with the results in the study's folder.
+    write
+        Write tables and figures into the study's folder, and tables into its page: of these runs,
+        or without -o of the results that it has.
     workers
         Number of processes; by default, as many as there are cores for.
     """
     check_engine("local", workers, None)
+    found = find_study(study)
+    if found is None:
+        if output is None or new_only or check or write:
+            raise InputError(f"{study!r} is no study with a page to check", field="study")
+        return _former(study, output, traces, trace, quick, workers)
+    if check:
+        return _check(found)
+    if output is None:
+        if not write:
+            expected = "expected -o DIR to run it, or --check or --write of its results"
+            raise InputError(f"missing; {expected}", field="--output")
+        print_lines([("page", running.rewrite(found).page)])
+        return 0
     with as_options(("trace",)):
-        planned = plan_study(name, output, traces=traces, trace=trace, quick=quick)
-    if isinstance(planned, Cases):
-        return _solve(planned, output)
-    runs = len(planned.plan.runs)
-    say_note(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
-    if execute_runs(planned, workers) is None:
+        planned = Running(found, output, traces=traces, trace=trace, quick=quick, new_only=new_only)
+    if not _work(planned, workers):
         return INTERRUPTED
-    print_lines([("runs", runs), ("report", evaluate(output).page)])
-    return 1 if say_wrong_answers(planned) else 0
+    ended = planned.conclude(write=write)
+    print_lines([("runs", planned.total), ("results" if quick else "page", ended.page)])
+    if not quick:
+        _say_mistakes(planned.mistakes)
+    return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
 
 
-def _solve(cases: Cases, output: Path) -> int:
-    """Solve the pending cases of a study under a progress bar, and return the exit code."""
+def _check(study: StudyFolder) -> int:
+    """Print the mistakes of a page, and return the exit code."""
+    mistakes, names = running.check(study)
+    for one in mistakes:
+        print_line(one)
+    if not mistakes:
+        print_line(f"{study.path / 'page.md'}: {counted(names, 'number')} as computed")
+    return 1 if mistakes else 0
+
+
+def _say_mistakes(mistakes: list[str]) -> None:
+    """Say where the page differs from what was computed."""
+    for one in mistakes[:SHOWN]:
+        say(one)
+    if mistakes:
+        say(f"optsched: the page differs from these results in {counted(len(mistakes), 'place')}")
+
+
+def _work(planned: Running, workers: int | None) -> bool:
+    """Do the pending work under a progress bar; return whether it is done."""
+    if isinstance(planned.work, Cases):
+        return _solve(planned.work)
+    pending = len(planned.work.pending) if planned.work else 0
+    say_note(f"{counted(planned.total, 'run')}, {pending:,} to do")
+    return planned.work is None or execute_runs(planned.work, workers) is not None
+
+
+def _solve(cases: Cases) -> bool:
+    """Solve the pending cases of a study under a progress bar; return whether all are solved."""
     total, pending = len(cases.all), len(cases.pending)
     say_note(f"{counted(total, 'case')}, {pending:,} to do")
     done = 0
@@ -71,6 +128,29 @@ def _solve(cases: Cases, output: Path) -> int:
     except KeyboardInterrupt:
         left = counted(pending - done, "case")
         say(f"optsched: interrupted with {left} left; the same command resumes the study")
+        return False
+    return True
+
+
+def _former(
+    name: str,
+    output: Path,
+    traces: Path | None,
+    trace: str | None,
+    quick: bool,
+    workers: int | None,
+) -> int:
+    """Run a study of the package."""
+    with as_options(("trace",)):
+        planned = plan_study(name, output, traces=traces, trace=trace, quick=quick)
+    if isinstance(planned, Cases):
+        if not _solve(planned):
+            return INTERRUPTED
+        print_lines([("cases", len(planned.all)), ("report", evaluate(output).page)])
+        return 0
+    runs = len(planned.plan.runs)
+    say_note(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
+    if execute_runs(planned, workers) is None:
         return INTERRUPTED
-    print_lines([("cases", total), ("report", evaluate(output).page)])
-    return 0
+    print_lines([("runs", runs), ("report", evaluate(output).page)])
+    return 1 if say_wrong_answers(planned) else 0

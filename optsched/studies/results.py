@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.report.folder_files import read_object
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,34 +76,6 @@ def labelled(
 def _flat(block: Mapping[str, Any]) -> dict[str, Any]:
     flat = {key: value for key, value in block.items() if key != "settings"}
     return flat | {f"settings.{key}": value for key, value in block.get("settings", {}).items()}
-
-
-def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
-    """Return the results with a column for each number of metrics that are tables of their own.
-
-    Parameters
-    ----------
-    metrics : sequence of str
-        The metrics; the column of a number is named ``recorded_node_time.running``, for instance.
-    runs : path
-        The folder that holds the folders of the runs; one that has failed has none.
-
-    Raises
-    ------
-    InputError
-        If the summary of a run is damaged.
-    """
-    import pandas as pd
-
-    if not metrics:
-        return results
-    rows = []
-    for run in results["run"]:
-        file = runs / run / "summary.json"
-        summary = read_object(file, {}) if file.is_file() else {}
-        tables = ((name, summary.get(name) or {}) for name in metrics)
-        rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
-    return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)
 
 
 def by_workload(frame: pd.DataFrame, *, together: bool = False) -> dict[str, pd.DataFrame]:

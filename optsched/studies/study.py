@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from optsched.content import bundled
-from optsched.errors import InputError
+from optsched.studies.cases import Case
 from optsched.studies.content import CLAIMS, PAGE, PLAN, content_of
 from optsched.text_files import read_toml
-from optsched.traces.catalogue import VARIABLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,10 +20,6 @@ if TYPE_CHECKING:
     from optsched.report.page import Page
     from optsched.studies.judging import Claim
     from optsched.traces.trace import Trace
-
-
-Case = Callable[[], Iterable[Mapping[str, Any]]]
-"""Solves the problems of a case, and returns a row of the results for each answer."""
 
 
 class Study(ABC):
@@ -113,6 +106,8 @@ class Study(ABC):
     def _trace(self, file: str, folders: Sequence[Path], inputs: Path) -> str:
         if file.startswith(f"{inputs}/"):
             return file
+        from optsched.studies.plan import find_log
+
         own = self.content / file
         return str(own.resolve() if own.is_file() else find_log(file, folders))
 
@@ -251,28 +246,3 @@ class PaperStudy(Study):
         if (self.content / CLAIMS).is_file():
             claims = self._claims(frame)
         return claims
-
-
-def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Find a sample that comes with optsched, or a log in the first folder that has it.
-
-    Raises
-    ------
-    InputError
-        If it is in no folder.
-    """
-    for folder in (bundled("traces"), *folders):
-        if (folder / file).is_file():
-            return (folder / file).resolve()
-    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
-    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
-    raise InputError(f"{looked}; {expected}", file=file)
-
-
-def logs_at_hand(files: Mapping[str, str], folders: Sequence[Path]) -> dict[str, Path]:
-    """Find those of the logs that are there, by name; `files` has the name of the file of each."""
-    found = {}
-    for name, file in files.items():
-        with suppress(InputError):
-            found[name] = find_log(file, folders)
-    return found

@@ -6,10 +6,10 @@ Folder format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from optsched import registry
 from optsched.binary_files import sha256_of
@@ -29,23 +29,22 @@ from optsched.report.folder_files import checked, read_object, read_pictures
 from optsched.report.markdown import markdown
 from optsched.report.page import write_page
 from optsched.simulator.provenance import versions as installed
-from optsched.studies import cases
+from optsched.studies import cases, running
 from optsched.studies.cases import Cases
 from optsched.studies.content import PLAN
+from optsched.studies.folder import find_study
 from optsched.studies.judging import frame_of_claims
-from optsched.studies.results import with_parts
+from optsched.studies.running import Evaluation, with_parts, write_inputs
 from optsched.studies.study import Study
 from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.catalogue import folders
-from optsched.traces.reading import write_trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optsched.traces.trace import Trace
 
 SWEEP = "sweep"
 """The folder of the runs, inside."""
@@ -69,19 +68,6 @@ CLAIMS = "claims"
 """The CSV with the verdicts, where claims are judged."""
 
 FOLDER = FolderKind("a study", "study.json", (*MADE, cases.PLANNED), (SWEEP, cases.FOLDER, INPUTS))
-
-
-class Evaluation(NamedTuple):
-    """The outcome of a study: its folder, its page, and the tables that are kept as CSV, by name.
-
-    The verdicts, `claims`, have the columns ``claim``, ``published``, ``where``, ``variant``,
-    ``verdict`` and ``why``. There are none after a quick look, and where there is nothing to judge.
-    """
-
-    folder: Path
-    page: Path
-    tables: Mapping[str, pd.DataFrame]
-    claims: pd.DataFrame
 
 
 def plan_study(
@@ -166,6 +152,8 @@ def study(
     InputError
         If the study is not known, a log is missing, a run fails, or the folder cannot be used.
     """
+    if find_study(name) is not None:
+        return running.study(name, output, traces=traces, trace=trace, quick=quick, workers=workers)
     check_engine("local", workers, None)
     logs = None if traces is None else Path(traces)
     own = None if trace is None else str(trace)
@@ -204,25 +192,6 @@ def begin(name: str, folder: Path, *, quick: bool, trace: str | None = None) -> 
     except OSError as error:
         raise unwritable(folder, error) from None
     write_json(folder / FOLDER.marker, about)
-
-
-def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
-    """Write the traces that a study makes for itself, and remove all others.
-
-    Raises
-    ------
-    InputError
-        If they cannot be written.
-    """
-    inputs = folder / INPUTS
-    try:
-        if traces:
-            make_folder(inputs)
-        made = {f for name, trace in traces.items() for f in write_trace(trace, inputs / name)}
-        for stale in set(inputs.glob("*")) - made:
-            stale.unlink()
-    except OSError as error:
-        raise unwritable(inputs, error) from None
 
 
 def evaluate(folder: Path) -> Evaluation:
@@ -291,6 +260,8 @@ def report(folder: Path) -> Path:
     InputError
         If a file is missing or damaged, or the page cannot be written.
     """
+    if "/" in _about(folder)["study"]:
+        return running.report(folder)
     return _conclude(folder).page
 
 

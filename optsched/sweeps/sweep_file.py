@@ -42,16 +42,21 @@ class SweepPlan:
         Content of the file.
     runs : tuple of PlannedRun
         Each run once, in the order of the file; the last list of the file varies fastest.
-    duplicates : int
-        Number of further runs in the file that equal one of `runs`.
+    blocks : tuple of tuple of str
+        The names of the runs of each block of the file, with those that equal earlier ones.
     keep : {"summary", "jobs", "all"}
         Files to keep of each run.
     """
 
     table: Mapping[str, Any]
     runs: tuple[PlannedRun, ...]
-    duplicates: int
+    blocks: tuple[tuple[str, ...], ...]
     keep: Keep
+
+    @property
+    def duplicates(self) -> int:
+        """Number of further runs in the file that equal one of `runs`."""
+        return sum(map(len, self.blocks)) - len(self.runs)
 
     @property
     def columns(self) -> list[str]:
@@ -102,11 +107,12 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
         mistakes.append(f"asks for {total:,} runs; expected at most {MOST_RUNS:,}")
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
-    planned = []
+    planned: list[list[PlannedRun]] = []
     for block in blocks:
+        planned.append([])
         for values in block.expanded():
             try:
-                planned.append(planner.plan(values))
+                planned[-1].append(planner.plan(values))
             except InputError as error:  # incompatible values
                 key = (error.field or "").replace(" ", "_")
                 if error.file is None and key in values:
@@ -114,11 +120,12 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
                 mistakes += error.lines()
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
-    runs = {run.name: run for run in reversed(planned)}  # keeps the first of equal runs
+    every = [run for own in planned for run in own]
+    runs = {run.name: run for run in reversed(every)}  # keeps the first of equal runs
     return SweepPlan(
         table=table,
         runs=tuple(reversed(runs.values())),
-        duplicates=len(planned) - len(runs),
+        blocks=tuple(tuple(run.name for run in own) for own in planned),
         keep=table.get("keep", "jobs"),
     )
 

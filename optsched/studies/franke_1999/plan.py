@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.franke_1999.changes import UNCHANGED, Change, changed
-from optsched.studies.study import find_log
+from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace

@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.machines.cluster import BANDWIDTH
 from optsched.studies.content import PLAN, content_of
-from optsched.studies.study import find_log, logs_at_hand
+from optsched.studies.plan import find_log, logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
 from optsched.traces.input_files import Sharing, infer_files

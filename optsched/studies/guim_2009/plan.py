@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.studies.content import PLAN, content_of
-from optsched.studies.study import find_log
+from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
 from optsched.traces.bandwidth import LEVELS, drawn
 from optsched.traces.reading import read_trace

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.offered import offered_by
-from optsched.studies.study import logs_at_hand
+from optsched.studies.plan import logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace

@@ -15,6 +15,7 @@ from optsched.models.node_placement.fields import WHOLE as GPU
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 from optsched.solvers.solving import solve as solve_problem
+from optsched.studies.cases import Case
 from optsched.studies.openb_2023.clos import read_leaves, whole_nodes
 from optsched.studies.openb_2023.cluster import Cluster, devices_for, partly_busy
 from optsched.studies.openb_2023.online import Forecast, coming_and_going, in_batches
@@ -39,7 +40,6 @@ from optsched.studies.openb_2023.plan import (
     files,
     part,
 )
-from optsched.studies.study import Case
 
 if TYPE_CHECKING:
     import pandas as pd

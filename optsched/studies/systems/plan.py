@@ -12,7 +12,7 @@ from optsched.metrics.jobs import least_large
 from optsched.registry import policies
 from optsched.simulator.simulate import prepare_trace
 from optsched.studies.content import PLAN, content_of
-from optsched.studies.study import find_log
+from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
 from optsched.traces.bandwidth import drawn
 from optsched.traces.input_files import infer_files

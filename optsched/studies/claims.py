@@ -1,0 +1,335 @@
+"""Claims of a paper: each is one number of ours, and the region in which it has to lie.
+
+``claims.toml`` states them, ``study.py`` has the functions that compute the numbers, and one rule
+gives the verdict. File format: ``docs/formats/study-folder.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import floor, inf, isnan, log10, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.studies.intervals import Interval, Noise
+from optsched.text_files import read_toml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE = "claims.toml"
+HOLDS, OPEN, FAILS, UNJUDGED = "holds", "not decided", "does not hold", "not judged"
+MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}
+"""Verdicts, each with its shape in tables and figures."""
+
+BOUNDS = ("above", "at_least", "below", "at_most")
+TEXTS = ("key", "text", "of", "group", "unit", "not_judged")
+PUBLISHED = "published"
+
+
+NOTHING = Interval(nan, nan, nan, 0, "none")
+
+
+class NotRunError(Exception):
+    """There are no runs of what is asked for, under a reading for instance."""
+
+
+class Region(NamedTuple):
+    """Where a number has to lie: the ends, and whether they belong to it."""
+
+    low: float = -inf
+    high: float = inf
+    with_low: bool = False
+    with_high: bool = False
+
+    def verdict(self, found: Interval) -> str:
+        """Judge a number by its interval.
+
+        The claim holds if the whole interval is inside, and does not hold if all of it is outside.
+        Otherwise, or without an interval of confidence, it is not decided.
+        """
+        low, high = found.low, found.high
+        if isnan(low) or found.kind == "range":
+            return OPEN
+        above = low >= self.low if self.with_low else low > self.low
+        below = high <= self.high if self.with_high else high < self.high
+        if above and below:
+            return HOLDS
+        under = high < self.low if self.with_low else high <= self.low
+        over = low > self.high if self.with_high else low >= self.high
+        return FAILS if under or over else OPEN
+
+
+class Claim(NamedTuple):
+    """A claim, with what is found under each reading of the paper; the first is the main one.
+
+    Parameters
+    ----------
+    key : str
+        The name of its number.
+    group, text : str
+        What it claims, with others and by itself.
+    region : Region
+        Where the number has to lie.
+    published : float or None
+        What the paper has for it.
+    found : mapping of str to Interval
+        Our number, by reading; none if the claim is not judged.
+    unit : str
+        The unit of all its numbers: ``%`` is written behind them, others where there is room.
+    not_judged : str
+        Why it is not judged.
+    panel : bool
+        Whether it has a row in the panel.
+    """
+
+    key: str
+    group: str
+    text: str
+    region: Region
+    published: float | None
+    found: Mapping[str, Interval]
+    unit: str = "%"
+    not_judged: str = ""
+    panel: bool = True
+
+    def verdict(self, reading: str = "") -> str:
+        """Return the verdict under a reading, by default the main one."""
+        if not self.found:
+            return UNJUDGED
+        return self.region.verdict(self.found[reading] if reading else self.main)
+
+    @property
+    def main(self) -> Interval:
+        """Our number under the main reading."""
+        return next(iter(self.found.values()))
+
+    @property
+    def turned(self) -> dict[str, str]:
+        """The readings that change the verdict, each with the verdict under it."""
+        verdicts = {reading: self.verdict(reading) for reading in self.found}
+        return {name: one for name, one in verdicts.items() if one != self.verdict()}
+
+
+class Stated(NamedTuple):
+    """The content of ``claims.toml``: readings with their words, and the claims as tables."""
+
+    readings: Mapping[str, str]
+    claims: Sequence[Mapping[str, Any]]
+
+
+def read_claims(file: Path) -> Stated:
+    """Read the claims of a study; there are none without the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a claim is not whole.
+    """
+    if not file.is_file():
+        return Stated({"": ""}, [])
+    table = read_toml(file)
+    if unknown := set(table) - {"readings", "groups"}:
+        key = sorted(unknown)[0]
+        raise InputError(str(UnknownNameError("key", key, ("readings", "groups"))), file=file)
+    readings = table.get("readings", {"main": "the main reading"})
+    mistakes, claims, keys = [], list[dict[str, Any]](), set[str]()
+    if not (isinstance(readings, dict) and all(isinstance(one, str) for one in readings.values())):
+        raise InputError("expected a text for each reading", file=file, field="readings")
+    for number, group in enumerate(_tables(table, "groups", file), 1):
+        usual = {key: value for key, value in group.items() if key != "claims"}
+        for place, own in enumerate(_tables(group, "claims", file), 1):
+            claim = {"unit": "%"} | usual | own
+            at = f"groups[{number}].claims[{place}]"
+            by_paper = PUBLISHED in claim  # so that a bound may be its number
+            stated = [k for k in BOUNDS if k in claim and not (by_paper and claim[k] == PUBLISHED)]
+            stated += [] if isinstance(claim.get(PUBLISHED, ""), str) else [PUBLISHED]
+            wrong = [key for key in stated if type(claim[key]) not in (int, float)]
+            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a number" for key in wrong]
+            needed = [*TEXTS[:2], *(() if "not_judged" in claim else TEXTS[2:3]), "group"]
+            mistakes += [f"{at}.{key}: missing" for key in needed if key not in claim]
+            texts = [key for key in TEXTS if not isinstance(claim.get(key, ""), str)]
+            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a text" for key in texts]
+            if "not_judged" not in claim and not any(bound in claim for bound in BOUNDS):
+                mistakes.append(f"{at}: no region; expected {', '.join(BOUNDS[:-1])} or at_most")
+            if claim.get("key") in keys:
+                mistakes.append(f"{at}.key: {claim['key']!r} is that of another claim")
+            asked = claim.get("readings", [])
+            asked = asked if isinstance(asked, list) else [asked]
+            strange = [str(name) for name in asked if name not in [*readings]]
+            mistakes += [f"{at}: {UnknownNameError('reading', one, readings)}" for one in strange]
+            keys.add(str(claim.get("key")))
+            claims.append(claim)
+    if mistakes:
+        raise InputError(*mistakes, file=file)
+    return Stated(readings, claims)
+
+
+def _tables(table: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
+    """Return a list of tables."""
+    found = table.get(key, [])
+    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
+        raise InputError("expected a list of tables", file=file, field=key)
+    return found
+
+
+def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
+    """Compute the number of each claim under its readings, and return the claims by key.
+
+    Parameters
+    ----------
+    stated : Stated
+        The claims.
+    call : callable
+        Calls a function of ``study.py`` by its name: with the reading and the arguments of the
+        claim for our number, without the reading for a published one.
+    """
+    judged = {}
+    for table in stated.claims:
+        known = {*TEXTS, *BOUNDS, PUBLISHED, "readings", "panel"}
+        own = {key: value for key, value in table.items() if key not in known}
+        found: dict[str, Interval] = {}
+        for reading in table.get("readings", stated.readings):
+            if "not_judged" not in table:
+                with suppress(NotRunError):
+                    found[reading] = one = call(table["of"], reading, **own)
+                    if not isinstance(one, Interval):
+                        wrong = f"{table['of']} returned {one!r}; expected an Interval"
+                        raise InputError(wrong, field=table["key"])
+        published = table.get(PUBLISHED)
+        if isinstance(published, str):
+            published = float(call(published, **own))
+        bounds: dict[str, Any] = {
+            k: published if table[k] == PUBLISHED else table[k] for k in BOUNDS if k in table
+        }
+        region = Region(
+            bounds.get("above", bounds.get("at_least", -inf)),
+            bounds.get("below", bounds.get("at_most", inf)),
+            "at_least" in bounds,
+            "at_most" in bounds,
+        )
+        why = table.get("not_judged", "" if found else "not run")
+        texts = (table["key"], table["group"], table["text"])
+        judged[table["key"]] = Claim(
+            *texts, region, published, found, table["unit"], why, table.get("panel", True)
+        )
+    return judged
+
+
+def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, Any]:
+    """Return all values by the names that a page uses.
+
+    An interval ``x`` is also ``x±`` (mean and ends), ``x.interval`` (its ends), ``x.low``,
+    ``x.high``, ``x.half`` and ``x.n``. A noise floor ``x`` has ``x.smallest``, ``x.deviation``,
+    ``x.range`` and ``x.n``. A claim ``c`` is the interval of its number, ``c.verdict``,
+    ``c.published``, and ``c@reading`` and ``c@reading.verdict`` for each reading. ``claims``,
+    ``claims.hold``, ``claims.fail``, ``claims.open`` and ``claims.unjudged`` count.
+    """
+    names = dict(values)
+    for key, one in claims.items():
+        names |= {f"{key}.verdict": one.verdict(), f"{key}.published": one.published}
+        if one.found:
+            names[key] = one.main
+        for reading, found in one.found.items():
+            names |= {f"{key}@{reading}": found, f"{key}@{reading}.verdict": one.verdict(reading)}
+    if claims:
+        verdicts = [one.verdict() for one in claims.values()]
+        counts = {"hold": HOLDS, "fail": FAILS, "open": OPEN, "unjudged": UNJUDGED}
+        names |= {f"claims.{name}": verdicts.count(one) for name, one in counts.items()}
+        names["claims"] = len(verdicts)
+    for name, one in list(names.items()):
+        if isinstance(one, Interval):
+            names |= {
+                name: one.mean, f"{name}±": (one.mean, one.low, one.high), f"{name}.n": one.n,
+                f"{name}.low": one.low, f"{name}.high": one.high, f"{name}.half": one.half,
+                f"{name}.interval": (one.low, one.high),
+            }  # fmt: skip
+        elif isinstance(one, Noise):
+            names |= {
+                name: one.mean, f"{name}.n": one.n, f"{name}.smallest": one.smallest,
+                f"{name}.deviation": one.deviation, f"{name}.range": (one.low, one.high),
+            }  # fmt: skip
+        elif hasattr(one, "item"):
+            names[name] = one.item()
+    return names
+
+
+def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
+    """Return the table of claims in Markdown: verdict, number, and readings that would change it.
+
+    `readings` has the words of the page for each reading.
+    """
+    several = len(readings) > 1 or any(one.not_judged for one in claims.values())
+    published = any(one.published is not None for one in claims.values())
+    head = ["claim", "verdict", "here (paper)" if published else "here"]
+    rows, rules = [head + ["another verdict if"] * several], ["---", "---", "---:", "---"]
+    rows.append(rules[: len(rows[0])])
+    group = ""
+    for one in claims.values():
+        if one.group != group:
+            group = one.group
+            rows.append([f"**{group}**", *[""] * (len(head) - 1 + several)])
+        here = _with_unit(one.main.mean, one.unit) if one.found else "–"
+        if one.published is not None:
+            here += f" ({_with_unit(one.published, one.unit)})"
+        turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
+        row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
+        rows.append(row + [one.not_judged or ", ".join(turned)] * several)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return written(value, unit) + (f"&nbsp;{unit}" if unit not in ("%", "points") else "")
+
+
+def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
+    """Return the claims as a table, a row for each claim and reading, the main reading first."""
+    import pandas as pd
+
+    rows = [
+        {
+            "key": key, "group": one.group, "claim": one.text, "reading": readings.get(name, name),
+            "verdict": one.verdict(name), "published": one.published, "value": found.mean,
+            "low": found.low, "high": found.high, "interval": found.how, "unit": one.unit,
+            "from": one.region.low if one.region.low > -inf else None,
+            "to": one.region.high if one.region.high < inf else None,
+        }
+        for key, one in claims.items()
+        for name, found in (one.found or {"": NOTHING}).items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
+    """Write a number as in figures and tables: two digits that count or more, a true minus sign.
+
+    Only ``%`` is written behind it of the units.
+    """
+    if value is None or isnan(value):
+        return "–"
+    if digits is None:
+        size = 0.0 if abs(value) < 1e-9 else abs(value)
+        digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
+    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit if unit == '%' else ''}"
+    return text.replace("-", "−")
+
+
+def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:
+    """Return a table in Markdown, with its index first where that has a name."""
+    frame = frame.reset_index() if frame.index.names != [None] else frame
+    numeric = [kind.kind in "iuf" for kind in frame.dtypes]
+    rows: list[Iterable[Any]] = [frame.columns, ["---:" if one else "---" for one in numeric]]
+    rows += [[_cell(value, digits) for value in row] for row in frame.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def _cell(value: Any, digits: int | None) -> str:
+    if isinstance(value, str):
+        return value.replace("|", "\\|")
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool) or (abs(value) < inf and int(value) == value):
+        return f"{value:,}" if isinstance(value, int) else f"{int(value):,}".replace("-", "−")
+    return written(value, digits=digits)

@@ -1,0 +1,301 @@
+"""Two figures that every study can have: the panel of its claims, and a specification curve.
+
+Each is drawn for a wide page and, `narrow`, for a phone of 390 pixels. Verdicts have colors and
+shapes, so that the figures can be read without colors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.files import write_text
+from optsched.report import style
+from optsched.report.dark_mode import with_dark_variant
+from optsched.report.style import GREY, INK
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, written
+from optsched.studies.intervals import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+BAND = "#E4E4E4"
+COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
+SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}
+"""Of verdicts; an open circle is not decided."""
+
+WIDE, NARROW = 9.17, 3.75
+"""Widths of figures in inches: 880 and 360 pixels of a browser."""
+
+STEPS = (1, 3)
+"""Ticks in each power of ten of a stretched axis."""
+
+
+class Column(NamedTuple):
+    """A combination of choices, and the effect with it.
+
+    Parameters
+    ----------
+    found : Interval
+        The effect.
+    choices : frozenset of str
+        In what it differs from the main reading; empty for that.
+    """
+
+    found: Interval
+    choices: frozenset[str]
+
+
+class _Layout(NamedTuple):
+    """Inches of the panel: heights of a row, a heading and the legend, margins, width."""
+
+    pitch: float
+    head: float
+    top: float
+    left: float
+    right: float
+    width: float
+
+
+WIDE_PANEL = _Layout(0.215, 0.30, 0.24, 2.95, 2.2, WIDE)
+NARROW_PANEL = _Layout(0.37, 0.34, 0.55, 0.06, 0.06, NARROW)
+
+
+def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure:
+    """Draw a row for each claim: where it has to lie, the paper's number, and our interval.
+
+    An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show.
+    Groups that follow one another share an axis if their claims have the same unit; percent and
+    points do. Claims that are not judged, or have no `panel`, are left out.
+    """
+    from matplotlib.figure import Figure
+
+    layout = NARROW_PANEL if narrow else WIDE_PANEL
+    judged = [one for one in claims.values() if one.found and one.panel]
+    parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
+    heights = [
+        layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
+    ]
+    place, below = layout.top, 0.52
+    height = place + sum(heights) + below * len(parts)
+    figure = Figure((layout.width, height))
+    for (unit, own), inches in zip(parts, heights):
+        wide = layout.width - layout.left - layout.right
+        bottom = 1 - (place + inches) / height
+        box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
+        axes = figure.add_axes(box)
+        _stretch(axes, _limits(own), narrow=narrow)
+        label = "percent, or percentage points" if unit == "%" else unit
+        axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
+        axes.spines["left"].set_visible(False)
+        axes.grid(not narrow, axis="x")
+        _rows(axes, own, layout, narrow=narrow, headed=place == layout.top)
+        place += inches + below
+    _legend(figure, height, narrow=narrow)
+    return figure
+
+
+def _axis(unit: str) -> str:
+    """Return the unit of an axis: that of points is that of percent."""
+    return "%" if unit in ("", "%", "points") else unit
+
+
+def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
+    """Return ends that hold all means and published numbers, and intervals if they are not wide."""
+    inner = [one.main.mean for one in claims]
+    inner += [one.published for one in claims if one.published is not None]
+    far = 3 * max(3.0, *map(abs, inner))
+    ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
+    shown = [*inner, *(min(max(end, -far), far) for end in ends), 0.0]
+    return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
+
+
+def _stretch(axes: Axes, limits: tuple[float, float], *, narrow: bool) -> None:
+    """Make the horizontal axis linear near 0 and logarithmic outside, with round ticks."""
+    most = max(map(abs, limits))
+    linear = min(3.0, most / 3)
+    powers = range(int(np.floor(np.log10(linear))), int(np.log10(most)) + 1)
+    sizes = [step * 10.0**power for power in powers for step in STEPS]
+    sizes = [size for size in sizes if size >= linear * 0.99][:: 2 if narrow else 1]
+    ticks = [-size for size in reversed(sizes)] + [0.0, *sizes]
+    shown = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+    axes.set_xscale("asinh", linear_width=linear)
+    axes.set_xlim(*limits)
+    axes.set_xticks(shown, [f"{tick:g}".replace("-", "−") for tick in shown])
+    axes.set_xticks([], minor=True)
+
+
+def _rows(
+    axes: Axes, claims: Sequence[Claim], layout: _Layout, *, narrow: bool, headed: bool
+) -> None:
+    edges = axes.get_yaxis_transform()  # x in shares of the axes, y in inches from above
+    wide = layout.width - layout.left - layout.right
+    left, right = -layout.left / wide, layout.right / wide
+    paper, ours = 1 + 0.20 * right, 1 + 0.985 * right
+    at: dict[str, Any] = {"transform": edges, "va": "center"}
+    place, group = 0.0, ""
+    for one in claims:
+        if one.group != group:
+            group = one.group
+            place += layout.head
+            axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
+            if headed and not narrow and place == layout.head:
+                for x, text in ((paper, "paper"), (ours, "here [95% interval]")):
+                    axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
+        place += layout.pitch
+        row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
+        _mark(axes, one, row, half)
+        text = written(one.main.mean)
+        if one.main.kind not in ("none", "exact"):
+            text += f" [{written(one.main.low)}, {written(one.main.high)}]"
+        look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
+        if narrow:
+            axes.text(0.0, row - 0.16, one.text, **at)
+            axes.text(1.0, row - 0.16, text, **look)
+        else:
+            axes.text(left + 0.03, row, one.text, **at)
+            axes.text(paper, row, written(one.published), **look | {"color": GREY})
+            axes.text(ours, row, text, **look)
+
+
+def _mark(axes: Axes, one: Claim, row: float, half: float) -> None:
+    """Draw the band of a claim, zero, the number of the paper, and our interval."""
+    from matplotlib.patches import Rectangle
+
+    ends = axes.get_xlim()
+    low, high = np.clip(one.region[:2], *ends)
+    axes.add_patch(Rectangle((low, row - half), high - low, 2 * half, facecolor=BAND, zorder=0.5))
+    axes.plot([0, 0], [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
+    if one.published is not None:
+        look: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
+        axes.plot(np.clip(one.published, *ends), row, "D", zorder=4, **look)
+    _whisker(axes, one.main, row, one.verdict(), upright=False)
+
+
+def _whisker(axes: Axes, found: Interval, place: float, verdict: str, *, upright: bool) -> None:
+    """Draw an interval with its mean, and an arrow head where it leaves the axes."""
+
+    def plot(values: Any, *form: str, **look: Any) -> None:
+        pair = (values, [place] * len(values))
+        axes.plot(*(pair[::-1] if upright else pair), *form, color=COLOURS[verdict], **look)
+
+    low, high = axes.get_ylim() if upright else axes.get_xlim()
+    if not isnan(found.low):
+        ends = np.clip([found.low, found.high], low, high)
+        plot(ends, linewidth=1.8, solid_capstyle="butt", zorder=3)
+    heads = ("v", "^") if upright else ("<", ">")
+    beyond = (min(found.low, found.mean) < low, max(found.high, found.mean) > high)
+    for end, head, out in zip((low, high), heads, beyond):
+        if out:
+            plot([end], head, markersize=5, clip_on=False, zorder=3)
+    if low <= found.mean <= high:
+        plot([found.mean], SHAPES[verdict], zorder=5, **_face(verdict))
+
+
+def _face(verdict: str) -> dict[str, Any]:
+    face = "#FFFFFF" if verdict == OPEN else COLOURS[verdict]
+    return {"markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 5.5}
+
+
+def _legend(figure: Figure, height: float, *, narrow: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    def line(verdict: str) -> Line2D:
+        look = {"marker": SHAPES[verdict], "linewidth": 1.8, **_face(verdict)}
+        return Line2D([], [], color=COLOURS[verdict], **look)
+
+    handles: dict[str, Any] = {verdict: line(verdict) for verdict in (HOLDS, OPEN, FAILS)}
+    look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
+    handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
+    handles["where the claim is true"] = Patch(facecolor=BAND)
+    figure.legend(
+        handles.values(), handles, loc="upper left", ncols=3 if narrow else 5, frameon=False,
+        bbox_to_anchor=(0.0, 1 - 0.02 / height), handlelength=1.5, columnspacing=0.9,
+        handletextpad=0.5, borderaxespad=0.1, fontsize=8 if narrow else None,
+    )  # fmt: skip
+
+
+def specification_curve(
+    columns: Iterable[Column],
+    choices: Sequence[str],
+    label: str,
+    *,
+    limits: tuple[float, float],
+    claimed: Region = Region(0.0),  # noqa: B008
+    narrow: bool = False,
+) -> Figure:
+    """Draw the sorted effects under combinations of choices, and below them which are made.
+
+    Parameters
+    ----------
+    columns : iterable of Column
+        The combinations.
+    choices : sequence of str
+        All that may differ from the main reading, in the order of the rows.
+    label : str
+        What the effect is.
+    limits : pair of float
+        Ends of the axis; effects outside are arrows, with their least and largest number.
+    claimed : Region
+        Where the effect has to lie, above 0 by default; columns have the colors of verdicts.
+    """
+    from matplotlib.figure import Figure
+
+    ranked = sorted(columns, key=lambda one: one.found.mean)
+    width = NARROW if narrow else WIDE
+    pitch, upper, gap, bottom, left = 0.185, 2.3, 0.12, 0.10, (1.62 if narrow else 2.0)
+    lower = pitch * (len(choices) + 0.3)
+    height = 0.36 + upper + gap + lower + bottom
+    figure = Figure((width, height))
+    wide = (width - left - 0.08) / width
+    effect = figure.add_axes((left / width, (bottom + lower + gap) / height, wide, upper / height))
+    dots = figure.add_axes((left / width, bottom / height, wide, lower / height))
+    effect.set(xlim=(-0.8, len(ranked) - 0.2), ylim=limits, xticks=[])
+    effect.spines["bottom"].set_visible(False)
+    effect.grid(axis="x", visible=False)
+    effect.axhline(0, color=GREY, linewidth=1.0)
+    figure.text(0.008, 1 - 0.13 / height, label, weight="bold", va="center")
+    for x, one in enumerate(ranked):
+        mean = float(np.clip(one.found.mean, *limits))
+        shown = one.found if mean == one.found.mean else one.found._replace(low=mean, high=mean)
+        _whisker(effect, shown, x, claimed.verdict(one.found), upright=True)
+        if not one.choices:
+            for axes in (effect, dots):
+                axes.axvspan(x - 0.5, x + 0.5, color="#EEDD88", linewidth=0, zorder=0)
+            effect.text(x, limits[1], "main reading", ha="center", va="bottom", color=INK)
+    means = [one.found.mean for one in ranked]
+    low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
+    for out, at, end, ha, va in (
+        (low, len(low) - 0.2, limits[0], "left", "bottom"),
+        (high, len(ranked) - len(high) - 0.8, limits[1], "right", "top"),
+    ):
+        if out:
+            text = " to ".join(dict.fromkeys(map(written, (min(out), max(out)))))
+            effect.text(at, end, text, color=GREY, ha=ha, va=va)
+    dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
+    dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
+    dots.tick_params(length=0)
+    dots.grid(visible=False)
+    dots.spines[["left", "bottom"]].set_visible(False)
+    for row, choice in enumerate(choices):
+        if row % 2 == 0:
+            dots.axhspan(row - 0.5, row + 0.5, color="#F2F2F2", linewidth=0, zorder=-1)
+        places = [x for x, one in enumerate(ranked) if choice in one.choices]
+        dots.plot(places, [row] * len(places), "o", color=INK, markersize=3 if narrow else 4.2)
+    return figure
+
+
+def save(figures: Mapping[str, Figure], folder: Path, suffix: str = "") -> None:
+    """Write figures as SVG, dark where the reader's desktop is; `suffix` ends their names."""
+    for name, figure in figures.items():
+        file = folder / f"{name}{suffix}.svg"
+        style.save_as(figure, file)
+        write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))

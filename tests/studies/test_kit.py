@@ -1,0 +1,585 @@
+"""The kit of studies: intervals that keep their word, one rule for verdicts, numbers of pages."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.studies import intervals, page, running
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, judge, named, read_claims
+from optsched.studies.figures import Column, claims_panel, specification_curve
+from optsched.studies.folder import StudyFolder
+from optsched.studies.intervals import Interval
+from optsched.studies.plan import labelled, looked_at, study_runs
+
+VALUES = {
+    "gain": 16.6,
+    "gain±": (16.6, -1.93, 34.6),
+    "gain.interval": (-1.93, 34.6),
+    "jobs": 21_030_678,
+    "verdict": "does not hold",
+    "worse": -6.47,
+    "so": True,
+    "not-so": False,
+}
+
+
+def mistakes(text):
+    return list(page.mistakes(text, VALUES, {"t": "| a |"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "falls by 17%<!--gain-->, or 16.6%<!--gain-->",
+        "by 17% (−2 to 35%)<!--gain±-->",
+        "by **17%**<!--gain-->\n(-1.9 to 35%<!--gain.interval-->)",
+        "21.0 million<!--jobs-->, exactly 21,030,678<!--jobs-->, about 21,000,000<!--jobs-->",
+        "it **does not\nhold**<!--verdict-->",
+        "falls by 6.5%<!--abs worse-->, that is −6.5%<!--worse-->",
+        "Table II of 2014, Figure 3, `x = 5`, [a link](http://x.org/17) and 95% intervals",
+        "1. one\n2. two",
+        "three things<!--so-->, 42<!--fixed-->",
+        "<!-- begin t -->\n\n| a |\n\n<!-- end -->",
+    ],
+)
+def test_right_pages_have_no_mistakes(text):
+    assert mistakes(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("by 16%<!--gain-->", "1: 16: gain is 16.6"),
+        ("\nby 16.5%<!--gain-->", "2: 16.5: gain is 16.6"),
+        ("by 17% (−1 to 35%)<!--gain±-->", "1: 17, −1, 35: gain± is 16.6, -1.93, 34.6"),
+        ("by (−2 to 35%)<!--gain±-->", "no number before gain±"),
+        ("falls by 6.5%<!--worse-->", "worse is -6.47"),
+        ("it holds<!--verdict-->", "expected 'does not hold' before verdict"),
+        ("by 17% of 3 them", "1: 3 has no name"),
+        ("by 17%<!--gian-->", "unknown value 'gian'; did you mean gain"),
+        ("so it is<!--not-so-->", "not-so is not true"),
+        ("five<!--gain-->", "gain is 16.6"),
+        ("much<!--gain-->", "no number before gain"),
+        ("much<!--fixed-->", "fixed, but there is no number"),
+        ("<!-- begin t -->\n\n| b |\n\n<!-- end -->", "1: table t differs"),
+        ("<!-- begin u -->\n<!-- end -->", "1: unknown table 'u'"),
+        ("<!-- begin t -->\n\n| a |", "<!-- begin t --> alone"),
+    ],
+)
+def test_wrong_pages_have_a_mistake_with_its_line(text, mistake):
+    assert any(mistake in one for one in mistakes(text)), mistakes(text)
+
+
+def test_numbers_are_as_precise_as_they_are_written():
+    written = page.numbers("some 1,200 to −3.50%, twelve of 10-20, v2.0, 3x, 42.6 min and 1 h, ±4")
+    assert [(one.value, one.half, one.unit) for one in written] == [
+        (1200, 50, ""), (-3.5, 0.005, "%"), (12, 0, ""), (10, 0.5, ""), (20, 0.5, ""),
+        (42.6, 0.05, "min"), (1, 0.5, "h"), (4, 0.5, ""),
+    ]  # fmt: skip
+
+
+def test_tables_are_put_between_their_marks():
+    text = "a\n<!-- begin t -->\nold\n<!-- end -->\nb\n<!-- begin u -->\n<!-- end -->"
+    new = page.with_tables(text, {"t": "| a |"})
+    assert new == text.replace("old", "\n| a |\n")
+    assert mistakes(new)[0].startswith("8: unknown table")
+
+
+def test_t_is_that_of_the_textbook():
+    # Student 1908: the additional hours of sleep of ten patients
+    sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
+    found = intervals.mean_of(sleep)
+    assert found[:3] == pytest.approx((1.58, 0.7001, 2.4599), abs=1e-3)
+    assert found.how == "t, n = 10"
+
+
+def test_bca_is_that_of_scipy():
+    from scipy.stats import bootstrap
+
+    values = np.random.default_rng(3).lognormal(size=40)
+    ours = intervals.mean_of(values)
+    theirs = bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=1)
+    assert ours[1:3] == pytest.approx(tuple(theirs.confidence_interval), rel=0.02)
+    assert ours.how == "BCa, n = 40"
+
+
+def test_an_interval_says_what_it_is():
+    assert intervals.mean_of([1.0, 2.0]).how == "n = 2"
+    assert math.isnan(intervals.mean_of([1.0, 2.0]).low)
+    assert intervals.range_of([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0, 3, "range")
+    assert intervals.range_of([3.0, 1.0, 2.0]).how == "range of 3"
+    assert intervals.exactly(5).how == "exact"
+    assert (intervals.exactly(5) * -2 + 1)[:3] == (-9, -9, -9)
+
+
+def test_a_reduction_that_is_the_same_everywhere_has_no_width():
+    before = np.array([10.0, 20.0, 70.0])
+    assert intervals.reduction(before, 0.8 * before)[:3] == pytest.approx((0.2, 0.2, 0.2))
+    assert intervals.ratio(before, 0.8 * before)[:3] == pytest.approx((0.8, 0.8, 0.8))
+    both = np.column_stack([before, before])
+    found = intervals.reduction(both, both * [0.8, 0.5], [-1, 1])
+    assert found[:3] == pytest.approx((0.3, 0.3, 0.3))
+    assert math.isnan(intervals.reduction([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]).low)
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 8])
+@pytest.mark.parametrize("quantity", ["mean", "reduction"])
+def test_intervals_hold_the_truth_as_often_as_they_promise(quantity, n):
+    """In 95% for normal values; skewed ones take more units than studies have."""
+    rng = np.random.default_rng(n)
+
+    def coverage(before, after, truth):
+        if quantity == "mean":
+            found = [intervals.mean_of(one) for one in before]
+        else:
+            found = [intervals.reduction(*pair) for pair in zip(before, after)]
+        return np.mean([one.low <= truth <= one.high for one in found])
+
+    before = rng.normal(10, 2, (1500, n))
+    after = 0.8 * before + rng.normal(0, 1, before.shape)
+    truth = 10 if quantity == "mean" else 0.2
+    assert coverage(before, after, truth) == pytest.approx(0.95, abs=0.017)
+    before = rng.lognormal(size=(1500, n))
+    after = before * np.exp(rng.normal(-0.2, 0.5, before.shape))
+    truth = np.exp(0.5) if quantity == "mean" else 1 - np.exp(-0.2 + 0.125)
+    assert 0.8 < coverage(before, after, truth) < 0.93
+
+
+def test_a_difference_of_independent_quantities_is_wider_than_each():
+    one, other = Interval(5, 3, 8, 9, "t"), Interval(1, 0, 1.5, 4, "t")
+    found = intervals.difference(one, other)
+    assert found[:3] == pytest.approx((4, 4 - math.hypot(2, 0.5), 4 + math.hypot(3, 1)))
+    assert (found.n, found.kind) == (4, "t")
+
+
+def test_units_needed_are_those_whose_interval_excludes_zero():
+    values = np.array([1.0, -0.5, 2.0, 0.5, -1.0, 1.5])
+    found = intervals.mean_of(values)
+    needed = intervals.units_needed(found)
+    assert found.low < 0 < found.high
+    deviation = values.std(ddof=1)
+    halves = [float(intervals._t(n)) * deviation / n**0.5 for n in (needed - 1, needed)]
+    assert halves[0] >= found.mean > halves[1]
+
+
+def test_a_noise_floor_is_what_one_more_run_stays_within():
+    floor = intervals.noise_floor([1.0, 3.0, 2.0])
+    assert floor[:4] == (2, 1, 1, 3)
+    assert floor.smallest == pytest.approx(4.3027 * (4 / 3) ** 0.5, rel=1e-4)
+    rng = np.random.default_rng(0)
+    runs = rng.normal(size=(3000, 6))
+    floors = [intervals.noise_floor(one[:5]) for one in runs]
+    seen = [abs(last - one.mean) <= one.smallest for one, last in zip(floors, runs[:, 5])]
+    assert np.mean(seen) == pytest.approx(0.95, abs=0.015)
+
+
+def test_means_over_seeds_are_taken_over_what_all_seeds_have():
+    frame = pd.DataFrame({"seed": [1, 1, 2], "work": ["a", "b", "a"], "wait": [1, 9, 3]})
+    assert intervals.in_all(frame, "work", "seed")["wait"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("region", "found", "verdict"),
+    [
+        (Region(0), (2, 1, 3), HOLDS),
+        (Region(0), (-2, -3, -1), FAILS),
+        (Region(0), (1, -1, 3), OPEN),
+        (Region(0), (1, math.nan, math.nan), OPEN),
+        (Region(0), (0, 0, 0), FAILS),
+        (Region(0, with_low=True), (0, 0, 0), HOLDS),
+        (Region(-1, 1), (0, -0.5, 0.5), HOLDS),
+        (Region(-1, 1), (0, -2, 2), OPEN),
+        (Region(-1, 1), (3, 1, 5), FAILS),
+        (Region(-1, 1, with_high=True), (1, 1, 1), HOLDS),
+    ],
+)
+def test_one_rule_gives_every_verdict(region, found, verdict):
+    assert region.verdict(Interval(*found, 5, "t")) == verdict
+
+
+def test_a_range_decides_nothing():
+    assert Region(0).verdict(intervals.range_of([1, 2, 3])) == OPEN
+
+
+CLAIMS = """
+[readings]
+main = "as it is"
+other = "otherwise"
+[[groups]]
+group = "Waits"
+of = "gain"
+above = 0.0
+claims = [
+    { key = "one", text = "It falls", size = 2.0, published = 5 },
+    { key = "two", text = "As told", size = 3, above = "published", published = "told" },
+    { key = "three", text = "It is seen", not_judged = "no data" },
+    { key = "four", text = "Main only", size = 1, readings = ["main"], unit = "h" },
+]
+"""
+
+
+def judged(tmp_path, text=CLAIMS):
+    (tmp_path / "claims.toml").write_text(text)
+
+    def call(name, *reading, size):
+        if name == "told":
+            return 10 * size
+        return Interval(size, size - 1, size + 1, 5, "t") * (1 if reading == ("main",) else -1)
+
+    return judge(read_claims(tmp_path / "claims.toml"), call)
+
+
+def test_claims_are_judged_under_each_reading(tmp_path):
+    found = judged(tmp_path)
+    verdicts = {key: one.verdict() for key, one in found.items()}
+    assert verdicts == {"one": HOLDS, "two": FAILS, "three": "not judged", "four": OPEN}
+    assert found["one"].turned == {"other": FAILS}
+    assert (found["two"].region.low, found["two"].published) == (30, 30)
+    assert list(found["four"].found) == ["main"]
+    values = named({"x": np.float64(2), "noise": intervals.noise_floor([1, 3])}, found)
+    assert (values["claims"], values["claims.hold"], values["claims.unjudged"]) == (4, 1, 1)
+    assert values["one±"] == (2, 1, 3)
+    assert values["one@other.verdict"] == FAILS
+    assert (values["one.published"], values["x"], values["noise.range"]) == (5, 2, (1, 3))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('of = "gain"', "", r"groups\[1\].claims\[1\].of: missing"),
+        ("above = 0.0", "", r"claims\[1\]: no region; expected above"),
+        ('key = "two"', 'key = "one"', r"claims\[2\].key: 'one' is that of another claim"),
+        ('["main"]', '["mian"]', "unknown reading 'mian'; did you mean main"),
+        ("[readings]", "[reading]", "unknown key 'reading'; did you mean readings"),
+        ('text = "It falls",', "text = 5,", r"claims\[1\].text: 5; expected a text"),
+        ("above = 0.0", 'above = "zero"', r"claims\[1\].above: 'zero'; expected a number"),
+        ("above = 0.0", 'above = "published"', r"claims\[3\].above: 'published'; expected a n"),
+        ("published = 5", "published = true", r"claims\[1\].published: True; expected a number"),
+        ('["main"]', '"mian"', "unknown reading 'mian'; did you mean main"),
+        ('other = "otherwise"', "other = 5", "readings: expected a text for each reading"),
+        ("[[groups]]", "[groups]", "groups: expected a list of tables"),
+        ('"Waits"', '"Waits"\nclaims = 5\n[other]', "unknown key 'other'"),
+    ],
+)
+def test_what_is_wrong_with_claims_is_named(old, new, told, tmp_path):
+    with pytest.raises(InputError, match=told):
+        judged(tmp_path, CLAIMS.replace(old, new, 1))
+
+
+def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path):
+    figure = claims_panel(judged(tmp_path))
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert {"It falls", "Main only", "2.0 [1.0, 3.0]"} <= set(texts)
+    assert "It is seen" not in texts
+    assert len(figure.axes) == 2  # percent, and hours
+    narrow = claims_panel(judged(tmp_path), narrow=True)
+    assert narrow.get_figwidth() * 96 <= 390 - 2 * 12
+    marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
+    assert marks == {"D", "o", "s"} or marks == {"D", "o", "s", ">"}
+
+
+def test_a_specification_curve_sorts_effects_and_shows_choices():
+    columns = [
+        Column(Interval(mean, mean - 1, mean + 1, 5, "t"), frozenset(choices))
+        for mean, choices in ((3, "a"), (1, ""), (-200, "ab"))
+    ]
+    figure = specification_curve(columns, ["a", "b"], "gain", limits=(-10, 10))
+    effect, dots = figure.axes
+    assert [text.get_text() for text in effect.texts] == ["main reading", "−200"]
+    places = {tuple(line.get_xdata()) for line in dots.lines}
+    assert places == {(0, 2), (0,)}
+
+
+PLAN = """
+title = "EASY beside FCFS"
+paper = "none"
+keep = "summary"
+machine = "nodes:256"
+trace = "samples/sample-256.swf"
+[lists]
+policies = ["fcfs", "easy"]
+[axes.part]
+first = { jobs = "1:100" }
+second = { jobs = "101:200" }
+third = { jobs = "201:300", lists = { policies = ["easy", "fcfs"] } }
+[axes.kind]
+usual = {}
+[[runs]]
+part = "all"
+kind = "usual"
+policy = "@policies"
+[[runs]]
+part = ["first"]
+policy = "easy"
+settings = {}
+label = { kind = "again" }
+[quick]
+runs = [{ part = "first", policy = "easy" }]
+[quick.axes.part]
+first = { jobs = "1:20" }
+"""
+STATED = """
+[readings]
+mean = "as a mean"
+p95 = "at its 95th percentile"
+[[groups]]
+group = "Jobs wait less"
+of = "gain"
+above = 0
+claims = [{ key = "gain", text = "with EASY", published = 50 }]
+"""
+CODE = '''
+"""What EASY gains."""
+from optsched.studies.intervals import reduction
+
+def gain(runs, reading):
+    own = runs[runs["kind"] == "usual"]
+    waits = own.pivot(index="part", columns="policy", values=f"{reading}_wait")
+    return reduction(waits["fcfs"], waits["easy"]) * 100
+
+def values(runs, claims):
+    return {"runs": len(runs)}
+
+def tables(runs, claims):
+    return {"waits": runs.pivot_table(index="part", columns="policy", values="mean_wait")}
+'''
+PAGE = """# EASY
+
+There are seven<!--runs--> rows, and the claim {verdict}<!--gain.verdict-->.
+
+<img src="results/claims.svg">
+
+<!-- begin waits -->
+<!-- end -->
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    own = tmp_path / "easy-study"
+    own.mkdir()
+    files = {"plan.toml": PLAN, "claims.toml": STATED, "study.py": CODE, "page.md": PAGE}
+    for name, text in files.items():
+        (own / name).write_text(text)
+    return own
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The results of the study of `folder`."""
+    own = folder.__wrapped__(tmp_path_factory.mktemp("ran"))
+    out = own.parent / "out"
+    assert optsched(["study", str(own), "-o", str(out), "--workers", "1"]) == 0
+    return out / "results"
+
+
+@pytest.fixture
+def stored(folder, results):
+    """The folder of the study with its results."""
+    shutil.copytree(results, folder / "results")
+    return folder
+
+
+def test_blocks_are_expanded_by_labels_and_lists(folder):
+    table = StudyFolder(folder).plan
+    runs, found = study_runs(looked_at(table, quick=False), [], folder, folder)
+    assert [labels["part"] for labels in found] == ["first", "second", "third", "first"]
+    assert [labels["kind"] for labels in found] == ["usual"] * 3 + ["again"]
+    policies = [block["policy"] for block in runs["runs"]]
+    assert policies == [["fcfs", "easy"], ["fcfs", "easy"], ["easy", "fcfs"], "easy"]
+    assert runs["runs"][0]["trace"][0].endswith("sample-256.swf")
+    quick, _ = study_runs(looked_at(table, quick=True), [], folder, folder)
+    assert [block["jobs"] for block in quick["runs"]] == ["1:20"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('["first"]', '["frist"]', r"runs\[2\].part: unknown part 'frist'; did you mean first"),
+        ("@policies", "@polices", r"runs\[1\].policy: unknown list 'polices'"),
+        ("samples/", "simples/", "simples/sample-256.swf: no folder is named"),
+        ("axes.kind", "axes.policy", r"axes.policy: is the name of a key of a run"),
+        ("keep =", "kept =", "unknown key 'kept'; did you mean keep"),
+        ("[[runs]]", "[runs]", "not TOML|runs: expected a list of tables"),
+        ("usual = {}", "usual = 5", r"axes.kind.usual: 5; expected a table"),
+        ("[axes.kind]", "[axes]\nkind = 5\n[other]", r"plan.toml"),
+        ('{ kind = "again" }', '"again"', r"runs\[2\].label: 'again'; expected a table"),
+        ("settings = {}", "settings = 5", "settings"),
+        ("[lists]", "[lists", "plan.toml: not TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_named(old, new, told, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPTSCHED_TRACES", raising=False)
+    (folder / "plan.toml").write_text(PLAN.replace(old, new, 1))
+    assert optsched(["study", str(folder), "-o", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert re.search(told, said), said
+    assert "plan.toml" in said or "simples" in said
+
+
+def test_a_run_has_a_row_for_each_of_its_labels():
+    results = pd.DataFrame({"run": ["a", "b"], "wait": [1, 2]})
+    found = labelled(results, [["a", "b"], ["a"]], [{"kind": "x"}, {"kind": "y"}])
+    assert found.values.tolist() == [["a", "x", 1], ["b", "x", 2], ["a", "y", 1]]
+    with pytest.raises(InputError, match=r"axes\.wait: is the name of a column of results"):
+        labelled(results, [["a"]], [{"wait": "x"}])
+
+
+def test_a_study_runs_from_its_folder_and_its_page_is_checked(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["study", str(folder), "-o", str(out), "--workers", "1"]
+    assert optsched(command) == 0
+    assert "the page differs" in capsys.readouterr().err
+    shown = {file.name for file in (out / "results").iterdir()}
+    tables, pictures = {"claims.csv", "waits.csv"}, {"claims.svg", "claims-narrow.svg"}
+    assert shown == {"results.parquet", "about.json", "data.md"} | tables | pictures
+    assert "| first |" in (out / "page.md").read_text()
+    assert not (folder / "results").exists()
+    assert optsched(["study", str(folder), "--check"]) == 1
+    assert "results.parquet: missing" in capsys.readouterr().err
+    assert optsched([*command, "--write"]) == 0
+    assert "6 runs, 0 to do" in capsys.readouterr().err
+    assert optsched(["study", str(folder), "--check"]) == 1
+    [mistake] = capsys.readouterr().out.splitlines()
+    place = folder / "page.md"
+    verdict = running.rewrite(StudyFolder(folder)).claims["verdict"][0]
+    assert mistake == f"{place}:3: expected {verdict!r} before gain.verdict"
+    place.write_text(place.read_text().replace("{verdict}", verdict))
+    assert optsched(["study", str(folder), "--check"]) == 0
+    assert "2 numbers as computed" in capsys.readouterr().out
+    before = {file.name: file.read_bytes() for file in (folder / "results").iterdir()}
+    assert optsched(["study", str(folder), "--write"]) == 0
+    assert before == {file.name: file.read_bytes() for file in (folder / "results").iterdir()}
+    assert before == {file.name: file.read_bytes() for file in (out / "results").iterdir()}
+    (folder / "plan.toml").write_text(PLAN + "\n# changed")
+    (folder / "results" / "claims.svg").unlink()
+    assert optsched(["study", str(folder), "--check"]) == 1
+    told = capsys.readouterr().out
+    assert "no results/claims.svg" in told
+    assert "plan.toml has changed since these results" in told
+
+
+def test_results_of_unchanged_runs_are_taken(stored, results, tmp_path, capsys):
+    again = ["study", str(stored), "--workers", "1", "--new-only", "-o"]
+    assert optsched([*again, str(tmp_path / "new")]) == 0
+    assert "6 runs, 0 to do" in capsys.readouterr().err
+    new = tmp_path / "new" / "results" / "results.parquet"
+    assert new.read_bytes() == (results / "results.parquet").read_bytes()
+    (stored / "plan.toml").write_text(PLAN.replace("201:300", "201:350"))
+    assert optsched([*again, str(tmp_path / "changed")]) == 0
+    assert "6 runs, 2 to do" in capsys.readouterr().err
+    frame = pd.read_parquet(tmp_path / "changed" / "results" / "results.parquet")
+    assert frame["part"].tolist().count("third") == 2
+    assert len(frame) == 7
+
+
+def test_a_quick_look_concludes_nothing(folder, tmp_path):
+    out = tmp_path / "out"
+    assert optsched(["study", str(folder), "-o", str(out), "--quick", "--workers", "1"]) == 0
+    assert {file.name for file in (out / "results").iterdir()} == {"results.parquet", "about.json"}
+    assert json.loads((out / "study.json").read_text())["quick"] is True
+    assert optsched(["study", str(folder), "-o", str(out)]) == 1  # a folder of its own
+
+
+def changed(folder, file, old, new):
+    path = folder / file
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda f: (f / "study.py").unlink(), "no study.py; expected a study, with plan.toml"),
+        (lambda f: (f / "plan.toml").unlink(), "no plan.toml; expected a study"),
+        (lambda f: changed(f, "study.py", "def gain", "def gian"), "unknown function 'gain'; did"),
+        (lambda f: changed(f, "study.py", "len(runs)", "1 / 0"), "study.py, line 11: ZeroDiv"),
+        (lambda f: changed(f, "study.py", "def values", "def va lues"), "study.py, line 10: Synt"),
+        (lambda f: changed(f, "study.py", "reduction\n", "nothing\n"), "line 3: ImportError"),
+        (lambda f: changed(f, "study.py", "* 100", "and 5"), "gain: gain returned 5; expected"),
+        (lambda f: changed(f, "study.py", '{"runs": len(runs)}', "5"), "values returned int"),
+        (lambda f: changed(f, "study.py", "(runs, reading)", "(runs)"), "TypeError: gain() takes"),
+        (lambda f: changed(f, "claims.toml", "[[groups]]", "[[groups]"), "claims.toml: not TOML"),
+    ],
+)
+def test_a_wrong_folder_gets_one_line(spoil, told, stored, capsys):
+    spoil(stored)
+    assert optsched(["study", str(stored), "--check"]) == 1
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert told in errors[-1]
+    assert "Traceback" not in "".join(errors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no/such/folder", "-o", "out"], "no/such/folder: no such folder; expected a study"),
+        (["none", "-o", "out"], "unknown study 'none'"),
+        (["easy-study"], "--output: missing; expected -o DIR to run it, or --check"),
+        (["easy-study", "-o", "out", "--trace", "x.swf"], "has traces of its own"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_named(arguments, told, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder.parent)
+    assert optsched(["study", *arguments]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_a_study_is_found_by_its_name_in_the_folder_studies(folder, tmp_path, monkeypatch, capsys):
+    (tmp_path / "studies").mkdir()
+    shutil.move(folder, tmp_path / "studies" / "easy-study")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "easy-study").mkdir()  # that of its runs
+    assert optsched(["study", "easy-study", "-o", "easy-study", "--workers", "1"]) == 0
+    assert optsched(["list", "studies"]) == 0
+    assert "easy-study" in capsys.readouterr().out
+
+
+def test_a_study_may_have_further_files_and_make_its_traces_and_runs(folder, tmp_path):
+    (folder / "more.py").write_text(
+        "def blocks(part):\n    return [{'part': part, 'policy': 'easy'}]"
+    )
+    code = '''
+"""With a trace of its own."""
+from optsched.traces.reading import read_trace
+from optsched.content import bundled
+
+from .more import blocks
+
+def inputs(plan, folders):
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf")
+    return {"mine.swf": trace.jobs(1, plan["own"]["jobs"])}
+
+def runs(plan, folders):
+    return blocks("first")
+
+def prepare(results, inputs):
+    assert (inputs / "mine.swf").is_file()
+    return results.assign(twice=2 * results["mean_wait"])
+
+def values(runs, claims):
+    return {"twice": runs["twice"].iloc[0]}
+'''
+    (folder / "study.py").write_text(code)
+    (folder / "claims.toml").unlink()
+    plan = PLAN.replace("samples/sample-256.swf", "inputs/mine.swf").replace(
+        "[lists]", "[own]\njobs = 120\n[lists]"
+    )
+    (folder / "plan.toml").write_text(plan)
+    found = running.study(folder, tmp_path / "out", workers=1)
+    frame = pd.read_parquet(found.folder / "results" / "results.parquet")
+    assert frame["twice"].tolist() == (2 * frame["mean_wait"]).tolist()
+    assert frame["part"].tolist() == ["first"]
+
+
+def test_claims_without_runs_are_not_judged(tmp_path):
+    found = Claim("a", "g", "t", Region(0), None, {}, "%", "not run")
+    assert found.verdict() == "not judged"
