@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
+from optsched.metrics.sessions import session_stretches
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
-from optsched.traces.submissions import shaken, submitted
 from optsched.traces.trace import Trace
 
 from .queues import solve_queues
-from .workloads import DAY, WORKLOADS, Workload, offered
+from .workloads import DAY, WORKLOADS, Workload, offered, sessions_of
 
 SESSIONS = "session_stretch"
 """The column with the stretches of all sessions of a run."""
@@ -41,20 +40,11 @@ class Jobs(NamedTuple):
     evaluated: NDArray[np.bool_]
     session: NDArray[np.int64]
 
-    def shaken(self, seconds: int, seed: int) -> Jobs:
-        """Return the same jobs in the order of shaken submissions."""
-        trace, order = submitted(self.trace, shaken(self.trace, seconds, seed))
-        session = np.full(len(self.trace), -1)
-        session[self.evaluated] = self.session
-        evaluated = self.evaluated[order]
-        return Jobs(trace, evaluated, session[order][evaluated])
-
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add figures of traces, the time that files take, and arrays of sessions and of queues.
 
-    Sessions are those of the log if submissions are shaken, too. The run of the day with FCFS has
-    the queues.
+    The run of the day with FCFS has the queues.
     """
 
     @cache
@@ -75,13 +65,11 @@ def _row(run: pd.Series, own: Jobs, inputs: Path) -> dict[str, Any]:
         "files": len(np.unique(own.trace.annotations["file"][counts])),
         "load": offered(own.trace, workload.nodes),
     }
-    if is_shaken := run.get("shake", 0) > 0:
-        own = own.shaken(int(run["shake"]), int(run["shake_seed"]))
     table = pd.read_parquet(Path(run["folder"]) / "jobs.parquet")
     evaluated = table[own.evaluated]
     row[SESSIONS] = session_stretches(evaluated["stretch"].to_numpy(np.float64), own.session)
     row |= {name: single_mean(evaluated[of].to_numpy(np.float64)) for name, of in SINGLE.items()}
-    if workload == DAY and run["scheduler"] == "FCFS" and not is_shaken:
+    if workload == DAY and run["scheduler"] == "FCFS":
         queues = solve_queues(inputs / DAY.file, DAY.machine)
         row |= {f"{QUEUE}{name}": one.to_numpy() for name, one in queues.items()}
     return row
@@ -91,10 +79,8 @@ def jobs(workload: Workload, inputs: Path) -> Jobs:
     """Return the evaluated jobs of a workload and their sessions."""
     trace = read_trace(inputs / workload.file)
     counts = trace.annotations["category"] == EVALUATED
-    user, submit = trace.user[counts], trace.submit[counts]
-    if workload.consecutive:
-        return Jobs(trace, counts, consecutive_sessions(user))
-    return Jobs(trace, counts, window_sessions(user, submit))
+    session = sessions_of(workload, trace.user[counts], trace.submit[counts])
+    return Jobs(trace, counts, session)
 
 
 def single_mean(values: NDArray[np.float64]) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optsched.report import style
 from optsched.studies.claims import NotRunError, markdown, written
-from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
+from optsched.studies.figures import NARROW, WIDE, Column, claims_panel, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, reduction
 from optsched.text_files import read_toml
 
@@ -33,6 +33,7 @@ from .workloads import (
     in_form,
     inputs,
     runs,
+    shaken_of,
 )
 
 __all__ = ["inputs", "prepare", "runs"]
@@ -44,27 +45,20 @@ GAINING = ["EFT", "LEA", "LEO", "LEM"]
 ALIKE = 0.01
 """Stretches no further apart than this, relatively, are equal, as in Figure 2."""
 
+SHARE_UNIT = "percent of the sessions"
 FILES, CORE, QUEUES = "file_time", "core_time", "mean_queue_time"
 """The paper's transfer time, in which jobs wait for files that they or others load, and others."""
 
 Runs = Mapping[str, Mapping[str, Any]]
-"""The runs by workload and scheduler; those that are shaken have the seed in their workload."""
+"""The runs by workload and scheduler."""
 
 
 def load(results: pd.DataFrame) -> Runs:
     """Return the runs by workload and scheduler."""
     found: dict[str, dict[str, Any]] = {}
     for row in results.to_dict("records"):
-        name = row["workload"]
-        if row.get("shake", 0) > 0:
-            name = shaken_name(name, int(row["shake_seed"]))
-        found.setdefault(name, {})[row["scheduler"]] = row
+        found.setdefault(row["workload"], {})[row["scheduler"]] = row
     return found
-
-
-def shaken_name(workload: str, seed: int) -> str:
-    """Return the name of a workload with shaken submissions."""
-    return f"{workload}, shaken {seed}"
 
 
 # ---- Sessions of one workload
@@ -360,13 +354,13 @@ def slower_over(found: Runs, reading: str, *, name: str, than: str, load: float)
 
 CHOICES = {
     "written": "as the paper is written",
-    "files": "files shared across jobs of others",
+    "files": "files shared by any jobs",
     "backfilling": "with backfilling",
-    "mean": "the mean session, not the median",
-    "low": "underused clusters alone",
-    "high": "saturated clusters alone",
+    "mean": "mean, not median",
+    "low": "underused alone",
+    "high": "saturated alone",
     "weeks": "without the day",
-    "logs": "Gaia, SDSC-BLUE and CTC alone",
+    "logs": "three logs alone",
 }
 """What may differ from the main reading, in the words of the figure."""
 
@@ -422,37 +416,31 @@ def columns(found: Runs, name: str, metric: str = "") -> Iterator[Column]:
 NOISE = {"median": "median session", "better": "sessions not worse", "files": "time of files"}
 
 
-def floors(found: Runs) -> Iterator[tuple[str, str, str, Noise]]:
-    """Yield the noise floor by shaken submissions: workload, scheduler, quantity, floor."""
-    for one in (DAY, *(one for log in SHAKEN["logs"] for one in OF_LOG.get(log, ()))):
-        own = [found.get(shaken_name(one.name, seed), {}) for seed in SHAKEN["seeds"]]
-        for name in SHAKEN["schedulers"][1:]:
-            ratios = [times(run, name) for run in own]
-            numbers = {
-                "median": [100 * (np.median(each) - 1) for each in ratios],
-                "better": [100 * SHARES["not worse"](each).mean() for each in ratios],
-                "files": [100 * saved_share(run, name, FILES) for run in own],
-            }
-            for what, each in numbers.items():
-                yield one.name, name, what, noise_floor(each)
+def numbers(by_log: Sequence[Sequence[Mapping[str, Any]]], name: str) -> dict[str, float]:
+    """Return the means over logs, of which each has runs on one or two clusters."""
+
+    def mean(of: Callable[[Mapping[str, Any]], float]) -> float:
+        return float(np.mean([np.mean([of(run) for run in own]) for own in by_log]))
+
+    return {
+        "median": 100 * np.expm1(mean(lambda run: log_gain(times(run, name), 0.5))),
+        "better": 100 * mean(lambda run: SHARES["not worse"](times(run, name)).mean()),
+        "files": 100 * mean(lambda run: saved_share(run, name, FILES)),
+    }
 
 
-def floor_of_mean(found: Runs, name: str, what: str) -> Noise:
-    """Return the noise floor of the mean over the logs that were shaken."""
-    by_seed = []
-    for seed in SHAKEN["seeds"]:
-        logs = []
-        for log in SHAKEN["logs"]:
-            own = [found[shaken_name(one.name, seed)] for one in OF_LOG.get(log, [DAY])]
-            if what == "median":
-                logs.append(np.mean([log_gain(times(run, name), 0.5) for run in own]))
-            elif what == "files":
-                logs.append(np.mean([saved_share(run, name, FILES) for run in own]))
-            else:
-                logs.append(np.mean([SHARES["not worse"](times(run, name)).mean() for run in own]))
-        mean = float(np.mean(logs))
-        by_seed.append(100 * (np.expm1(mean) if what == "median" else mean))
-    return noise_floor(by_seed)
+def floors(found: Runs, logs: Sequence[Sequence[Workload]], name: str) -> dict[str, Noise]:
+    """Return the noise floor of the means over some logs, each a list of workloads."""
+    drawn = [
+        numbers([[found[shaken_of(one, seed).name] for one in own] for own in logs], name)
+        for seed in SHAKEN["seeds"]
+    ]
+    return {what: noise_floor([one[what] for one in drawn]) for what in NOISE}
+
+
+def shaken_logs() -> list[list[Workload]]:
+    """Return the workloads of each log that was shaken."""
+    return [OF_LOG.get(log, [DAY]) for log in SHAKEN["logs"]]
 
 
 # ---- The authors' day, and their weeks
@@ -474,7 +462,7 @@ def day(found: Runs) -> pd.DataFrame:
                     "result": metric.replace("_", " "),
                     "authors": text,
                     "here": f"{ours:.{digits}f}",
-                    "equal": near if summed else ours == float(text),
+                    "equal": "yes" if (near if summed else ours == float(text)) else "no",
                 }
             )
     return pd.DataFrame(rows)
@@ -530,7 +518,7 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "weeks.paper": PUBLISHED["weeks"],
         "day.schedulers": table["scheduler"].nunique(),
         "day.numbers": len(table),
-        "day.all-equal": bool(table["equal"].all()),
+        "day.all-equal": bool((table["equal"] == "yes").all()),
         "day.jobs": here["FCFS"]["submitted"],
         "day.evaluated": here["FCFS"]["evaluated"],
         "day.sessions": len(here["FCFS"][SESSIONS]),
@@ -574,9 +562,9 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "noise.seeds": len(SHAKEN["seeds"]),
         "noise.shake": SHAKEN["shake"],
     }
-    for what in NOISE:
-        for name in ("LEA", "LEM"):
-            values[f"noise.{name.lower()}.{what}"] = floor_of_mean(found, name, what)
+    for name in SHAKEN["schedulers"][1:]:
+        for what, floor in floors(found, shaken_logs(), name).items():
+            values[f"noise.{name.lower()}.{what}"] = floor
     return values
 
 
@@ -604,7 +592,7 @@ def reductions(found: Runs) -> pd.DataFrame:
     rows = []
     for metric, (one, ending) in product((FILES, CORE), product(WORKLOADS.values(), ("", "-BF"))):
         own = found.get(one.name, {})
-        if not {name + ending for name in GAINING} <= {*own}:
+        if one.seed is not None or not {name + ending for name in GAINING} <= {*own}:
             continue
         row = {"saved, %": metric.replace("_", " "), "workload": one.name}
         row |= {"backfilling": "yes" if ending else "no"}
@@ -631,7 +619,7 @@ def sessions(found: Runs) -> pd.DataFrame:
         | dict(zip(FIELDS, described(times(own, name))))
         for workload, own in found.items()
         for name in own
-        if "shaken" not in workload
+        if WORKLOADS[workload].seed is None
     ]
     rows += [
         {"workload": f"the authors' week {week}", "scheduler": name, "base": base_of(name)} | one
@@ -719,7 +707,7 @@ def workloads(found: Runs) -> pd.DataFrame:
     """Return the workloads and how they fare with FCFS."""
     rows = []
     for name, one in WORKLOADS.items():
-        if name in found:
+        if name in found and one.seed is None:
             run = found[name]["FCFS"]
             rows.append(
                 {
@@ -737,6 +725,39 @@ def workloads(found: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def noise(found: Runs) -> pd.DataFrame:
+    """Return the noise floors of each workload, and of the mean over their logs."""
+    each = {one.name: [[one]] for own in shaken_logs() for one in own} | {"mean": shaken_logs()}
+    return pd.DataFrame(
+        {
+            "workload": where,
+            "scheduler": name,
+            "number": NOISE[what],
+            "from": written(floor.low, digits=1),
+            "to": written(floor.high, digits=1),
+            "smallest effect to be seen": written(floor.smallest, digits=1),
+        }
+        for where, logs in each.items()
+        for name in SHAKEN["schedulers"][1:]
+        for what, floor in floors(found, logs, name).items()
+    )
+
+
+def noise_short(found: Runs) -> pd.DataFrame:
+    """Return the smallest effects that could be seen: on the noisiest workload, and in the mean."""
+    each = [floors(found, [[one]], name) for name in SHAKEN["schedulers"][1:] for own in shaken_logs() for one in own]
+    half = len(each) // 2
+    return pd.DataFrame(
+        {
+            "number": f"{name}, {NOISE[what]}",
+            "on one workload, up to": written(max(one[what].smallest for one in own), digits=1),
+            "in the mean": written(floors(found, shaken_logs(), name)[what].smallest, digits=1),
+        }
+        for name, own in zip(SHAKEN["schedulers"][1:], (each[:half], each[half:]))
+        for what in NOISE
+    )
+
+
 def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | str]:
     """Return the tables of the page, and those of the data beside it."""
     weeks = [
@@ -752,17 +773,6 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
         }
         for week in PUBLISHED["per_job"]
     ]
-    noise = pd.DataFrame(
-        {
-            "workload": workload,
-            "scheduler": name,
-            "number": NOISE[what],
-            "from": written(floor.low, digits=1),
-            "to": written(floor.high, digits=1),
-            "smallest effect to be seen": written(floor.smallest, digits=1),
-        }
-        for workload, name, what, floor in floors(found)
-    )
     return {
         "by-log": by_log(found),
         "authors-weeks": markdown(pd.DataFrame(weeks)),
@@ -770,7 +780,8 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
         "differences": differences(found),
         "reductions": reductions(found),
         "files": shared_files(found),
-        "noise": noise,
+        "noise": noise(found),
+        "noise-short": markdown(noise_short(found)),
         "queues": queues(found),
         "workloads": workloads(found),
         "sessions": sessions(found),
@@ -779,14 +790,23 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
 
 def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str, Figure]:
     """Draw the figures of the page, for a wide page or a phone."""
+    panel = claims_panel(claims, narrow=narrow, limits={SHARE_UNIT: (0, 100)})
+    shares = panel.axes[1]  # all numbers are of one size there
+    shares.set_xscale("linear")
+    shares.set_xlim(0, 100)
+    shares.set_xticks(range(0, 101, 25))
+    options: dict[str, Any] = {"narrow": narrow, "claimed": claims["lem.median"].region}
     curve = specification_curve(
-        columns(found, "LEM"),
-        [*CHOICES.values()],
-        "gain of sessions with LEM, %",
-        limits=(-25, 100),
-        narrow=narrow,
-    )
-    return {"readings": curve, "sessions": improvement_figure(found, narrow=narrow)}
+        columns(found, "LEM"), [*CHOICES.values()], "gain of sessions with LEM, %",
+        limits=(-15, 65), **options,
+    )  # fmt: skip
+    options["claimed"] = claims["lem.files"].region
+    files = specification_curve(
+        columns(found, "LEM", FILES), [one for one in CHOICES.values() if "mean" not in one],
+        "time of files saved with LEM, %", limits=(-5, 15), **options,
+    )  # fmt: skip
+    both = {"readings": curve, "readings-files": files}
+    return {"claims": panel, **both, "sessions": improvement_figure(found, narrow=narrow)}
 
 
 def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
@@ -819,5 +839,5 @@ def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("times as fast as with FCFS" + ("" if narrow else " (logarithmic)"))
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower right")
     return figure

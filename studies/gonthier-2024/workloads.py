@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.machines.cluster import BANDWIDTH
+from optsched.metrics.sessions import window_sessions
 from optsched.studies.plan import find_log, logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
@@ -16,6 +18,7 @@ from optsched.traces.input_files import Sharing, infer_files
 from optsched.traces.job_pieces import split_jobs
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
+from optsched.traces.submissions import submitted
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]
@@ -62,7 +65,10 @@ def in_form(*forms: str) -> list[str]:
 
 
 class Workload(NamedTuple):
-    """A trace on a cluster; for a week of a log, a load determines the number of nodes."""
+    """A trace on a cluster; for a week of a log, a load determines the number of nodes.
+
+    With a `seed` its submissions are shaken.
+    """
 
     name: str
     file: str
@@ -71,6 +77,7 @@ class Workload(NamedTuple):
     load: float | None = None
     consecutive: bool = False
     sharing: Sharing = "consecutive"
+    seed: int | None = None
 
     @property
     def machine(self) -> str:
@@ -80,6 +87,8 @@ class Workload(NamedTuple):
     @property
     def schedulers(self) -> Sequence[str]:
         """The schedulers that it is run with."""
+        if self.seed is not None:
+            return SHAKEN["schedulers"]
         if self.sharing == "interleaved":
             return in_form("no backfilling")
         if self.load is None:
@@ -115,9 +124,27 @@ def weeks_of(log: str, sharing: Sharing = "consecutive") -> list[Workload]:
 OF_LOG = {log: weeks_of(log) for log in LOGS}
 INTERLEAVED = {log: weeks_of(log, "interleaved") for log in TABLE["interleaved"]}
 WEEKS = [one for own in OF_LOG.values() for one in own]
+TO_SHAKE = [one for one in (DAY, *WEEKS) if one.log in SHAKEN["logs"]]
+
+
+def shaken_of(one: Workload, seed: int) -> Workload:
+    """Return a workload with shaken submissions."""
+    file = one.file.replace(".", f"-shaken-{seed}.", 1)
+    return one._replace(name=f"{one.name}, shaken {seed}", file=file, seed=seed)
+
+
+SHAKEN_FROM = {shaken_of(one, seed): one for one in TO_SHAKE for seed in SHAKEN["seeds"]}
+"""The workloads with shaken submissions, and those that they come from."""
+
 WORKLOADS = {
     one.name: one
-    for one in (DAY, *WEEKS, *(one for own in INTERLEAVED.values() for one in own), SAMPLE)
+    for one in (
+        DAY,
+        *WEEKS,
+        *(one for own in INTERLEAVED.values() for one in own),
+        *SHAKEN_FROM,
+        SAMPLE,
+    )
 }
 """In the order of tables."""
 
@@ -126,36 +153,27 @@ def at_hand(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[Workload]:
     """List the workloads whose logs are there; an error if there are none."""
     if plan["own"].get("only"):
         return [WORKLOADS[plan["own"]["only"]]]
-    weeks = {log: own + INTERLEAVED.get(log, []) for log, own in OF_LOG.items()}
-    files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in weeks.items()}
+    files = {TABLE["day"]["file"]: DAY.log} | {own["file"]: log for log, own in LOGS.items()}
     found = logs_at_hand({file: file for file in files}, folders)
     if not found:
         find_log(TABLE["day"]["file"], folders)
-    return [one for file in found for one in files[file]]
+    there = [files[file] for file in found]
+    return [one for one in WORKLOADS.values() if one.log in there]
 
 
 def runs(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return a block for each workload and scheduler, and then those with shaken submissions."""
-    workloads = at_hand(plan, folders)
-    blocks = [_block(one, name) for one in workloads for name in one.schedulers]
-    shake = {"shake": SHAKEN["shake"], "shake_seed": SHAKEN["seeds"]}
-    return blocks + [
-        _block(one, name) | shake
-        for one in workloads
-        if one.log in SHAKEN["logs"] and one.sharing == "consecutive"
-        for name in SHAKEN["schedulers"]
+    """Return a block for each workload and scheduler."""
+    return [
+        {
+            "trace": f"inputs/{one.file}",
+            "machine": one.machine + SCHEDULERS[name].kept,
+            "solver": SCHEDULERS[name].solver,
+            "settings": SCHEDULERS[name].settings,
+            "label": {"workload": one.name, "scheduler": name},
+        }
+        for one in at_hand(plan, folders)
+        for name in one.schedulers
     ]
-
-
-def _block(workload: Workload, name: str) -> dict[str, Any]:
-    scheduler = SCHEDULERS[name]
-    return {
-        "trace": f"inputs/{workload.file}",
-        "machine": workload.machine + scheduler.kept,
-        "solver": scheduler.solver,
-        "settings": scheduler.settings,
-        "label": {"workload": workload.name, "scheduler": name},
-    }
 
 
 def inputs(plan: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Trace]:
@@ -170,7 +188,24 @@ def inputs(plan: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Trace]
         if sharings:
             whole = read_trace(find_log(log["file"], folders))
             traces |= {log_file(name, one): week_of(whole, log["week"], one) for one in sharings}
+    for one, original in SHAKEN_FROM.items():
+        if one.file in files:
+            traces[one.file] = shaken(traces[original.file], one)
     return traces
+
+
+def sessions_of(workload: Workload, user: NDArray[Any], submit: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the session of each job."""
+    if workload.consecutive:  # users have new names after each job of another user
+        return np.unique(user, return_inverse=True)[1]
+    return window_sessions(user, submit)
+
+
+def shaken(trace: Trace, workload: Workload) -> Trace:
+    """Put off each session by up to a minute; what is submitted together stays together."""
+    session = sessions_of(workload, trace.user, trace.submit)
+    draw = np.random.default_rng(workload.seed).integers(0, SHAKEN["shake"] + 1, session.max() + 1)
+    return submitted(trace, trace.submit + draw[session])[0]
 
 
 def week_of(trace: Trace, week: int, sharing: Sharing = "consecutive") -> Trace:
