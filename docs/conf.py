@@ -28,7 +28,8 @@ version = release = __version__
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
 content = ("benchmarks", "docs", "models", "sites", "solvers", "workloads")
-include_patterns = ["*.md", *(f"{folder}/**.md" for folder in content), "docs/**.ipynb"]
+studies = ("studies/*/page.md", "studies/*/results/data.md")
+include_patterns = ["*.md", *(f"{folder}/**.md" for folder in content), "docs/**.ipynb", *studies]
 exclude_patterns = [".*", "build", "demo", "optsched", "studies-in-full", "tests"]
 
 myst_enable_extensions = ["deflist"]
@@ -57,12 +58,15 @@ html_show_sphinx = False
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "build" / "gallery"
+DARK = re.compile(r"<style>@media \(prefers-color-scheme:dark\).*?</style>", re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def setup(app: Sphinx) -> None:
     """Draw the gallery, write equations as MathML, and leave it to pages to introduce modules."""
     app.connect("builder-inited", lambda _: draw_gallery())
+    app.connect("source-read", leave_out_of_contents)
+    app.connect("build-finished", lambda app, _: copy_figures(Path(app.outdir)))
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", without_docstrings_of_modules)
 
@@ -85,6 +89,23 @@ def draw_gallery() -> None:
             for line in block.replace("\\\n", " ").splitlines():
                 if optsched(["--quiet", *shlex.split(line)[1:]]) != 0:
                     raise RuntimeError(f"{page}: failed: {line}")
+
+
+def leave_out_of_contents(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Leave the data of a study to its page, which links to them."""
+    if page.endswith("/results/data"):
+        source[0] = f"---\norphan: true\n---\n{source[0]}"
+
+
+def copy_figures(site: Path) -> None:
+    """Copy the figures of studies, which Sphinx does not find in ``<picture>``.
+
+    The site makes pictures dark by itself, with its theme.
+    """
+    for file in ROOT.glob("studies/*/results/*.svg"):
+        copy = site / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(DARK.sub("", file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def inline_math(writer: Any, node: nodes.math) -> None:

@@ -7,7 +7,8 @@ A mark is a comment of HTML, which readers do not see:
 - ``<!-- holds EXPRESSION -->``: what the sentence before it says is true;
 - ``<!-- from FILE -->`` at the end of a paragraph or table: its numbers stand in that file.
 
-The commands or the Python of the page print all other figures with a unit.
+The commands or the Python of the page print all other figures with a unit. Numbers are read and
+compared as those on the pages of studies.
 """
 
 from __future__ import annotations
@@ -21,42 +22,39 @@ from typing import Any
 import pandas as pd
 
 import optsched
+from optsched.studies.page import Written, difference, numbers
 
 ROOT = Path(__file__).resolve().parents[1]
-UNIT = r" h| min| s| ?%"
-FIGURE = re.compile(rf"(\d[\d,]*\.?\d*)({UNIT})(?![\w%])")
-MARK = re.compile(rf"(?:([\d.,]*\d|\w+)({UNIT})?\**)?\s*<!-- (is|holds) (.+?) -->", re.DOTALL)
+MARK = re.compile(r"<!-- (is|holds) (.+?) -->", re.DOTALL)
 FROM = re.compile(r"<!-- from (\S+) -->")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE_OR_LINK = re.compile(r"`[^`]+`|<code>.*?</code>|\]\([^)]*\)")
 SCALE = {"h": 3600, "min": 60, "%": 0.01}
-WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-WORDS += ["eleven", "twelve"]
 
 
-def rounds_to(value: float, number: str) -> bool:
-    decimals = len(number.partition(".")[2])
-    return f"{value:.{decimals}f}" == number
-
-
-def figures(text: str) -> list[tuple[str, str]]:
-    return [(number.replace(",", ""), unit.strip()) for number, unit in FIGURE.findall(text)]
+def figures(text: str) -> list[Written]:
+    """Return the numbers of a text that have a unit."""
+    return [one for one in numbers(text) if one.unit]
 
 
 def missing(said: str, printed: str) -> list[tuple[str, str]]:
     """Return the figures of a text that nothing printed rounds to."""
     known = figures(printed)
     return [
-        (number, unit)
-        for number, unit in figures(said)
-        if not any(unit == of and rounds_to(float(value), number) for value, of in known)
+        (one.text, one.unit)
+        for one in figures(said)
+        if not any(one.unit == of.unit and one.says(of.value) for of in known)
     ]
 
 
 def unsaid(text: str, printed: str) -> list[tuple[str, str]]:
     """Return the figures of a page that have no mark and that nothing prints."""
-    unmarked = MARK.sub(lambda mark: "" if mark[3] == "is" else mark[1] + (mark[2] or ""), text)
-    blocks = FENCE.sub("", unmarked).split("\n\n")
+    while found := MARK.search(text):  # an is-mark takes the number before it
+        before = text[: found.start()]
+        if found[1] == "is":
+            before = before[: numbers(before)[-1].place]
+        text = before + text[found.end() :]
+    blocks = FENCE.sub("", text).split("\n\n")
     said = "\n\n".join(block for block in blocks if not FROM.search(block))
     return missing(CODE_OR_LINK.sub("", said), printed)
 
@@ -66,32 +64,29 @@ def not_in_files(text: str) -> list[str]:
     found = []
     for block in FENCE.sub("", text).split("\n\n"):
         for file in FROM.findall(block):
-            known = re.findall(r"\d+\.?\d*", (ROOT / file).read_text())
-            said = re.findall(r"\d+\.?\d*", CODE_OR_LINK.sub("", FROM.sub("", block)))
+            known = [one.value for one in numbers((ROOT / file).read_text())]
+            said = numbers(CODE_OR_LINK.sub("", FROM.sub("", block)))
             found += [
-                f"{file}: {number}"
-                for number in said
-                if not any(rounds_to(float(value), number.strip(".")) for value in known)
+                f"{file}: {one.text}"
+                for one in said
+                if one.in_digits and not any(one.says(value) for value in known)
             ]
     return found
 
 
 def expressions(text: str) -> list[str]:
     """Return the Python of the marks of a page."""
-    return [" ".join(expression.split()) for *_, expression in MARK.findall(text)]
+    return [" ".join(expression.split()) for _, expression in MARK.findall(text)]
 
 
 def wrong(text: str, values: list[Any]) -> list[str]:
     """Return the marks that do not hold, given the values of their expressions."""
     found = []
-    for (number, unit, kind, expression), value in zip(MARK.findall(text), values, strict=True):
-        holds = value == 1
-        if kind == "is":  # and 1 for what holds
-            plain = number.lower().replace(",", "")
-            stated = str(WORDS.index(plain)) if plain in WORDS else plain
-            holds = rounds_to(value / SCALE.get(unit.strip(), 1), stated)
-        if not holds:
-            found.append(f"{number}{unit} <!-- {kind} {expression} -->: {value}")
+    for mark, value in zip(MARK.finditer(text), values, strict=True):
+        before = text[: mark.start()].rstrip()
+        said = bool(value == 1) if mark[1] == "holds" else float(value)  # 1 for what holds
+        if differs := difference(before, mark[2], said, SCALE):
+            found.append(differs)
     return found
 
 

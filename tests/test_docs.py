@@ -21,7 +21,7 @@ from optsched.solvers.solver_call import TOLERANCE
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"^```(sh|python|toml|jinja|text file=[\w.-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^```(sh|python|toml|text file=[\w./-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -29,7 +29,7 @@ DRAWN = "../build/gallery/"
 """Pictures that building the site draws."""
 
 
-NAMED = re.compile(r"(?:# |\{# )([\w-]+\.(?:toml|py|md\.j2))(?: #\})?$", re.MULTILINE)
+NAMED = re.compile(r"# ([\w/-]+\.(?:toml|py))$", re.MULTILINE)
 """The first line of a file that the reader is to save."""
 
 
@@ -50,6 +50,13 @@ COLUMNS = 100
 
 HELD_ELSEWHERE = re.compile(r"## (?:What it answers|How fast it is)\n.*?(?=\n## )", re.DOTALL)
 """Sections of README whose figures have tests of their own."""
+
+
+def write_block(language: str, text: str) -> None:
+    """Write the file that a block of a page is."""
+    file = Path(language.partition("=")[2] or NAMED.match(text)[1])
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
@@ -75,11 +82,8 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
             if language == "python" and not NAMED.match(text):
                 exec(compile(text, str(page), "exec"), module.__dict__)
                 continue
-            if " file=" in language:
-                Path(language.partition("=")[2]).write_text(text)
-                continue
             if language != "sh":
-                Path(NAMED.match(text)[1]).write_text(text)
+                write_block(language, text)
                 continue
             for line in text.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
@@ -162,7 +166,7 @@ def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
 def test_links_lead_somewhere(page):
     dead = [
         link
-        for link in LINK.findall(page.read_text())
+        for link in LINK.findall(BLOCK.sub("", page.read_text()))
         if "://" not in link and not link.startswith(DRAWN) and not (page.parent / link).exists()
     ]
     assert dead == []

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from test_docs import NAMED, blocks, write_block
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,6 +36,7 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/_data/sites/campus.toml",
         "optsched/_data/sites/sample-site.toml",
         "optsched/_data/sites/sample-slurm/squeue.json.gz",
+        "optsched/_data/studies/yang-2014/study.py",
         "optsched/_data/studies/guim-2009/page.md.j2",
         "optsched/_data/studies/guim-2009/published.toml",
         "optsched/_data/traces/catalogue.toml",
@@ -106,3 +108,22 @@ def test_commands_of_the_readme_work_with_the_wheel_alone(python, tmp_path):
     code = f"from optsched.cli import run; assert not any([run(one) for one in {words!r}])"
     assert "window-mkp/yang-2014-example" in run(python, code, tmp_path)
     assert (tmp_path / "policies" / "report.html").is_file()
+
+
+def test_the_study_of_the_how_to_works_with_the_wheel_alone(python, tmp_path, monkeypatch):
+    page = ROOT / "docs" / "how-to" / "add-a-study.md"
+    monkeypatch.chdir(tmp_path)
+    for language, text in blocks(page):
+        if language != "sh" and (" file=" in language or NAMED.match(text)):
+            write_block(language, text)
+    code = "import sys; from optsched.cli import run; sys.exit(run({words!r}) != {expected})"
+
+    def study(words: str, expected: int = 0) -> str:
+        told = code.format(words=["study", "backfilling", *words.split()], expected=expected)
+        return " ".join(run(python, told, tmp_path))
+
+    study("-o backfilling-runs --write --workers 1")
+    assert study("--check").endswith("as computed")
+    own = tmp_path / "backfilling" / "page.md"
+    own.write_text(own.read_text().replace("81%", "82%", 1))
+    assert study("--check", 1) in page.read_text()

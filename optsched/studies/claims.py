@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from math import inf, isnan, nan
+from math import floor, inf, isnan, log10, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,6 +81,8 @@ class Claim(NamedTuple):
         The unit of all its numbers: ``%`` is written behind them, others where there is room.
     not_judged : str
         Why it is not judged.
+    panel : bool
+        Whether it has a row in the panel.
     """
 
     key: str
@@ -91,6 +93,7 @@ class Claim(NamedTuple):
     found: Mapping[str, Interval]
     unit: str = "%"
     not_judged: str = ""
+    panel: bool = True
 
     def verdict(self, reading: str = "") -> str:
         """Return the verdict under a reading, by default the main one."""
@@ -168,7 +171,7 @@ def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
     """
     judged = {}
     for table in stated.claims:
-        known = {*TEXTS, *BOUNDS, PUBLISHED, "readings"}
+        known = {*TEXTS, *BOUNDS, PUBLISHED, "readings", "panel"}
         own = {key: value for key, value in table.items() if key not in known}
         found: dict[str, Interval] = {}
         for reading in table.get("readings", stated.readings):
@@ -192,7 +195,9 @@ def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
         )
         why = table.get("not_judged", "" if found else "not run")
         texts = (table["key"], table["group"], table["text"])
-        judged[table["key"]] = Claim(*texts, region, published, found, table["unit"], why)
+        judged[table["key"]] = Claim(
+            *texts, region, published, found, table["unit"], why, table.get("panel", True)
+        )
     return judged
 
 
@@ -278,15 +283,15 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
 
 
 def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
-    """Write a number as in figures and tables: two digits or more that count, a true minus sign.
+    """Write a number as in figures and tables: two digits that count or more, a true minus sign.
 
     Only ``%`` is written behind it of the units.
     """
     if value is None or isnan(value):
         return "–"
     if digits is None:
-        size = abs(value)
-        digits = 0 if size >= 9.95 else 1 if size >= 0.995 or round(size, 1) == size else 2
+        size = 0.0 if abs(value) < 1e-9 else abs(value)
+        digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
     text = f"{round(value, digits) + 0.0:,.{digits}f}{unit if unit == '%' else ''}"
     return text.replace("-", "−")
 

@@ -79,7 +79,7 @@ def claims_panel(
     Parameters
     ----------
     claims : mapping of str to Claim
-        The claims; those that are not judged are left out.
+        The claims; those that are not judged, or have no `panel`, are left out.
     units : mapping of str to str
         What is written below the axis of each unit; ``percent, or percentage points`` for ``%``.
     limits : mapping of str to pair of float
@@ -91,7 +91,7 @@ def claims_panel(
     if not narrow:
         layout = _Layout(0.215, 0.30, 2.95, 2.2, WIDE)
     names = {"%": "percent, or percentage points"} | dict(units or {})
-    judged = [one for one in claims.values() if one.found]
+    judged = [one for one in claims.values() if one.found and one.panel]
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts

@@ -249,8 +249,8 @@ def find_study(text: str) -> StudyFolder | None:
     for place in (path, *places):
         if (place / CODE).is_file():
             return StudyFolder(place)
-    if path.is_dir():
+    if (path / PLAN if places else path).exists():
         return StudyFolder(path)
-    if places:
+    if places:  # also the folder of its runs may have its name
         return None
     raise InputError(f"no such folder; expected a study, with {PLAN}, {CODE} and {PAGE}", file=text)

@@ -1,6 +1,6 @@
 """Generated table of the README: the verdicts on the claims of papers.
 
-``python -m optsched.studies.pages`` counts them in the results of studies in ``docs/results``.
+``python -m optsched.studies.pages`` counts them in the results of studies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optsched.report.page import Verdict
 from optsched.studies.results import ALL
 
 README = Path("README.md")
-RESULTS = Path("docs/results")
+RESULTS, FOLDERS = Path("docs/results"), Path("studies")
 HEADING = (
     "study",
     "claims",
@@ -29,21 +29,38 @@ HEADING = (
 )
 
 
-def verdicts(results: Path) -> Iterator[tuple[str, ...]]:
+def verdicts(results: Path, folders: Path) -> Iterator[tuple[str, ...]]:
     """Yield a row for each study whose claims are judged, the heading first.
 
-    `results` is the folder of the results of studies.
+    `results` is the folder of the results of studies, `folders` that of studies in folders.
     """
     yield HEADING
-    for file in sorted(results.glob("*/claims.csv")):
+    rows = [*_of_package(results), *_of_folders(folders)]
+    yield from sorted(rows)
+
+
+def _of_folders(folders: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of studies in folders of their own, by the main reading of each claim."""
+    for file in folders.glob("*/results/claims.csv"):
+        with file.open(newline="", encoding="utf-8") as lines:
+            main = {row["key"]: row["verdict"] for row in reversed([*csv.DictReader(lines)])}
+        yield _row(f"{file.parts[-3]}", file.parents[1] / "page.md", Counter(main.values()))
+
+
+def _row(name: str, page: Path, counts: Counter[str]) -> tuple[str, ...]:
+    numbers = (counts.total(), *(counts[one] for one in Verdict))
+    return f"[{name}]({page})", *map(str, numbers)
+
+
+def _of_package(results: Path) -> Iterator[tuple[str, ...]]:
+    for file in results.glob("*/claims.csv"):
         found = defaultdict[str, dict[tuple[str, str], str]](dict)
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
                 found[row["claim"]][row["where"], row["variant"]] = row["verdict"]
         counts = Counter(map(overall, found.values()))
         name = file.parent.name
-        numbers = (counts.total(), *(counts[one] for one in Verdict))
-        yield f"[{name}]({RESULTS / name}/README.md)", *map(str, numbers)
+        yield _row(name, RESULTS / name / "README.md", counts)
 
 
 def overall(judged: Mapping[tuple[str, str], str]) -> str:
@@ -61,7 +78,7 @@ def overall(judged: Mapping[tuple[str, str], str]) -> str:
     return Verdict.IN_PART if different & {Verdict.HELD, Verdict.IN_PART} else Verdict.NOT_HELD
 
 
-def with_verdicts(text: str, results: Path) -> str:
+def with_verdicts(text: str) -> str:
     """Return the text of the README with the table between its marks.
 
     Raises
@@ -69,9 +86,9 @@ def with_verdicts(text: str, results: Path) -> str:
     InputError
         If the text does not have each mark once.
     """
-    heading, *rows = (markdown_row(*row) for row in verdicts(results))
+    heading, *rows = (markdown_row(*row) for row in verdicts(RESULTS, FOLDERS))
     return between_marks(text, "verdicts", "\n".join([heading, "|---" * len(HEADING) + "|", *rows]))
 
 
 if __name__ == "__main__":
-    write_text(README, with_verdicts(README.read_text(encoding="utf-8"), RESULTS))
+    write_text(README, with_verdicts(README.read_text(encoding="utf-8")))

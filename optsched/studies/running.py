@@ -349,7 +349,7 @@ def write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> E
     for narrow in (False, True):
         with style.applied():
             figures = dict(found.figures(narrow=narrow))
-            if any(one.found for one in found.claims.values()):
+            if any(one.found and one.panel for one in found.claims.values()):
                 figures.setdefault("claims", claims_panel(found.claims, narrow=narrow))
         save(figures, folder, "-narrow" if narrow else "")
     data = [f"# Data of {study.name}", "The tables of [the study](../page.md), all computed."]

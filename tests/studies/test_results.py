@@ -13,18 +13,22 @@ import pytest
 from optsched import registry
 from optsched.content import bundled
 from optsched.report import style
-from optsched.studies import study_folder
+from optsched.studies import page, study_folder
 from optsched.studies.content import PLAN
+from optsched.studies.folder import StudyFolder
 from optsched.studies.pages import HEADING, overall, verdicts, with_verdicts
+from optsched.studies.running import check, read_results, rewrite
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 KEPT = sorted(folder.name for folder in RESULTS.iterdir())
+FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
 
 
 def test_every_study_has_results():
     own = {folder.name for folder in bundled("studies").iterdir()}
     assert set(KEPT) == own & set(registry.studies)
+    assert own - set(KEPT) == set(FOLDERS)
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -54,10 +58,48 @@ def test_every_picture_is_shown_and_every_shown_picture_is_there(name):
     assert sorted(shown) == sorted(file.name for file in (RESULTS / name).glob("*.svg"))
 
 
-def test_the_readme_counts_the_verdicts():
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_page_of_a_folder_agrees_with_its_results(name, tmp_path):
+    """Otherwise: optsched study NAME --check, and --write for tables and figures."""
+    own = bundled("studies") / name
+    assert check(StudyFolder(own)).mistakes == []
+    shutil.copytree(own, tmp_path / name)
+    rewrite(StudyFolder(tmp_path / name))
+    for file in own.rglob("*.*"):
+        if file.parent.name != "__pycache__":
+            assert (tmp_path / name / file.relative_to(own)).read_bytes() == file.read_bytes(), file
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_changed_digit_of_a_page_is_found(name):
+    own = bundled("studies") / name
+    study = StudyFolder(own)
+    found = study.evaluated(read_results(own / "results"))
+    text, blocks = (own / "page.md").read_text(), found.blocks()
+    prose = page.BLOCK.sub(lambda block: " " * len(block[0]), page.FREE.sub(_blank, text))
+    changed = 0
+    for name in page.NAME.finditer(prose):
+        before = prose[: name.start()].rpartition("-->")[2]
+        digit = re.search(r"\d(?=[^\d<>]*$)", before)
+        if digit is None or name[1] == "fixed":
+            continue
+        place = name.start() - len(before) + digit.start()
+        other = text[:place] + str((int(text[place]) + 2) % 10) + text[place + 1 :]
+        changed += 1
+        assert list(page.mistakes(other, found.values, blocks)), name[1]
+    assert changed > 40
+
+
+def _blank(found):
+    return " " * len(found[0])
+
+
+def test_the_readme_counts_the_verdicts(monkeypatch):
     """Otherwise: make pages."""
+    monkeypatch.chdir(ROOT)
     text = (ROOT / "README.md").read_text()
-    assert with_verdicts(text, RESULTS) == text
+    assert with_verdicts(text) == text
 
 
 def test_verdicts_are_counted_by_claim(tmp_path):
@@ -71,8 +113,17 @@ def test_verdicts_are_counted_by_claim(tmp_path):
         "C,,strict,does not hold\n"
         "C,,free,does not hold\n"
     )
+    (tmp_path / "two" / "results").mkdir(parents=True)
+    (tmp_path / "two" / "results" / "claims.csv").write_text(
+        "key,reading,verdict\na,main,holds\na,other,not decided\nb,main,does not hold\n"
+    )
     link = "[one](docs/results/one/README.md)"
-    assert list(verdicts(tmp_path)) == [HEADING, (link, "3", "1", "1", "1", "0", "0")]
+    other = f"[two]({tmp_path}/two/page.md)"
+    assert list(verdicts(tmp_path, tmp_path)) == [
+        HEADING,
+        (link, "3", "1", "1", "1", "0", "0"),
+        (other, "2", "1", "0", "1", "0", "0"),
+    ]
 
 
 @pytest.mark.parametrize(

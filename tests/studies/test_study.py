@@ -36,7 +36,7 @@ def own_studies():
 
 
 def test_every_study_has_its_content_and_every_content_its_study():
-    folders = {folder.name for folder in bundled("studies").iterdir()}
+    folders = {file.parent.name for file in bundled("studies").glob(f"*/{PAGE}")}
     assert folders == set(own_studies())
     for name in own_studies():
         files = {file.name for file in (bundled("studies") / name).iterdir()}
