@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,14 @@ from numpy.typing import NDArray
 from optsched.report import style
 from optsched.studies.claims import FAILS, HOLDS, NotRunError, Region, markdown, written
 from optsched.studies.figures import NARROW, WIDE, Column, claims_panel, specification_curve
-from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, reduction, units_needed
+from optsched.studies.intervals import (
+    Interval,
+    Noise,
+    mean_of,
+    noise_floor,
+    reduction,
+    units_needed,
+)
 from optsched.text_files import read_toml
 
 from .prepared import QUEUE, SESSIONS, SINGLE, prepare
@@ -28,6 +36,8 @@ from .workloads import (
     OF_LOG,
     SCHEDULERS,
     SHAKEN,
+    TO_SHAKE,
+    WEEKS,
     WORKLOADS,
     Workload,
     in_form,
@@ -45,8 +55,7 @@ GAINING = ["EFT", "LEA", "LEO", "LEM"]
 ALIKE = 0.01
 """Stretches no further apart than this, relatively, are equal, as in Figure 2."""
 
-SHARE_UNIT = "percent of the sessions"
-FILES, CORE, QUEUES = "file_time", "core_time", "mean_queue_time"
+FILES, CORE, QUEUES = SUMS = ("file_time", "core_time", "mean_queue_time")
 """The paper's transfer time, in which jobs wait for files that they or others load, and others."""
 
 Runs = Mapping[str, Mapping[str, Any]]
@@ -61,293 +70,163 @@ def load(results: pd.DataFrame) -> Runs:
     return found
 
 
-# ---- Sessions of one workload
+# ---- One scheduler on one workload, compared with FCFS in the same form
 
 
-def base_of(scheduler: str) -> str:
-    """Return FCFS in the same form, with the same backfilling."""
-    return SCHEDULERS[scheduler].base
-
-
-def times(own: Mapping[str, Any], scheduler: str, base: str = "") -> NDArray[np.float64]:
+def times(own: Mapping[str, Any], name: str, base: str = "") -> NDArray[np.float64]:
     """Return how many times as long the stretch of each session is with FCFS."""
-    before, after = (own[one][SESSIONS] for one in (base or base_of(scheduler), scheduler))
+    before, after = (own[one][SESSIONS] for one in (base or SCHEDULERS[name].base, name))
     return np.asarray(before, dtype=float) / np.asarray(after, dtype=float)
 
 
-SHARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = {
+SHARES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "not worse": lambda ratios: ratios >= 1,
     "faster": lambda ratios: ratios > 1 + ALIKE,
     "slower": lambda ratios: ratios < 1 - ALIKE,
     "equal": lambda ratios: abs(ratios - 1) <= ALIKE,
     "three times": lambda ratios: ratios > 3,
     "four times": lambda ratios: ratios > 4,
+    "lost": lambda ratios: np.maximum(1 - ratios, 0),
 }
+"""Of each session, whether it counts; and what it loses, where an improvement of 0.9 loses 0.1."""
 
 
-def saved_share(own: Mapping[str, Any], scheduler: str, metric: str) -> float:
-    """Return the share by which a scheduler lowers a sum, relative to FCFS in the same form."""
-    return float(1 - own[scheduler][metric] / own[base_of(scheduler)][metric])
+def measured(own: Mapping[str, Any], name: str, what: float | str) -> float:
+    """Return a share, the logarithm of a mean or quantile of improvements, or what is saved."""
+    if what in SUMS:
+        return float(1 - own[name][what] / own[SCHEDULERS[name].base][what])
+    if what == "mean by backfilling":
+        return float(np.log(times(own, name, name.replace("-BF", "")).mean()))
+    ratios = times(own, name)
+    if isinstance(what, str) and what != "mean":
+        return float(SHARES[what](ratios).mean())
+    return float(np.log(ratios.mean() if what == "mean" else np.quantile(ratios, what)))
 
 
-def log_gain(ratios: NDArray[np.float64], at: float | str) -> float:
-    """Return the logarithm of the mean or of a quantile of improvements."""
-    return float(np.log(ratios.mean() if at == "mean" else np.quantile(ratios, at)))
+def is_log(what: float | str) -> bool:
+    """Return whether a quantity is a logarithm, so that gains in percent are averaged in it."""
+    return isinstance(what, float) or what.startswith("mean ") or what == "mean"
 
 
-# ---- Means over logs
+# ---- Means over logs: what claims.toml names
 
-MAIN, WRITTEN, SUMS, WEEKS = "program", "written", "sums", "weeks"
-FASTER, MEANS, FOURFOLD = "faster", "means", "fourfold"
-SUMMED = (FILES, CORE, QUEUES)
-
-
-class Part(NamedTuple):
-    """The runs of a reading on one workload, under the names of the schedulers of the paper."""
-
-    workload: Workload
-    own: Mapping[str, Any]
-    ending: str
-
-    def name(self, scheduler: str) -> str:
-        """Return the name of a scheduler in this reading."""
-        return scheduler + self.ending
+INSTEAD = {
+    "better": {"": "not worse", "faster": "faster"},
+    "three times": {"fourfold": "four times"},
+    0.5: {"means": "mean"},
+    "faster": {"means": "mean"},
+}
+"""What a reading takes in place of a quantity."""
 
 
-def parts(
+def number(
     found: Runs,
     reading: str,
-    names: Sequence[str],
     *,
+    what: float | str,
+    names: Sequence[str],
+    over: Sequence[str] = ("",),
     load: float | None = None,
-    among: Sequence[str] | None = None,
-) -> dict[str, list[Part]]:
-    """Return the workloads of each log, all of which have been run with these schedulers.
+    saturated: bool = False,
+) -> Interval:
+    """Return the mean over the logs of a quantity, in percent or points.
+
+    Parameters
+    ----------
+    what : float or str
+        One of `SHARES`, ``better``, one of `SUMS`, a quantile of the improvements, or their
+        ``mean``.
+    names : sequence of str
+        Schedulers. Of several, it is the number of the one with the lowest interval.
+    over : sequence of str
+        Those whose quantity is subtracted, each by itself; ``-BF`` for the same with backfilling.
+    load : float
+        The clusters that count, by default all.
+    saturated : bool
+        Whether to take what is more on the saturated cluster of a log than on its underused one.
 
     Raises
     ------
     NotRunError
-        If one has not.
+        If a scheduler has not been run on all workloads.
     """
-    ending = ", as written" if reading == WRITTEN else ""
-    wanted = [one for one in (DAY, *(one for own in OF_LOG.values() for one in own))]
-    if reading == WEEKS:
-        wanted.remove(DAY)
-    if among is not None:
-        wanted = [WORKLOADS[name] for name in among]
-    by_log: dict[str, list[Part]] = {}
-    for one in wanted:
-        if load in (None, one.load):
-            own = found.get(one.name, {})
-            if not {name + ending for name in names} <= {*own}:
-                raise NotRunError
-            by_log.setdefault(one.log, []).append(Part(one, own, ending))
-    return by_log
+    instead = INSTEAD.get(what, {})
+    what = instead.get(reading, instead.get("", what))
+    pairs = [(one, one + other if other == "-BF" else other) for one in names for other in over]
+    where = [*(DAY,) * (reading != "weeks"), *WEEKS]
+    where = [one for one in where if load in (None, one.load)]
+    if saturated:
+        where = [one for one in where if one.load is not None]
+    ending = ", as written" if reading == "written" else ""
+    return weakest(
+        [
+            over_logs(
+                found, where, what, one + ending, other and other + ending,
+                summed=reading == "sums", saturated=saturated,
+            )
+            for one, other in pairs
+        ]
+    )  # fmt: skip
 
 
 def over_logs(
-    by_log: Mapping[str, Sequence[Part]], quantity: Callable[[Part], float]
+    found: Runs,
+    where: Sequence[Workload],
+    what: float | str,
+    name: str,
+    other: str = "",
+    *,
+    summed: bool = False,
+    saturated: bool = False,
 ) -> Interval:
-    """Return the mean over the logs of a quantity; the clusters of a log count as one."""
-    return mean_of([np.mean([quantity(part) for part in own]) for own in by_log.values()])
+    """Return the mean over the logs, in percent or points; the clusters of a log count as one."""
+    both = [name, other] if other else [name]
+    needed = {*both, *(SCHEDULERS[one].base for one in both)}
+    if not all(needed <= {*found.get(one.name, {})} for one in where):
+        raise NotRunError
+    logs = [[one for one in where if one.log == log] for log in dict.fromkeys(w.log for w in where)]
+    weights = [1.0, -1.0][: len(both)]
+    if summed:
+        before, after = (
+            [[total(found, own, of(one), str(what)) for one in both] for own in logs]
+            for of in (lambda one: SCHEDULERS[one].base, str)
+        )
+        return reduction(before, after, weights) * 100
+    signs = {None: 1.0, LOW: -2.0, HIGH: 2.0} if saturated else {}
+    each = [
+        np.mean(
+            [
+                signs.get(one.load, 1.0) * weight * measured(found[one.name], scheduler, what)
+                for one in own
+                for scheduler, weight in zip(both, weights)
+            ]
+        )
+        * len(both)
+        for own in logs
+    ]
+    return bounded(mean_of(each), what, alone=not other and not saturated)
 
 
-def in_percent(found: Interval) -> Interval:
-    """Return an interval of logarithms of improvements as gains in percent."""
-    mean, low, high = (100 * np.expm1(found[:3])).tolist()
-    return found._replace(mean=mean, low=low, high=high)
+def bounded(one: Interval, what: float | str, *, alone: bool) -> Interval:
+    """Return a mean of logarithms or of shares in percent; shares stay between 0 and 100%."""
+    if is_log(what):
+        mean, low, high = (100 * np.expm1(one[:3])).tolist()
+        return one._replace(mean=mean, low=low, high=high)
+    one = one * 100
+    if what in SHARES and alone:
+        return one._replace(low=max(one.low, 0.0), high=min(one.high, 100.0))
+    return one
+
+
+def total(found: Runs, where: Sequence[Workload], name: str, metric: str) -> float:
+    """Return a sum over the clusters of a log."""
+    each = [found[one.name][name] for one in where]
+    return float(sum(one[metric] * (one["evaluated"] if metric == QUEUES else 1) for one in each))
 
 
 def weakest(found: Sequence[Interval]) -> Interval:
     """Return the interval that decides whether all are above a bound."""
     return min(found, key=lambda one: one.low)
-
-
-# ---- What claims.toml names: our numbers
-
-
-def share(
-    found: Runs, reading: str, *, names: Sequence[str], what: str, load: float | None = None
-) -> Interval:
-    """Return the share of the sessions that are better, faster, slower or equal, in percent.
-
-    Of several schedulers it is that of the one with the smallest.
-    """
-    if what == "better":
-        what = "faster" if reading == FASTER else "not worse"
-    if what == "three times" and reading == FOURFOLD:
-        what = "four times"
-    among = parts(found, reading, [*names, *map(base_of, names)], load=load)
-    return weakest([_share(among, name, what) for name in names])
-
-
-def _share(among: Mapping[str, Sequence[Part]], name: str, what: str) -> Interval:
-    one = over_logs(among, lambda p: SHARES[what](times(p.own, p.name(name))).mean()) * 100
-    return one._replace(low=max(one.low, 0.0), high=min(one.high, 100.0))
-
-
-def gain(
-    found: Runs, reading: str, *, name: str, at: float | str = 0.5, load: float | None = None
-) -> Interval:
-    """Return the gain of sessions in percent: a quantile of the sessions, or their mean."""
-    at = "mean" if reading == MEANS else at
-    among = parts(found, reading, [name, base_of(name)], load=load)
-    return in_percent(over_logs(among, lambda p: log_gain(times(p.own, p.name(name)), at)))
-
-
-def gain_over(
-    found: Runs,
-    reading: str,
-    *,
-    name: str,
-    others: Sequence[str],
-    at: float | str = 0.5,
-    load: float | None = None,
-) -> Interval:
-    """Return by how much sessions gain more with a scheduler than with the others, in percent."""
-    at = "mean" if reading == MEANS else at
-    among = parts(found, reading, ["FCFS", name, *others], load=load)
-
-    def more(other: str) -> Callable[[Part], float]:
-        return lambda p: log_gain(times(p.own, p.name(name)), at) - log_gain(
-            times(p.own, p.name(other)), at
-        )
-
-    return weakest([in_percent(over_logs(among, more(other))) for other in others])
-
-
-def loses_less(found: Runs, reading: str, *, name: str, than: str) -> Interval:
-    """Return the area between two distributions of the improvement below 1, in points.
-
-    It is the difference of the mean losses of a session, where an improvement of 0.9 loses 0.1.
-    """
-    among = parts(found, reading, ["FCFS", name, than])
-
-    def loss(part: Part, of: str) -> float:
-        return float(np.maximum(1 - times(part.own, part.name(of)), 0).mean())
-
-    return over_logs(among, lambda p: loss(p, than) - loss(p, name)) * 100
-
-
-def saved(found: Runs, reading: str, *, names: Sequence[str], metric: str) -> Interval:
-    """Return the share by which schedulers lower a sum, in percent; of several, the smallest."""
-    among = parts(found, reading, [*names, *map(base_of, names)])
-    return weakest([_saved(among, reading, {name: 1.0}, metric) for name in names])
-
-
-def saved_over(
-    found: Runs, reading: str, *, metric: str, name: str, others: Sequence[str]
-) -> Interval:
-    """Return by how many points more a scheduler lowers a sum than the others."""
-    among = parts(found, reading, [*{name, *others, base_of(name), *map(base_of, others)}])
-    each = ({name: 1.0, other: -1.0} for other in others)
-    return weakest([_saved(among, reading, weights, metric) for weights in each])
-
-
-def saved_over_backfilled(
-    found: Runs, reading: str, *, metric: str, names: Sequence[str]
-) -> Interval:
-    """Return by how many points schedulers lower a sum more without backfilling."""
-    return weakest(
-        [saved_over(found, reading, metric=metric, name=n, others=[f"{n}-BF"]) for n in names]
-    )
-
-
-def _saved(
-    among: Mapping[str, Sequence[Part]], reading: str, weights: Mapping[str, float], metric: str
-) -> Interval:
-    """Return what schedulers save, each times its weight, in percent.
-
-    It is the mean over the logs, or what they save of the sum over all logs.
-    """
-    if reading != SUMS:
-        each = weights.items()
-        return (
-            over_logs(
-                among, lambda p: sum(w * saved_share(p.own, p.name(n), metric) for n, w in each)
-            )
-            * 100
-        )
-
-    def total(own: Sequence[Part], name: str) -> float:
-        each = (p.own[p.name(name)] for p in own)
-        return float(sum(one[metric] * (one["evaluated"] if metric == QUEUES else 1) for one in each))
-
-    before, after = (
-        [[total(own, of(name)) for name in weights] for own in among.values()]
-        for of in (base_of, str)
-    )
-    return reduction(before, after, [*weights.values()]) * 100
-
-
-def more_saturated(
-    found: Runs,
-    reading: str,
-    *,
-    names: Sequence[str],
-    metric: str = "",
-) -> Interval:
-    """Return what is gained more on the saturated cluster of a log than on its underused one.
-
-    It is the median gain of sessions in percent, or what is saved of a metric, in points.
-    """
-    at = "mean" if reading == MEANS else 0.5
-    among = parts(found, reading, ["FCFS", *names])
-    among = {log: own for log, own in among.items() if log in OF_LOG}
-
-    def of(part: Part, name: str) -> float:
-        if metric:
-            return saved_share(part.own, part.name(name), metric)
-        return log_gain(times(part.own, part.name(name)), at)
-
-    def more(name: str) -> Interval:
-        each = [{p.workload.load: of(p, name) for p in own} for own in among.values()]
-        one = mean_of([by[HIGH] - by[LOW] for by in each])
-        return one * 100 if metric else in_percent(one)
-
-    return weakest([more(name) for name in names])
-
-
-def less_backfilled(found: Runs, reading: str, *, names: Sequence[str]) -> Interval:
-    """Return how many more sessions are faster than FCFS without backfilling, in points.
-
-    By means it is how much larger the mean improvement is, in percent.
-    """
-    among = parts(found, reading, ["FCFS", "FCFS-BF", *names, *(f"{name}-BF" for name in names)])
-
-    def of(part: Part, name: str) -> float:
-        ratios = times(part.own, part.name(name))
-        return log_gain(ratios, "mean") if reading == MEANS else SHARES["faster"](ratios).mean()
-
-    each = [over_logs(among, lambda p, n=n: of(p, n) - of(p, f"{n}-BF")) for n in names]
-    return weakest([in_percent(one) if reading == MEANS else one * 100 for one in each])
-
-
-def gain_by_backfilling(
-    found: Runs, reading: str, *, names: Sequence[str], others: Sequence[str]
-) -> Interval:
-    """Return by how much backfilling improves the mean session more with some than with others."""
-    both = [one + ending for one in (*names, *others) for ending in ("", "-BF")]
-    among = parts(found, reading, both)
-
-    def of(part: Part, name: str) -> float:
-        return log_gain(times(part.own, part.name(f"{name}-BF"), part.name(name)), "mean")
-
-    each = [
-        over_logs(among, lambda p, o=one, n=other: of(p, o) - of(p, n))
-        for one, other in product(names, others)
-    ]
-    return weakest([in_percent(one) for one in each])
-
-
-def slower_over(found: Runs, reading: str, *, name: str, than: str, load: float) -> Interval:
-    """Return how many more sessions are slower with a scheduler than with another, in points."""
-    among = parts(found, reading, ["FCFS", name, than], load=load)
-
-    def of(part: Part, one: str) -> float:
-        return float(SHARES["slower"](times(part.own, part.name(one))).mean())
-
-    return over_logs(among, lambda p: of(p, name) - of(p, than)) * 100
 
 
 # ---- All choices together
@@ -365,82 +244,80 @@ CHOICES = {
 """What may differ from the main reading, in the words of the figure."""
 
 
-def columns(found: Runs, name: str, metric: str = "") -> Iterator[Column]:
-    """Yield the gain of sessions, or what is saved of a metric, under each combination of choices.
+def columns(found: Runs, what: float | str) -> Iterator[Column]:
+    """Yield the gain of sessions with LEM, or what it saves, under each combination of choices.
 
     A combination that was not run on all of its workloads is left out.
     """
-    logs = {
-        "": [DAY.name, *(one.name for own in OF_LOG.values() for one in own)],
-        "weeks": [one.name for own in OF_LOG.values() for one in own],
-        "logs": [one.name for log in INTERLEAVED for one in OF_LOG[log]],
-    }
-    measures = ("",) if metric else ("", "mean")
-    every = product(("", "written", "files"), ("", "backfilling"), measures, ("", "low", "high"), logs)
-    for form, backfilled, measure, load, where in every:
-        scheduler = name + ("-BF" if backfilled else "")
-        among = logs[where]
-        if load:
-            among = [one for one in among if WORKLOADS[one].load == (LOW if load == "low" else HIGH)]
+    three = [one for log in INTERLEAVED for one in OF_LOG[log]]
+    logs = {"": [DAY, *WEEKS], "weeks": WEEKS, "logs": three}
+    measures = ("", "mean") if is_log(what) else ("",)
+    every = product(
+        ["", "written", "files"], ["", "backfilling"], measures, ["", "low", "high"], logs
+    )
+    for chosen in every:
+        form, backfilled, measure, loaded, which = chosen
+        where = [
+            one for one in logs[which] if not loaded or one.load == (LOW, HIGH)[loaded == "high"]
+        ]
         if form == "files":
-            if where != "logs":
-                continue
-            among = [f"{one}, interleaved" for one in among]
-        if load and not where:
-            continue  # the day has no load of its own
-        try:
-            by_log = parts(
-                found,
-                WRITTEN if form == "written" else MAIN,
-                [scheduler, base_of(scheduler)],
-                among=among,
-            )
-        except NotRunError:
-            continue
-
-        def of(part: Part) -> float:
-            own = part.name(scheduler)
-            if metric:
-                return saved_share(part.own, own, metric)
-            return log_gain(times(part.own, own), "mean" if measure else 0.5)
-
-        one = over_logs(by_log, of)
-        chosen = {form, backfilled, measure, load, where} - {""}
-        yield Column(
-            one * 100 if metric else in_percent(one), frozenset(CHOICES[c] for c in chosen)
-        )
+            where = [
+                one
+                for own in INTERLEAVED.values()
+                for one in own
+                if one.load in {w.load for w in where}
+            ]
+        if (form == "files" and which != "logs") or (loaded and not which):
+            continue  # the day was not run with other files, and has no load of its own
+        name = "LEM" + "-BF" * bool(backfilled) + ", as written" * (form == "written")
+        with suppress(NotRunError):
+            one = over_logs(found, where, measure or what, name)
+            yield Column(one, frozenset(CHOICES[choice] for choice in chosen if choice))
 
 
 # ---- The noise floor
 
-NOISE = {"median": "median session", "better": "sessions not worse", "files": "time of files"}
+NOISE: dict[str, float | str] = {"median session": 0.5, "sessions not worse": "not worse", "time of files": FILES}  # fmt: skip
 
 
-def numbers(by_log: Sequence[Sequence[Mapping[str, Any]]], name: str) -> dict[str, float]:
-    """Return the means over logs, of which each has runs on one or two clusters."""
-
-    def mean(of: Callable[[Mapping[str, Any]], float]) -> float:
-        return float(np.mean([np.mean([of(run) for run in own]) for own in by_log]))
-
+def floors(found: Runs, where: Sequence[Workload], name: str) -> dict[str, Noise]:
+    """Return the noise floor of means over the logs of some workloads."""
+    drawn = [[shaken_of(one, seed) for one in where] for seed in SHAKEN["seeds"]]
     return {
-        "median": 100 * np.expm1(mean(lambda run: log_gain(times(run, name), 0.5))),
-        "better": 100 * mean(lambda run: SHARES["not worse"](times(run, name)).mean()),
-        "files": 100 * mean(lambda run: saved_share(run, name, FILES)),
+        label: noise_floor([over_logs(found, each, what, name).mean for each in drawn])
+        for label, what in NOISE.items()
     }
 
 
-def floors(found: Runs, logs: Sequence[Sequence[Workload]], name: str) -> dict[str, Noise]:
-    """Return the noise floor of the means over some logs, each a list of workloads."""
-    drawn = [
-        numbers([[found[shaken_of(one, seed).name] for one in own] for own in logs], name)
-        for seed in SHAKEN["seeds"]
-    ]
-    return {what: noise_floor([one[what] for one in drawn]) for what in NOISE}
+def noise(found: Runs) -> pd.DataFrame:
+    """Return the noise floors of each workload, and of the mean over their logs."""
+    return pd.DataFrame(
+        {
+            "workload": "mean of all" if len(where) > 1 else where[0].name,
+            "scheduler": name,
+            "number": label,
+            "from": floor.low,
+            "to": floor.high,
+            "smallest effect": floor.smallest,
+        }
+        for where in (*([one] for one in TO_SHAKE), TO_SHAKE)
+        for name in SHAKEN["schedulers"][1:]
+        for label, floor in floors(found, where, name).items()
+    )
 
 
-def shaken_logs() -> list[list[Workload]]:
-    """Return the workloads of each log that was shaken."""
-    return [OF_LOG.get(log, [DAY]) for log in SHAKEN["logs"]]
+def noise_short(found: Runs) -> pd.DataFrame:
+    """Return the smallest effects that could be seen: on the noisiest workload, and in the mean."""
+    table = noise(found)
+    each = table.groupby(["scheduler", "number"], sort=False)["smallest effect"]
+    return pd.DataFrame(
+        {
+            "number": f"{name}, {label}",
+            "on one workload, up to": written(own.iloc[:-1].max(), digits=1),
+            "in the mean": written(own.iloc[-1], digits=1),
+        }
+        for (name, label), own in each
+    )
 
 
 # ---- The authors' day, and their weeks
@@ -488,7 +365,9 @@ def described(ratios: NDArray[np.float64]) -> list[float]:
 def authors_weeks() -> dict[tuple[str, str], dict[str, float]]:
     """Return `FIELDS` from the authors' results of single jobs, by week and scheduler."""
     weeks = PUBLISHED["per_job"].items()
-    return {(week, name): dict(zip(FIELDS, row)) for week, own in weeks for name, row in own.items()}
+    return {
+        (week, name): dict(zip(FIELDS, row)) for week, own in weeks for name, row in own.items()
+    }
 
 
 def of_authors_weeks(name: str, field: str) -> float:
@@ -510,6 +389,8 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
     def change(name: str, base: str) -> float:
         return 100 * (stretch[name] / stretch[base] - 1)
 
+    where = {"low": [one for one in WEEKS if one.load == LOW]}
+    where["high"] = [one for one in WEEKS if one.load == HIGH]
     values: dict[str, Any] = {
         "runs": len(rows),
         "jobs": sum(run["jobs"] for run in rows.values()),
@@ -542,14 +423,13 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "day.stop.lem": change("LEM, final code", "LEM"),
         "authors.lem.better": of_authors_weeks("LEM", "not_worse"),
         "authors.lem.faster": of_authors_weeks("LEM", "faster"),
-        "lea.median": gain(found, MAIN, name="LEA"),
-        "lea.files": saved(found, MAIN, names=["LEA"], metric=FILES),
-        "lem.slower": share(found, MAIN, names=["LEM"], what="slower"),
+        "lea.median": over_logs(found, [DAY, *WEEKS], 0.5, "LEA"),
+        "lea.files": over_logs(found, [DAY, *WEEKS], FILES, "LEA"),
         "lem.median.logs": units_needed(claims["lem.median"].main + -7.5),
-        "open.wide": all(
-            claims[key].main.low < claims[key].main.mean * 2 for key in ("lem.median", "lem.files")
-        ),
-        "bf.lem.median": gain(found, MAIN, name="LEM-BF"),
+        "lea.files.more": claims["files.lea"].verdict() == HOLDS,
+        "low.lem.median": over_logs(found, where["low"], 0.5, "LEM"),
+        "high.lem.median": over_logs(found, where["high"], 0.5, "LEM"),
+        "bf.lem.median": over_logs(found, [DAY, *WEEKS], 0.5, "LEM-BF"),
         "killed": tuple(
             100 * found[name]["FCFS"]["killed"] / found[name]["FCFS"]["submitted"]
             for name in ("SDSC-BLUE, load 0.7", "CTC, load 0.7")
@@ -557,21 +437,22 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "noise.seeds": len(SHAKEN["seeds"]),
         "noise.shake": SHAKEN["shake"],
         "noise.most.median": max(
-            floors(found, [[one]], "LEM")["median"].smallest for own in shaken_logs() for one in own
+            floors(found, [one], "LEM")["median session"].smallest for one in TO_SHAKE
         ),
     }
-    values |= of_curve("curve", list(columns(found, "LEM")), claims["lem.median"].region)
-    values |= of_curve("curve.files", list(columns(found, "LEM", FILES)), claims["lem.files"].region)
+    values |= of_curve("curve", list(columns(found, 0.5)), claims["lem.median"].region)
+    values |= of_curve("curve.files", list(columns(found, FILES)), claims["lem.files"].region)
     for name in SHAKEN["schedulers"][1:]:
-        for what, floor in floors(found, shaken_logs(), name).items():
-            values[f"noise.{name.lower()}.{what}"] = floor
-    table = queues(found).set_index(["a second of loading counts", "jobs of a queue"])
-    for weight, name in ((1, "once"), (500, "500")):
-        row = table.loc[weight, "1 to 12"]
-        values |= {
-            f"queues.{name}.{rule}": row[f"{rule.upper()} above best, %"] for rule in RULES
-        }
-        values |= {f"queues.{name}.proven": row["proven, %"], "queues": row["queues"]}
+        for what, floor in floors(found, TO_SHAKE, name).items():
+            values[f"noise.{name.lower()}.{what.split()[0]}"] = floor
+    plans = queues(found)
+    values["queues"] = int(plans["queues"].sum() / plans["a second of loading counts"].nunique())
+    short = plans[plans["jobs of a queue"] == "1 to 12"].set_index("a second of loading counts")
+    values["queues.proven"] = short.loc[1, "proven, %"]
+    for weight, name in ((1, "once"), (LEA_WEIGHT, "much")):
+        for rule in RULES:
+            excess = float(short.loc[weight, f"{rule.upper()} above best, %"])
+            values |= {f"queues.{name}.{rule}": excess, f"queues.{name}.{rule}.near": excess < 0.1}
     return values
 
 
@@ -597,7 +478,7 @@ def of_curve(name: str, curve: Sequence[Column], region: Region) -> dict[str, An
 def by_log(found: Runs) -> pd.DataFrame:
     """Return the median gain with LEM and the time of files saved, by workload."""
     rows = []
-    for one in (DAY, *(one for own in OF_LOG.values() for one in own)):
+    for one in (DAY, *WEEKS):
         own = found[one.name]
         rows.append(
             {"workload": one.name}
@@ -605,8 +486,8 @@ def by_log(found: Runs) -> pd.DataFrame:
                 f"{name}: {head}": written(value, "%")
                 for name, head, value in (
                     ("LEM", "median", 100 * (np.median(times(own, "LEM")) - 1)),
-                    ("LEM", "files", 100 * saved_share(own, "LEM", FILES)),
-                    ("LEA", "files", 100 * saved_share(own, "LEA", FILES)),
+                    ("LEM", "files", 100 * measured(own, "LEM", FILES)),
+                    ("LEA", "files", 100 * measured(own, "LEA", FILES)),
                 )
             }
         )
@@ -622,7 +503,7 @@ def reductions(found: Runs) -> pd.DataFrame:
             continue
         row = {"saved, %": metric.replace("_", " "), "workload": one.name}
         row |= {"backfilling": "yes" if ending else "no"}
-        shares = {n: 100 * saved_share(own, n + ending, metric) for n in GAINING}
+        shares = {n: 100 * measured(own, n + ending, metric) for n in GAINING}
         rows.append(row | shares)
     table = PUBLISHED["reductions"]
     for metric, ending, key, where in (
@@ -641,14 +522,15 @@ def reductions(found: Runs) -> pd.DataFrame:
 def sessions(found: Runs) -> pd.DataFrame:
     """Return the improvement of sessions in every run, and in the authors' weeks."""
     rows = [
-        {"workload": workload, "scheduler": name, "base": base_of(name)}
+        {"workload": workload, "scheduler": name, "base": SCHEDULERS[name].base}
         | dict(zip(FIELDS, described(times(own, name))))
         for workload, own in found.items()
         for name in own
         if WORKLOADS[workload].seed is None
     ]
     rows += [
-        {"workload": f"the authors' week {week}", "scheduler": name, "base": base_of(name)} | one
+        {"workload": f"the authors' week {week}", "scheduler": name, "base": SCHEDULERS[name].base}
+        | one
         for (week, name), one in authors_weeks().items()
     ]
     return pd.DataFrame(rows)
@@ -682,6 +564,8 @@ def differences(found: Runs) -> pd.DataFrame:
 
 QUEUE_SIZES = {"1 to 12": (1, 12), "13 to 100": (13, 100), "more than 100": (101, np.inf)}
 RULES = ("fcfs", "eft", "lea", "leo", "lem")
+LEA_WEIGHT = 500
+"""Seconds of waiting that LEA weighs as one of loading."""
 
 
 def queues(found: Runs) -> pd.DataFrame:
@@ -711,24 +595,6 @@ def queues(found: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def shared_files(found: Runs) -> pd.DataFrame:
-    """Return the gains by the way of sharing files, where both were run."""
-    rows = []
-    for log, weeks in INTERLEAVED.items():
-        for one in (*OF_LOG[log], *weeks):
-            own = found[one.name]
-            row = {"workload": f"{log}, load {one.load:g}"}
-            row |= {"a file is shared by": "jobs in a row" if one.sharing == "consecutive" else "any"}
-            row |= {"reused, %": 100 * (1 - own["FCFS"]["files"] / own["FCFS"]["evaluated"])}
-            for name in ("LEA", "LEM"):
-                row |= {
-                    f"{name}: median gain, %": 100 * (np.median(times(own, name)) - 1),
-                    f"{name}: time of files saved, %": 100 * saved_share(own, name, FILES),
-                }
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def workloads(found: Runs) -> pd.DataFrame:
     """Return the workloads and how they fare with FCFS."""
     rows = []
@@ -749,39 +615,6 @@ def workloads(found: Runs) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def noise(found: Runs) -> pd.DataFrame:
-    """Return the noise floors of each workload, and of the mean over their logs."""
-    each = {one.name: [[one]] for own in shaken_logs() for one in own} | {"mean": shaken_logs()}
-    return pd.DataFrame(
-        {
-            "workload": where,
-            "scheduler": name,
-            "number": NOISE[what],
-            "from": written(floor.low, digits=1),
-            "to": written(floor.high, digits=1),
-            "smallest effect to be seen": written(floor.smallest, digits=1),
-        }
-        for where, logs in each.items()
-        for name in SHAKEN["schedulers"][1:]
-        for what, floor in floors(found, logs, name).items()
-    )
-
-
-def noise_short(found: Runs) -> pd.DataFrame:
-    """Return the smallest effects that could be seen: on the noisiest workload, and in the mean."""
-    each = [floors(found, [[one]], name) for name in SHAKEN["schedulers"][1:] for own in shaken_logs() for one in own]
-    half = len(each) // 2
-    return pd.DataFrame(
-        {
-            "number": f"{name}, {NOISE[what]}",
-            "on one workload, up to": written(max(one[what].smallest for one in own), digits=1),
-            "in the mean": written(floors(found, shaken_logs(), name)[what].smallest, digits=1),
-        }
-        for name, own in zip(SHAKEN["schedulers"][1:], (each[:half], each[half:]))
-        for what in NOISE
-    )
 
 
 def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | str]:
@@ -805,7 +638,6 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
         "day": day(found),
         "differences": differences(found),
         "reductions": reductions(found),
-        "files": shared_files(found),
         "noise": noise(found),
         "noise-short": markdown(noise_short(found)),
         "queues": queues(found),
@@ -816,19 +648,19 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
 
 def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str, Figure]:
     """Draw the figures of the page, for a wide page or a phone."""
-    panel = claims_panel(claims, narrow=narrow, limits={SHARE_UNIT: (0, 100)})
+    panel = claims_panel(claims, narrow=narrow)
     shares = panel.axes[1]  # all numbers are of one size there
     shares.set_xscale("linear")
     shares.set_xlim(0, 100)
     shares.set_xticks(range(0, 100, 25))
     options: dict[str, Any] = {"narrow": narrow, "claimed": claims["lem.median"].region}
     curve = specification_curve(
-        columns(found, "LEM"), [*CHOICES.values()], "gain of sessions with LEM, %",
+        columns(found, 0.5), [*CHOICES.values()], "gain of sessions with LEM, %",
         limits=(-15, 65), **options,
     )  # fmt: skip
     options["claimed"] = claims["lem.files"].region
     files = specification_curve(
-        columns(found, "LEM", FILES), [one for one in CHOICES.values() if "mean" not in one],
+        columns(found, FILES), [one for one in CHOICES.values() if "mean" not in one],
         "time of files saved with LEM, %", limits=(-5, 15), **options,
     )  # fmt: skip
     both = {"readings": curve, "readings-files": files}
@@ -838,7 +670,7 @@ def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str
 def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
     """Draw the improvement of sessions by LEM and LEA on each workload, as Figure 8."""
     rows: list[tuple[str, dict[str, Sequence[float]]]] = []
-    for one in (DAY, *(one for own in OF_LOG.values() for one in own)):
+    for one in (DAY, *WEEKS):
         own = found[one.name]
         rows.append((one.name, {n: described(times(own, n)) for n in ("LEM", "LEA")}))
     for week in PUBLISHED["per_job"]:

@@ -98,9 +98,7 @@ class Workload(NamedTuple):
 
 
 DAY, SAMPLE = (
-    Workload(
-        one["name"], one["trace"], one["nodes"], one["name"], consecutive=one["consecutive"]
-    )
+    Workload(one["name"], one["trace"], one["nodes"], one["name"], consecutive=one["consecutive"])
     for one in (TABLE["day"], TABLE["sample"])
 )
 
