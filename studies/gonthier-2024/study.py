@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from optsched.report import style
-from optsched.studies.claims import FAILS, HOLDS, NotRunError, Region, markdown, written
+from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, written
 from optsched.studies.figures import NARROW, WIDE, Column, claims_panel, specification_curve
 from optsched.studies.intervals import (
     Interval,
@@ -26,7 +26,7 @@ from optsched.studies.intervals import (
 )
 from optsched.text_files import read_toml
 
-from .prepared import QUEUE, SESSIONS, SINGLE, prepare
+from .prepared import SESSIONS, SINGLE, prepare
 from .workloads import (
     DAY,
     HIGH,
@@ -158,15 +158,12 @@ def number(
     if saturated:
         where = [one for one in where if one.load is not None]
     ending = ", as written" if reading == "written" else ""
-    return weakest(
-        [
-            over_logs(
-                found, where, what, one + ending, other and other + ending,
-                summed=reading == "sums", saturated=saturated,
-            )
-            for one, other in pairs
-        ]
-    )  # fmt: skip
+    options: dict[str, Any] = {"summed": reading == "sums", "saturated": saturated}
+    each = [
+        over_logs(found, where, what, one + ending, other and other + ending, **options)
+        for one, other in pairs
+    ]
+    return min(each, key=lambda one: one.low)
 
 
 def over_logs(
@@ -224,11 +221,6 @@ def total(found: Runs, where: Sequence[Workload], name: str, metric: str) -> flo
     return float(sum(one[metric] * (one["evaluated"] if metric == QUEUES else 1) for one in each))
 
 
-def weakest(found: Sequence[Interval]) -> Interval:
-    """Return the interval that decides whether all are above a bound."""
-    return min(found, key=lambda one: one.low)
-
-
 # ---- All choices together
 
 CHOICES = {
@@ -250,34 +242,26 @@ def columns(found: Runs, what: float | str) -> Iterator[Column]:
     A combination that was not run on all of its workloads is left out.
     """
     three = [one for log in INTERLEAVED for one in OF_LOG[log]]
-    logs = {"": [DAY, *WEEKS], "weeks": WEEKS, "logs": three}
+    others = [one for own in INTERLEAVED.values() for one in own]
+    pools = {(): [DAY, *WEEKS], ("weeks",): WEEKS, ("logs",): three, ("logs", "files"): others}
+    loads = {"": None, "low": LOW, "high": HIGH}
     measures = ("", "mean") if is_log(what) else ("",)
-    every = product(
-        ["", "written", "files"], ["", "backfilling"], measures, ["", "low", "high"], logs
-    )
-    for chosen in every:
-        form, backfilled, measure, loaded, which = chosen
-        where = [
-            one for one in logs[which] if not loaded or one.load == (LOW, HIGH)[loaded == "high"]
-        ]
-        if form == "files":
-            where = [
-                one
-                for own in INTERLEAVED.values()
-                for one in own
-                if one.load in {w.load for w in where}
-            ]
-        if (form == "files" and which != "logs") or (loaded and not which):
-            continue  # the day was not run with other files, and has no load of its own
-        name = "LEM" + "-BF" * bool(backfilled) + ", as written" * (form == "written")
+    for chosen in product(("", "written"), ("", "backfilling"), measures, loads, pools):
+        form, backfilled, measure, load, pool = chosen
+        if load and not pool:  # the day has no load of its own
+            continue
+        where = [one for one in pools[pool] if loads[load] in (None, one.load)]
+        name = "LEM" + "-BF" * bool(backfilled) + ", as written" * bool(form)
+        choices = {form, backfilled, measure, load, *pool} - {""}
         with suppress(NotRunError):
-            one = over_logs(found, where, measure or what, name)
-            yield Column(one, frozenset(CHOICES[choice] for choice in chosen if choice))
+            found_one = over_logs(found, where, measure or what, name)
+            yield Column(found_one, frozenset(CHOICES[choice] for choice in choices))
 
 
 # ---- The noise floor
 
-NOISE: dict[str, float | str] = {"median session": 0.5, "sessions not worse": "not worse", "time of files": FILES}  # fmt: skip
+NOISE: dict[str, float | str] = {"median session": 0.5, "sessions not worse": "not worse"}
+NOISE |= {"time of files": FILES}
 
 
 def floors(found: Runs, where: Sequence[Workload], name: str) -> dict[str, Noise]:
@@ -370,13 +354,6 @@ def authors_weeks() -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def of_authors_weeks(name: str, field: str) -> float:
-    """Return a share of the sessions of the authors' weeks together, in percent."""
-    own = [one for (_, scheduler), one in authors_weeks().items() if scheduler == name]
-    total = sum(one["sessions"] for one in own)
-    return 100 * sum(one["sessions"] * one[field] for one in own) / total
-
-
 # ---- Values, tables, figures
 
 
@@ -389,8 +366,9 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
     def change(name: str, base: str) -> float:
         return 100 * (stretch[name] / stretch[base] - 1)
 
-    where = {"low": [one for one in WEEKS if one.load == LOW]}
-    where["high"] = [one for one in WEEKS if one.load == HIGH]
+    all_ = [DAY, *WEEKS]
+    low, high = ([one for one in WEEKS if one.load == load] for load in LOADS)
+    authors = pd.DataFrame([own for (_, name), own in authors_weeks().items() if name == "LEM"])
     values: dict[str, Any] = {
         "runs": len(rows),
         "jobs": sum(run["jobs"] for run in rows.values()),
@@ -398,7 +376,6 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "weeks": len(OF_LOG),
         "weeks.paper": PUBLISHED["weeks"],
         "weeks.authors": len(PUBLISHED["per_job"]),
-        "loads": LOADS,
         "load.low": LOW,
         "load.high": HIGH,
         "alike": 100 * ALIKE,
@@ -421,15 +398,14 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "day.lem.80": change("LEM (80 %)", "FCFS"),
         "day.stop.lea": change("LEA, final code", "LEA"),
         "day.stop.lem": change("LEM, final code", "LEM"),
-        "authors.lem.better": of_authors_weeks("LEM", "not_worse"),
-        "authors.lem.faster": of_authors_weeks("LEM", "faster"),
-        "lea.median": over_logs(found, [DAY, *WEEKS], 0.5, "LEA"),
-        "lea.files": over_logs(found, [DAY, *WEEKS], FILES, "LEA"),
+        "authors.lem.better": 100 * np.average(authors["not_worse"], weights=authors["sessions"]),
+        "authors.lem.faster": 100 * np.average(authors["faster"], weights=authors["sessions"]),
+        "lea.files": over_logs(found, all_, FILES, "LEA"),
         "lem.median.logs": units_needed(claims["lem.median"].main + -7.5),
         "lea.files.more": claims["files.lea"].verdict() == HOLDS,
-        "low.lem.median": over_logs(found, where["low"], 0.5, "LEM"),
-        "high.lem.median": over_logs(found, where["high"], 0.5, "LEM"),
-        "bf.lem.median": over_logs(found, [DAY, *WEEKS], 0.5, "LEM-BF"),
+        "low.lem.median": over_logs(found, low, 0.5, "LEM"),
+        "high.lem.median": over_logs(found, high, 0.5, "LEM"),
+        "bf.lem.median": over_logs(found, all_, 0.5, "LEM-BF"),
         "killed": tuple(
             100 * found[name]["FCFS"]["killed"] / found[name]["FCFS"]["submitted"]
             for name in ("SDSC-BLUE, load 0.7", "CTC, load 0.7")
@@ -440,99 +416,86 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
             floors(found, [one], "LEM")["median session"].smallest for one in TO_SHAKE
         ),
     }
-    values |= of_curve("curve", list(columns(found, 0.5)), claims["lem.median"].region)
-    values |= of_curve("curve.files", list(columns(found, FILES)), claims["lem.files"].region)
+    region, curve = claims["lem.median"].region, list(columns(found, 0.5))
+    medians = [one.found for one in curve if CHOICES["mean"] not in one.choices]
+    means = [one.found.mean for one in curve if CHOICES["mean"] in one.choices]
+    values |= {
+        "curve": len(curve),
+        "curve.medians": len(medians),
+        "curve.medians.hold": sum(region.verdict(one) == HOLDS for one in medians),
+        "curve.medians.fail": sum(region.verdict(one) == FAILS for one in medians),
+        "curve.means": len(means),
+        "curve.means.all-above": min(means) > region.low,
+        "curve.files": len(list(columns(found, FILES))),
+    }
     for name in SHAKEN["schedulers"][1:]:
         for what, floor in floors(found, TO_SHAKE, name).items():
             values[f"noise.{name.lower()}.{what.split()[0]}"] = floor
-    plans = queues(found)
-    values["queues"] = int(plans["queues"].sum() / plans["a second of loading counts"].nunique())
-    short = plans[plans["jobs of a queue"] == "1 to 12"].set_index("a second of loading counts")
-    values["queues.proven"] = short.loc[1, "proven, %"]
-    for weight, name in ((1, "once"), (LEA_WEIGHT, "much")):
-        for rule in RULES:
-            excess = float(short.loc[weight, f"{rule.upper()} above best, %"])
-            values |= {f"queues.{name}.{rule}": excess, f"queues.{name}.{rule}.near": excess < 0.1}
     return values
 
 
-def of_curve(name: str, curve: Sequence[Column], region: Region) -> dict[str, Any]:
-    """Return how many combinations of choices a curve has, and the verdicts under them."""
-    mean = CHOICES["mean"]
-    found: dict[str, Any] = {name: len(curve)}
-    for kind, own in (
-        ("medians", [one for one in curve if mean not in one.choices]),
-        ("means", [one for one in curve if mean in one.choices]),
-    ):
-        verdicts = [region.verdict(one.found) for one in own]
-        found |= {
-            f"{name}.{kind}": len(own),
-            f"{name}.{kind}.hold": verdicts.count(HOLDS),
-            f"{name}.{kind}.fail": verdicts.count(FAILS),
-            f"{name}.{kind}.above": sum(one.found.mean >= region.low for one in own),
-            f"{name}.{kind}.most": max((one.found.mean for one in own), default=np.nan),
-        }
-    return found
-
-
-def by_log(found: Runs) -> pd.DataFrame:
+def by_log(found: Runs) -> str:
     """Return the median gain with LEM and the time of files saved, by workload."""
-    rows = []
-    for one in (DAY, *WEEKS):
-        own = found[one.name]
-        rows.append(
-            {"workload": one.name}
-            | {
-                f"{name}: {head}": written(value, "%")
-                for name, head, value in (
-                    ("LEM", "median", 100 * (np.median(times(own, "LEM")) - 1)),
-                    ("LEM", "files", 100 * measured(own, "LEM", FILES)),
-                    ("LEA", "files", 100 * measured(own, "LEA", FILES)),
-                )
-            }
-        )
-    return pd.DataFrame(rows)
+    rows = [
+        {
+            "workload": one.name,
+            "LEM: median gain": written(100 * np.expm1(measured(found[one.name], "LEM", 0.5)), "%"),
+            "LEM: files": written(100 * measured(found[one.name], "LEM", FILES), "%"),
+            "LEA: files": written(100 * measured(found[one.name], "LEA", FILES), "%"),
+        }
+        for one in (DAY, *WEEKS)
+    ]
+    return markdown(pd.DataFrame(rows))
+
+
+def of_weeks() -> str:
+    """Return how LEM did in the authors' weeks."""
+    rows = [
+        {
+            "week": week,
+            "median gain": written(100 * (own["median"] - 1), "%"),
+            "not worse": written(100 * own["not_worse"], "%"),
+            "faster": written(100 * own["faster"], "%"),
+        }
+        for (week, name), own in authors_weeks().items()
+        if name == "LEM"
+    ]
+    return markdown(pd.DataFrame(rows))
 
 
 def reductions(found: Runs) -> pd.DataFrame:
     """Return what each scheduler saves of the time of files and of core time, by workload."""
-    rows = []
-    for metric, (one, ending) in product((FILES, CORE), product(WORKLOADS.values(), ("", "-BF"))):
-        own = found.get(one.name, {})
-        if one.seed is not None or not {name + ending for name in GAINING} <= {*own}:
-            continue
-        row = {"saved, %": metric.replace("_", " "), "workload": one.name}
-        row |= {"backfilling": "yes" if ending else "no"}
-        shares = {n: 100 * measured(own, n + ending, metric) for n in GAINING}
-        rows.append(row | shares)
+    rows = [
+        [
+            *(what.replace("_", " "), name, "yes" if ending else "no"),
+            *(100 * measured(own, one + ending, what) for one in GAINING),
+        ]
+        for what, (name, own), ending in product((FILES, CORE), found.items(), ("", "-BF"))
+        if {one + ending for one in GAINING} <= {*own}
+    ]
     table = PUBLISHED["reductions"]
-    for metric, ending, key, where in (
-        (FILES, "no", "table_i", "the paper, week 40 (Table I)"),
-        (FILES, "no", "saturated", "the paper, week 43 (V.E)"),
-        (FILES, "no", "table_ii", "the paper (Table II)"),
-        (CORE, "no", "table_iii", "the paper (Table III)"),
-        (FILES, "yes", "backfilled_transfer", "the authors' result files"),
-        (CORE, "yes", "backfilled_core_time", "the authors' result files"),
+    for key, what, ending, where in (
+        ("table_i", "file time", "no", "the paper, week 40 (Table I)"),
+        ("saturated", "file time", "no", "the paper, week 43 (V.E)"),
+        ("table_ii", "file time", "no", "the paper (Table II)"),
+        ("table_iii", "core time", "no", "the paper (Table III)"),
+        ("backfilled_transfer", "file time", "yes", "the authors' result files"),
+        ("backfilled_core_time", "core time", "yes", "the authors' result files"),
     ):
-        row = {"saved, %": metric.replace("_", " "), "workload": where, "backfilling": ending}
-        rows.append(row | {name: 100 * one for name, one in zip(GAINING, table[key])})
-    return pd.DataFrame(rows)
+        rows.append([what, where, ending, *(100 * one for one in table[key])])
+    return pd.DataFrame(rows, columns=["saved, %", "workload", "backfilling", *GAINING])
 
 
 def sessions(found: Runs) -> pd.DataFrame:
     """Return the improvement of sessions in every run, and in the authors' weeks."""
     rows = [
-        {"workload": workload, "scheduler": name, "base": SCHEDULERS[name].base}
-        | dict(zip(FIELDS, described(times(own, name))))
+        {"workload": workload, "scheduler": name} | dict(zip(FIELDS, described(times(own, name))))
         for workload, own in found.items()
         for name in own
         if WORKLOADS[workload].seed is None
     ]
-    rows += [
-        {"workload": f"the authors' week {week}", "scheduler": name, "base": SCHEDULERS[name].base}
-        | one
-        for (week, name), one in authors_weeks().items()
-    ]
+    for (week, name), own in authors_weeks().items():
+        rows.append({"workload": f"the authors' week {week}", "scheduler": name} | own)
     return pd.DataFrame(rows)
 
 
@@ -562,85 +525,32 @@ def differences(found: Runs) -> pd.DataFrame:
     return table.rename_axis("Rackham day, mean stretch").map(lambda one: written(one, digits=2))
 
 
-QUEUE_SIZES = {"1 to 12": (1, 12), "13 to 100": (13, 100), "more than 100": (101, np.inf)}
-RULES = ("fcfs", "eft", "lea", "leo", "lem")
-LEA_WEIGHT = 500
-"""Seconds of waiting that LEA weighs as one of loading."""
-
-
-def queues(found: Runs) -> pd.DataFrame:
-    """Return how far the plans of the rules are from the best ones, on queues of the day."""
-    run = found[DAY.name]["FCFS"]
-    own = pd.DataFrame({c.removeprefix(QUEUE): run[c] for c in run if c.startswith(QUEUE)})
-    rows = []
-    for weight, each in own.groupby("load_weight"):
-        for size, (fewest, most) in QUEUE_SIZES.items():
-            those = each[each["jobs"].between(fewest, most)]
-            best, bound = those["best"], those["bound"]
-            if those.empty:
-                continue
-            rows.append(
-                {
-                    "a second of loading counts": weight,
-                    "jobs of a queue": size,
-                    "queues": len(those),
-                    "proven, %": 100 * (best <= bound).mean(),
-                    "bound / best known": bound.sum() / best.sum(),
-                }
-                | {
-                    f"{rule.upper()} above best, %": 100 * (those[rule].sum() / best.sum() - 1)
-                    for rule in RULES
-                }
-            )
-    return pd.DataFrame(rows)
-
-
 def workloads(found: Runs) -> pd.DataFrame:
     """Return the workloads and how they fare with FCFS."""
-    rows = []
-    for name, one in WORKLOADS.items():
-        if name in found and one.seed is None:
-            run = found[name]["FCFS"]
-            rows.append(
-                {
-                    "workload": name,
-                    "nodes": one.nodes,
-                    "jobs": run["submitted"],
-                    "evaluated": run["evaluated"],
-                    "their files": run["files"],
-                    "sessions": len(run[SESSIONS]),
-                    "load": written(run["load"], digits=2),
-                    "mean stretch, FCFS": written(run["mean_stretch"]),
-                    "killed, %": 100 * run["killed"] / run["submitted"],
-                }
-            )
-    return pd.DataFrame(rows)
+    heads = {"submitted": "jobs", "evaluated": "evaluated", "files": "their files"}
+    heads |= {"load": "load", "mean_stretch": "mean stretch, FCFS", "killed": "killed"}
+    rows = {
+        f"{name} ({one.nodes} nodes)": {
+            head: written(found[name]["FCFS"][column], digits=2 * (column == "load"))
+            for column, head in heads.items()
+        }
+        | {"sessions": len(found[name]["FCFS"][SESSIONS])}
+        for name, one in WORKLOADS.items()
+        if name in found and one.seed is None
+    }
+    return pd.DataFrame(rows).T.rename_axis("workload")
 
 
 def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | str]:
     """Return the tables of the page, and those of the data beside it."""
-    weeks = [
-        {"week": week}
-        | {
-            head: written(100 * (one[field] - less), "%")
-            for one in [authors_weeks()[week, "LEM"]]
-            for head, field, less in (
-                ("median gain", "median", 1),
-                ("not worse", "not_worse", 0),
-                ("faster", "faster", 0),
-            )
-        }
-        for week in PUBLISHED["per_job"]
-    ]
     return {
         "by-log": by_log(found),
-        "authors-weeks": markdown(pd.DataFrame(weeks)),
+        "authors-weeks": of_weeks(),
         "day": day(found),
         "differences": differences(found),
         "reductions": reductions(found),
         "noise": noise(found),
         "noise-short": markdown(noise_short(found)),
-        "queues": queues(found),
         "workloads": workloads(found),
         "sessions": sessions(found),
     }
@@ -669,16 +579,17 @@ def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str
 
 def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
     """Draw the improvement of sessions by LEM and LEA on each workload, as Figure 8."""
-    rows: list[tuple[str, dict[str, Sequence[float]]]] = []
-    for one in (DAY, *WEEKS):
-        own = found[one.name]
-        rows.append((one.name, {n: described(times(own, n)) for n in ("LEM", "LEA")}))
-    for week in PUBLISHED["per_job"]:
-        own = {name: PUBLISHED["per_job"][week][name] for name in ("LEM", "LEA")}
-        rows.append((f"authors' week {week}", own))
+    both = ("LEM", "LEA")
+    runs_of = {one.name: found[one.name] for one in (DAY, *WEEKS)}
+    rows = {
+        label: {n: described(times(own, n)) for n in both} for label, own in runs_of.items()
+    } | {
+        f"authors' week {week}": {n: own[n] for n in both}
+        for week, own in PUBLISHED["per_job"].items()
+    }
     figure = Figure((NARROW if narrow else WIDE, 4.6), layout="constrained")
     axes = figure.subplots()
-    for place, (_, own) in enumerate(rows):
+    for place, (_, own) in enumerate(rows.items()):
         for shift, color, marker, (name, one) in zip(
             (-0.17, 0.17), ("#0072B2", "#D55E00"), "os", own.items()
         ):
@@ -693,7 +604,7 @@ def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
     axes.set_xlim(0.18, 16)
     ticks = (0.25, 0.5, 1, 2, 4, 8, 16)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_yticks(range(len(rows)), [*rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("times as fast as with FCFS" + ("" if narrow else " (logarithmic)"))

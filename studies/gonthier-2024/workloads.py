@@ -34,24 +34,18 @@ class Scheduler(NamedTuple):
     It is run on the day, and on the weeks of `logs` at each of `loads`.
     """
 
-    solver: str
     form: str
+    solver: str
     base: str
-    settings: Mapping[str, Any]
-    kept: str
-    logs: Sequence[str]
-    loads: Sequence[float]
+    settings: Mapping[str, Any] = {}
+    kept: str = ""
+    logs: Sequence[str] = ()
+    loads: Sequence[float] = LOADS
 
 
 SCHEDULERS = {
     form["name"].format(solver.upper()): Scheduler(
-        solver,
-        form["form"],
-        form["base"],
-        form.get("settings", {}),
-        form.get("kept", ""),
-        form.get("logs", ()),
-        form.get("loads", LOADS),
+        solver=solver, **{k: v for k, v in form.items() if k not in ("name", "solvers")}
     )
     for form in TABLE["forms"]
     for solver in form.get("solvers", TABLE["solvers"])
