@@ -242,26 +242,29 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
 def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
     """Return the table of claims in Markdown: verdict, number, and readings that would change it.
 
-    Parameters
-    ----------
-    readings : mapping of str to str
-        The words of the page for each reading.
+    `readings` has the words of the page for each reading.
     """
-    rows = [
-        "| claim | verdict | here (paper) | another verdict if |",
-        "| --- | --- | ---: | --- |",
-    ]
+    several = len(readings) > 1 or any(one.not_judged for one in claims.values())
+    published = any(one.published is not None for one in claims.values())
+    head = ["claim", "verdict", "here (paper)" if published else "here"]
+    rows, rules = [head + ["another verdict if"] * several], ["---", "---", "---:", "---"]
+    rows.append(rules[: len(rows[0])])
     group = ""
     for one in claims.values():
         if one.group != group:
-            rows.append(f"| **{(group := one.group)}** | | | |")
-        verdict = _unbroken(f"{MARKS[one.verdict()]} {one.verdict()}")
-        here = written(one.main.mean, one.unit) if one.found else "–"
+            group = one.group
+            rows.append([f"**{group}**", *[""] * (len(head) - 1 + several)])
+        here = _with_unit(one.main.mean, one.unit) if one.found else "–"
         if one.published is not None:
-            here += f" ({written(one.published, one.unit)})"
+            here += f" ({_with_unit(one.published, one.unit)})"
         turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
-        rows.append(f"| {one.text} | {verdict} | {here} | {one.not_judged or ', '.join(turned)} |")
-    return "\n".join(rows)
+        row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
+        rows.append(row + [one.not_judged or ", ".join(turned)] * several)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return written(value, unit) + (f"&nbsp;{unit}" if unit not in ("%", "points") else "")
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -313,7 +316,3 @@ def _cell(value: Any, digits: int | None) -> str:
     if isinstance(value, bool) or (abs(value) < inf and int(value) == value):
         return f"{value:,}" if isinstance(value, int) else f"{int(value):,}".replace("-", "−")
     return written(value, digits=digits)
-
-
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "&nbsp;")

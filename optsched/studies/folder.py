@@ -202,15 +202,17 @@ class Evaluated:
 
     def blocks(self) -> dict[str, str]:
         """Return the tables in Markdown by name, as the page shows them."""
-        import pandas as pd
-
         shown = {
-            name: markdown(table) if isinstance(table, pd.DataFrame) else table
-            for name, table in self.tables.items()
+            name: one if isinstance(one, str) else markdown(one)
+            for name, one in self.tables.items()
         }
         if self.claims:
             shown["claims"] = summary(self.claims, self._study.stated.readings)
         return shown
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that are kept as CSV."""
+        return {name: one for name, one in self.tables.items() if not isinstance(one, str)}
 
     def _own(self, function: str, **options: Any) -> Any:
         try:

@@ -279,6 +279,7 @@ def varied_windows(runs: Runs) -> pd.DataFrame:
 CHOICES: dict[str, Callable[[pd.Series], bool]] = {
     "Greedy decides": lambda run: run["solver"] == "greedy",
     "Greedy with exchange": lambda run: run["solver"] == "greedy-exchange",
+    "depth-first search": lambda run: run["solver"] == "depth-first",
     "ties: the solver's own": lambda run: run["ties"] == "solver",
     "ties: at random": lambda run: run["ties"] == "random",
     "other jobs gain": lambda run: run["draw"] == 1,
