@@ -359,7 +359,7 @@ def authors_weeks() -> dict[tuple[str, str], dict[str, float]]:
 
 def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of the page beside those of the claims."""
-    rows = {run["run"]: run for own in found.values() for run in own.values()}
+    rows = [run for own in found.values() for run in own.values()]
     here, table = found[DAY.name], day(found)
     stretch = {name: run["mean_stretch"] for name, run in here.items()}
 
@@ -371,8 +371,8 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
     authors = pd.DataFrame([own for (_, name), own in authors_weeks().items() if name == "LEM"])
     values: dict[str, Any] = {
         "runs": len(rows),
-        "jobs": sum(run["jobs"] for run in rows.values()),
-        "logs": len(OF_LOG) + 1,
+        "jobs": sum(run["jobs"] for run in rows),
+        "logs": claims["lem.median"].main.n,
         "weeks": len(OF_LOG),
         "weeks.paper": PUBLISHED["weeks"],
         "weeks.authors": len(PUBLISHED["per_job"]),
@@ -402,6 +402,11 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "authors.lem.faster": 100 * np.average(authors["faster"], weights=authors["sessions"]),
         "lea.files": over_logs(found, all_, FILES, "LEA"),
         "lem.median.logs": units_needed(claims["lem.median"].main + -7.5),
+        "lem.files.day": 100 * measured(here, "LEM", FILES),
+        "lem.files.most": 100 * max(measured(found[one.name], "LEM", FILES) for one in WEEKS),
+        "lem.median.none": all(
+            abs(measured(found[one.name], "LEM", 0.5)) <= ALIKE for one in [DAY, *low, high[0]]
+        ),
         "lea.files.more": claims["files.lea"].verdict() == HOLDS,
         "low.lem.median": over_logs(found, low, 0.5, "LEM"),
         "high.lem.median": over_logs(found, high, 0.5, "LEM"),
