@@ -586,17 +586,16 @@ def improvement_figure(found: Runs, *, narrow: bool) -> Figure:
     """Draw the improvement of sessions by LEM and LEA on each workload, as Figure 8."""
     both = ("LEM", "LEA")
     runs_of = {one.name: found[one.name] for one in (DAY, *WEEKS)}
+    rows = {f"authors' week {week}": own for week, own in PUBLISHED["per_job"].items()}
     rows = {
-        label: {n: described(times(own, n)) for n in both} for label, own in runs_of.items()
-    } | {
-        f"authors' week {week}": {n: own[n] for n in both}
-        for week, own in PUBLISHED["per_job"].items()
-    }
+        label: {name: described(times(own, name)) for name in both}
+        for label, own in runs_of.items()
+    } | rows
     figure = Figure((NARROW if narrow else WIDE, 4.6), layout="constrained")
     axes = figure.subplots()
     for place, (_, own) in enumerate(rows.items()):
         for shift, color, marker, (name, one) in zip(
-            (-0.17, 0.17), ("#0072B2", "#D55E00"), "os", own.items()
+            (-0.17, 0.17), ("#0072B2", "#D55E00"), "os", ((name, own[name]) for name in both)
         ):
             y = place + shift
             axes.plot([one[1], one[5]], [y, y], color=color, linewidth=1.0)
