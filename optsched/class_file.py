@@ -109,10 +109,7 @@ class ClassInFile:
                     is_file = IN_FILE.fullmatch(self.file)
                     _modules[key] = self._executed() if is_file else self._imported()
             except (Exception, SystemExit) as error:  # whatever the file does
-                line = error.lineno if isinstance(error, SyntaxError) else self._line(error)
-                what = error.msg if isinstance(error, SyntaxError) else str(error)
-                reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
-                raise InputError(reason, file=self.file, line=line) from None
+                raise told(error, self._line(error)).within(self.file) from None
         return _modules[key]
 
     def _executed(self) -> ModuleType:
@@ -138,6 +135,14 @@ class ClassInFile:
             if frame.filename == str(self.path)
         ]
         return lines[-1] if lines else None
+
+
+def told(error: BaseException, line: int | None) -> InputError:
+    """Return what a file of the user raised, in one line; `line` is the place in the file."""
+    what = str(error)
+    if isinstance(error, SyntaxError):
+        what, line = error.msg, error.lineno
+    return InputError(f"{type(error).__name__}: {one_line(' '.join(what.split()))}", line=line)
 
 
 def names_class(text: object) -> bool:

@@ -136,11 +136,18 @@ def read_claims(file: Path) -> Stated:
         raise InputError(str(UnknownNameError("key", key, ("readings", "groups"))), file=file)
     readings = table.get("readings", {"main": "the main reading"})
     mistakes, claims, keys = [], list[dict[str, Any]](), set[str]()
-    for number, group in enumerate(table.get("groups", ()), 1):
+    if not (isinstance(readings, dict) and all(isinstance(one, str) for one in readings.values())):
+        raise InputError("expected a text for each reading", file=file, field="readings")
+    for number, group in enumerate(_tables(table, "groups", file), 1):
         usual = {key: value for key, value in group.items() if key != "claims"}
-        for place, own in enumerate(group.get("claims", ()), 1):
+        for place, own in enumerate(_tables(group, "claims", file), 1):
             claim = {"unit": "%"} | usual | own
             at = f"groups[{number}].claims[{place}]"
+            by_paper = PUBLISHED in claim  # so that a bound may be its number
+            stated = [k for k in BOUNDS if k in claim and not (by_paper and claim[k] == PUBLISHED)]
+            stated += [] if isinstance(claim.get(PUBLISHED, ""), str) else [PUBLISHED]
+            wrong = [key for key in stated if type(claim[key]) not in (int, float)]
+            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a number" for key in wrong]
             needed = [*TEXTS[:2], *(() if "not_judged" in claim else TEXTS[2:3]), "group"]
             mistakes += [f"{at}.{key}: missing" for key in needed if key not in claim]
             texts = [key for key in TEXTS if not isinstance(claim.get(key, ""), str)]
@@ -149,13 +156,23 @@ def read_claims(file: Path) -> Stated:
                 mistakes.append(f"{at}: no region; expected {', '.join(BOUNDS[:-1])} or at_most")
             if claim.get("key") in keys:
                 mistakes.append(f"{at}.key: {claim['key']!r} is that of another claim")
-            strange = [name for name in claim.get("readings", ()) if name not in readings]
+            asked = claim.get("readings", [])
+            asked = asked if isinstance(asked, list) else [asked]
+            strange = [str(name) for name in asked if name not in [*readings]]
             mistakes += [f"{at}: {UnknownNameError('reading', one, readings)}" for one in strange]
             keys.add(str(claim.get("key")))
             claims.append(claim)
     if mistakes:
         raise InputError(*mistakes, file=file)
     return Stated(readings, claims)
+
+
+def _tables(table: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
+    """Return a list of tables."""
+    found = table.get(key, [])
+    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
+        raise InputError("expected a list of tables", file=file, field=key)
+    return found
 
 
 def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:

@@ -85,27 +85,8 @@ class Evaluation(NamedTuple):
 class Running:
     """A study with a folder for its runs, or its cases. Finished ones in it are not repeated.
 
-    Parameters
-    ----------
-    study : StudyFolder
-        The study.
-    folder : path
-        The folder of the runs.
-    traces : path, optional
-        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
-    trace : str, optional
-        A trace in the place of the logs, for a study that takes one.
-    quick : bool
-        Whether to run a small part, from which nothing is concluded.
-    new_only : bool
-        Whether to take what ``results/`` of the study has of runs that have not changed.
-
-    Attributes
-    ----------
-    work : Sweep, Cases or None
-        What is to be done; None if all runs are taken from ``results/``.
-    total : int
-        Number of runs or cases.
+    Options are those of the command. `work` is what is to be done, None if all runs are taken from
+    ``results/`` of the study; `total` counts runs or cases.
 
     Raises
     ------
@@ -444,17 +425,8 @@ def _write_page(study: StudyFolder, found: Evaluated, folder: Path) -> Path:
 def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
     """Return the results with a column for each number of metrics that are tables of their own.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        The metrics; the column of a number is named ``recorded_node_time.running``, for instance.
-    runs : path
-        The folder that holds the folders of the runs; one that has failed has none.
-
-    Raises
-    ------
-    InputError
-        If the summary of a run is damaged.
+    A column is named ``recorded_node_time.running``, for instance. `runs` holds the folders of the
+    runs; one that has failed has none.
     """
     import pandas as pd
 
@@ -470,13 +442,7 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
 
 
 def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
-    """Write the traces that a study makes for itself, and remove all others.
-
-    Raises
-    ------
-    InputError
-        If they cannot be written.
-    """
+    """Write the traces that a study makes for itself, and remove all others."""
     inputs = folder / INPUTS
     try:
         if traces:
