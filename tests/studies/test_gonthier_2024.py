@@ -154,7 +154,8 @@ def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_pa
     write_inputs(dict.fromkeys(files, sample), tmp_path)
     logs = [shared("traces")]
     stated = PLAN | {"runs": WORK.runs(PLAN, logs)}
-    plan = read_sweep(study_runs(stated, logs, STUDY.path, tmp_path / "inputs").table)
+    table, _ = study_runs(stated, logs, STUDY.path, tmp_path / "inputs")
+    plan = read_sweep(table)
     planned = [one for one in WORK.WORKLOADS.values() if one != WORK.SAMPLE]
     assert len(stated["runs"]) == sum(len(one.schedulers) for one in planned) == 333
     # the same trace for all, so runs with other files or submissions are those of the weeks
