@@ -281,7 +281,7 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + (f"&nbsp;{unit}" if unit not in ("%", "points") else "")
+    return written(value, unit) + ("" if unit[:1] == "%" or unit == "points" else f"&nbsp;{unit}")
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -305,14 +305,14 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
 def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
     """Write a number as in figures and tables: two digits that count or more, a true minus sign.
 
-    Only ``%`` is written behind it of the units.
+    Only ``%`` is written behind it of the units, also of ``% of the sessions``.
     """
     if value is None or isnan(value):
         return "–"
     if digits is None:
         size = 0.0 if abs(value) < 1e-9 else abs(value)
         digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
-    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit if unit == '%' else ''}"
+    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
 
 
