@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # print any name in any encoding
     _show_log()
-    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    code = INTERRUPTED
+    with suppress(KeyboardInterrupt):  # raised again, while the first is reported
+        code = run(sys.argv[1:] if arguments is None else list(arguments))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)  # all is done; keep the exit code
     _join_threads(code)
@@ -131,7 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _join_threads(code: int) -> None:
     """Wait for the threads of solvers, and exit the process if some do not end."""
     import threading
-    from contextlib import suppress
 
     threads = [one for one in threading.enumerate() if not one.daemon]
     threads = [one for one in threads if one is not threading.main_thread()]
@@ -262,6 +264,8 @@ def _run(arguments: list[str]) -> int:
         print(f"optsched: {message}", file=sys.stderr)
         return USAGE
     except InputError as error:
+        if _interrupts:  # by an interrupt while a module was loaded, for instance
+            raise
         print(f"optsched: {error}", file=sys.stderr)
         return BAD_INPUT
     return code or (returned if isinstance(returned, int) else DONE)
@@ -270,7 +274,6 @@ def _run(arguments: list[str]) -> int:
 def _reader_is_gone() -> bool:
     """Return whether the reader of stdout or stderr is gone."""
     import select
-    from contextlib import suppress
 
     poll = select.poll()
     for stream in (sys.stdout, sys.stderr):

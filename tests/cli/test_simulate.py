@@ -211,14 +211,23 @@ class Dropping(FCFS):
     def decide(self, system):
         Last()
         return super().decide(system)
+
+
+class Broken(FCFS):
+    def decide(self, system):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
 """
 
 
-def test_an_interrupt_in_a_destructor_is_not_lost(optsched, sample, tmp_path):
-    """Python prints an exception of a destructor and goes on."""
+@pytest.mark.parametrize("name", ["Dropping", "Broken"])
+def test_an_interrupt_that_becomes_another_exception_is_not_lost(name, optsched, sample, tmp_path):
+    """Python prints an exception of a destructor, and a module that is loaded raises its own."""
     policy = tmp_path / "dropping.py"
     policy.write_text(DROPPED)
-    done = optsched("simulate", sample, "--policy", f"{policy}:Dropping", "-o", tmp_path / "run")
+    done = optsched("simulate", sample, "--policy", f"{policy}:{name}", "-o", tmp_path / "run")
     assert done.returncode == 130, done.stderr
     assert "Exception ignored" not in done.stderr
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry != policy) == []
