@@ -128,6 +128,7 @@ class UnknownNameError(InputError):
         self.name = name
         self.known: Sequence[str] = sorted(known)
         close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.51)
+        close = close or [one for one in self.known if name and one.startswith(name)][:3]
         known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
         hint = f"did you mean {' or '.join(close)}?" if close else f"{known_names}{otherwise}"
         kind, of, owner = noun.partition(" of ")

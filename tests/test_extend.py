@@ -18,7 +18,7 @@ from optsched.workloads.workload_model import WorkloadModel
 HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 PAGES = (
     *("add-a-policy", "add-a-solver", "add-a-workload-model", "add-an-execution-model"),
-    *("add-a-model", "add-a-metric", "add-a-picture", "add-a-study"),
+    *("add-a-model", "add-a-metric", "add-a-picture"),
 )
 
 

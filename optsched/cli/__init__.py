@@ -138,7 +138,8 @@ def _join_threads(code: int) -> None:
     threads = [one for one in threading.enumerate() if not one.daemon]
     threads = [one for one in threads if one is not threading.main_thread()]
     for thread in threads:
-        thread.join(JOIN_SECONDS / len(threads))
+        with suppress(RuntimeError):  # interrupted before it was started
+            thread.join(JOIN_SECONDS / len(threads))
     if any(thread.is_alive() for thread in threads):
         with suppress(OSError):
             print("optsched: threads of a solver are still running", file=sys.stderr)

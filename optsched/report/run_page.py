@@ -70,6 +70,14 @@ CONFIG: Expected = {
     "repeat": (str, type(None)),
     "versions": dict,
 }
+SINCE: Expected = {
+    "execution": (str, type(None)),
+    "execution_settings": dict,
+    "measure": (list, type(None)),
+    **dict.fromkeys(("workload_seed", "load", "shake", "shake_seed"), NUMBER),
+}
+"""Fields that older folders do not have."""
+
 POSING: Expected = {"solver": str, "solvers": dict, "charge_decisions": bool}
 SOLVER: Expected = {
     "solver": str,
@@ -170,14 +178,16 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     file = folder / "run.json"
     config = read_object(file, CONFIG)
+    checked(config, {name: kind for name, kind in SINCE.items() if name in config}, file)
     if "solver" in config:
         checked(config, POSING, file)
         for model, chosen in config["solvers"].items():
             checked(chosen, SOLVER, file, f"solvers {model}")
             checked(chosen["budget"], BUDGET, file, f"solvers {model} budget")
-    if config["jobs"] is not None and list(map(type, config["jobs"])) != [int, int]:
-        wrong = f"{config['jobs']!r:.40}; expected two integers or null"
-        raise InputError(wrong, file=file, field="jobs")
+    for name in ("jobs", "measure"):
+        if config.get(name) is not None and list(map(type, config[name])) != [int, int]:
+            wrong = f"{config[name]!r:.40}; expected two integers or null"
+            raise InputError(wrong, file=file, field=name)
     return config
 
 
@@ -305,7 +315,7 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
     parts.append(Facts(items))
     if config["settings"]:
         parts += _settings("policy", registry.policies, policy, config["settings"])
-    if config.get("execution_settings"):
+    if config.get("execution") and config.get("execution_settings"):
         model, settings = config["execution"], config["execution_settings"]
         parts += _settings("execution model", registry.executions, model, settings)
     return parts

@@ -52,7 +52,8 @@ from optsched.studies.li_2015.plan import (
     workload_of,
 )
 from optsched.studies.offered import offered_by
-from optsched.studies.results import ALL, by_workload, with_parts
+from optsched.studies.results import ALL, by_workload
+from optsched.studies.running import with_parts
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
