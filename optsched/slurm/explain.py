@@ -271,7 +271,7 @@ class Explanation:
         return bool({"hold", "drain"} & {*self.actions})
 
     def questions(self, start: int) -> tuple[Question, ...]:
-        """Return what to do so that the job fits at a start; the cheapest answer of all counts.
+        """Return the problems of making the job fit at a start; the cheapest answer counts.
 
         Raises
         ------

@@ -136,7 +136,7 @@ class Question:
 def questions(
     job: QueuedJob, queue: Queue, supply: Supply, *, start: int, actions: Collection[str]
 ) -> tuple[Question, ...]:
-    """Return what to do so that a job fits at a time, one problem for each alternative.
+    """Return the problems of making a job fit at a time, one for each alternative.
 
     Claims are the running jobs that do not end by then, that hold something of use for the job, and
     that Slurm can requeue, or that may be moved. If pending jobs may be held, or nodes be drained,

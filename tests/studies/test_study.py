@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from functools import partial
@@ -26,9 +25,6 @@ from optsched.studies.judging import Claim, judge, judge_claims, read_claims
 from optsched.studies.study import Study
 from optsched.studies.study_folder import study
 from optsched.studies.template import page_from
-
-ROOT = Path(__file__).resolve().parents[2]
-HOW_TO = ROOT / "docs" / "how-to" / "add-a-study.md"
 
 
 def own_studies():
@@ -52,62 +48,6 @@ def test_studies_are_listed_without_their_pages_and_figures():
     heavy, modules = subprocess.check_output([sys.executable, "-c", code], text=True).split("] ")
     assert heavy == "["
     assert int(modules) < 40
-
-
-@pytest.fixture
-def theirs(tmp_path):
-    """The folder of a distribution with the study of the how-to, found by its entry point."""
-    info = tmp_path / "theirs-1.0.dist-info"
-    package = tmp_path / "their_package"
-    info.mkdir()
-    package.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[optsched.studies]\nfcfs-and-easy = their_package.easy\n"
-    )
-    text = HOW_TO.read_text()
-    for language, file in (("toml", PLAN), ("jinja", PAGE), ("python", "easy.py")):
-        first = re.search(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-        (package / file).write_text(first[1])
-    return tmp_path
-
-
-@pytest.mark.long
-def test_a_study_of_another_package_is_run_and_judged(theirs):
-    def run(*command):
-        done = subprocess.run(
-            [sys.executable, *command],
-            env={"PYTHONPATH": os.pathsep.join(map(str, (theirs, ROOT)))},
-            cwd=theirs,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    code = (
-        "import optsched; found = optsched.study('fcfs-and-easy', 'out', workers=1);"
-        "print(found.claims.iloc[0].to_json()); print(len(found.tables['runs']), found.page)"
-    )
-    claim, rest = run("-c", code).splitlines()
-    assert json.loads(claim) == {
-        "claim": "EASY shortens the mean wait",
-        "published": "shorter",
-        "where": "",
-        "variant": "the sample",
-        "verdict": "holds",
-        "why": "shorter in 3 of 3 parts",
-    }
-    assert rest.split() == ["6", str(Path("out") / "report.html")]
-    written = {file.name for file in (theirs / "out").iterdir()}
-    assert {"claims.csv", "runs.csv", "waits.svg", "report.html", "sweep"} <= written
-    page = (theirs / "out" / "report.html").read_text()
-    assert ">holds</span>" in page
-    assert "optsched study fcfs-and-easy -o DIR" in page
-    # the command continues where Python has ended, and makes the same page
-    assert "report" in run("-m", "optsched", "study", "fcfs-and-easy", "-o", "out")
-    assert (theirs / "out" / "report.html").read_text() == page
 
 
 @pytest.fixture
