@@ -141,7 +141,7 @@ class ClassInFile:
 
 
 def told(error: BaseException, line: int | None) -> InputError:
-    """Return what a file of the user raised, in one line; `line` is the place in the file."""
+    """Return the error of a file of the user in one line; `line` is the place in the file."""
     what = str(error)
     if isinstance(error, SyntaxError):
         what, line = error.msg, error.lineno

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, _interrupt)
     sys.unraisablehook = _raise_again
+    from contextlib import suppress  # while Ctrl-C is handled
+
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until exit)
@@ -134,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _join_threads(code: int) -> None:
     """Wait for the threads of solvers, and exit the process if some do not end."""
     import threading
+    from contextlib import suppress
 
     threads = [one for one in threading.enumerate() if not one.daemon]
     threads = [one for one in threads if one is not threading.main_thread()]
@@ -275,6 +277,7 @@ def _run(arguments: list[str]) -> int:
 def _reader_is_gone() -> bool:
     """Return whether the reader of stdout or stderr is gone."""
     import select
+    from contextlib import suppress
 
     poll = select.poll()
     for stream in (sys.stdout, sys.stderr):

@@ -5,7 +5,7 @@ them at most as its *owner*. What is free on a node at the shadow time of its ow
 table for all heads.
 
 Of a head, the chunks that fit at its shadow time are counted, node by node: chunks of one job are
-alike, so the head fits exactly if these are enough. Its *slack* is what is over. A job that runs
+alike, so the head fits exactly if these are enough. Its *slack* is the rest. A job that runs
 beyond the shadow time may start as long as its nodes cost the head no more chunks than the slack.
 """
 

@@ -305,7 +305,7 @@ class PartitionQueues:
             room.owner[:] = self._kernels.NO_HEAD
 
     def _start_again(self) -> None:
-        """Let there be no heads; those that become heads again are not reserved for anew."""
+        """Remove all heads; those that become heads again are not reserved for anew."""
         self._heads.number[0], self._heads.opened[0] = 0, self._kernels.UNKNOWN
         self._before, self.promised = self.promised, {}
         self._stopped[:] = False
