@@ -1,6 +1,6 @@
 """Means with confidence intervals from a few units, and noise floors.
 
-A *unit* is what would be drawn anew if a study were repeated: a part of a log, or a seed. Below 20
+A *unit* is a part of a log, a seed, or whatever else a repeated study would draw again. Below 20
 units an interval is that of Student's t, from there on that of the bias-corrected and accelerated
 bootstrap (BCa); below 3 there is none. ``benchmarks/interval_coverage.py`` shows why: a bootstrap
 of five units covers the truth in four of five cases, where it promises nineteen of twenty.

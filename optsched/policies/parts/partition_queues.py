@@ -298,14 +298,14 @@ class PartitionQueues:
         return float(self.system.now + self.system.requested_time[job])
 
     def forget_heads(self) -> None:
-        """Let there be no heads."""
+        """Remove all heads and their reservations."""
         self._start_again()
         self._keep_no_others()
         for room in self._rooms.values():
             room.owner[:] = self._kernels.NO_HEAD
 
     def _start_again(self) -> None:
-        """Remove all heads; those that become heads again are not reserved for anew."""
+        """Remove all heads; their reservations stay for those that become heads again."""
         self._heads.number[0], self._heads.opened[0] = 0, self._kernels.UNKNOWN
         self._before, self.promised = self.promised, {}
         self._stopped[:] = False
