@@ -68,5 +68,5 @@ def _damage(rng: Random, folder: Path) -> None:
 def _damaged_json(rng: Random, data: bytes) -> bytes:
     try:
         return to_json(damaged_tree(rng, json.loads(data)))
-    except ValueError:  # it is damaged already
+    except (ValueError, RecursionError):  # it is damaged already
         return damaged_bytes(rng, data)
