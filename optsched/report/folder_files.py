@@ -130,6 +130,7 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] | Non
         held = file.schema_arrow.names
         wanted = held if optional is None else [*columns, *optional]
         table = file.read([name for name in wanted if name in held])
+        table.validate(full=True)  # texts may be no UTF-8
     except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None

@@ -27,6 +27,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 
 EXCEPTION = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|StopIteration)\b:?")
 
+PLACE = re.compile(r"\.py:\d")
+
 MISTAKES = re.compile(r"\d+ mistakes$")
 
 NOTES = re.compile(r"[\d,]+ runs.* to do|optsched: compiling kernels.*|[\w.-]+: \S+\.swf(?:\.gz)?")
@@ -116,7 +118,7 @@ def _of_messages(case: Case, ended: Ended) -> Iterator[Failure]:
     for line in lines:
         if CONTROL.search(line):
             yield Failure("message", f"control characters: {_command(case)}", shown(line[-500:]))
-        if "site-packages" in line or ".py:" in line or EXCEPTION.search(line):
+        if "site-packages" in line or PLACE.search(line) or EXCEPTION.search(line):
             yield Failure("message", f"of the program, not for users: {_shape(line)}", line[-500:])
     if ended.code not in (BAD_INPUT, USAGE) or (ended.code == USAGE and ended.out):
         return
