@@ -40,13 +40,13 @@ demo: .venv/usable
 
 # The same examples every time. Tests and the processes that they start find the kernels compiled, and the modules
 # as well, also where the environment asks for none.
-test: check
+test: .venv/ready
 	env -u PYTHONDONTWRITEBYTECODE $(OPTSCHED) doctor --compile
 	$(PYTEST) -m "not long"
 
 # The long tests, and new examples: properties in $(ROUNDS) rounds, and damaged input. SEED=7 repeats those of a seed.
 test-all: SEED := $(or $(SEED),$(shell date +%s))
-test-all: test
+test-all: check test
 	$(PYTEST) -m long
 	@echo "make test-all SEED=$(SEED) tries the following examples again."
 	set -e; for round in $$(seq $(ROUNDS)); do \

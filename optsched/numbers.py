@@ -6,6 +6,8 @@ import math
 import re
 from numbers import Integral
 
+from optsched.errors import InputError
+
 LARGEST = 2**53
 """Largest number of any kind; float64, JSON and tables hold every smaller integer exactly."""
 
@@ -89,3 +91,15 @@ def digits(number: float) -> str:
     if isinstance(number, Integral):
         return f"{number:,}"
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def check_seed(seed: object, field: str = "seed") -> None:
+    """Refuse a seed that is not a whole number from 0 to `LARGEST`.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if type(seed) is not int or not 0 <= seed <= LARGEST:
+        raise InputError(f"{seed!r}; expected a whole number from 0 to 2^53", field=field)

@@ -81,6 +81,17 @@ class Schedule(NamedTuple):
     migrations: Sequence[Migration] = ()
     reasons: Mapping[int, str] = MappingProxyType({})
 
+    def only(self, jobs: NDArray[np.bool_]) -> Schedule:
+        """Return the schedule of some jobs, a mask, in which the others were never submitted."""
+        paused = self.paused
+        return self._replace(
+            start=np.where(jobs, self.start, np.nan),
+            end=np.where(jobs, self.end, np.nan),
+            state=np.where(jobs, self.state, State.UNSUBMITTED),
+            paused=None if paused is None else np.where(jobs, paused, 0.0),
+            migrations=tuple(one for one in self.migrations if jobs[one.job]),
+        )
+
     @property
     def run_time(self) -> NDArray[np.float64]:
         """Seconds for which each job ran, shape (jobs,): end minus start, less its pauses."""

@@ -74,6 +74,13 @@ def trace_names(context: CompletionContext) -> list[str]:
     return [*samples(), *(entry.name for entry in entries()), *files(context.incomplete)]
 
 
+def workload_files(context: CompletionContext) -> list[str]:
+    """Return the bundled specs of workload models, and files of such."""
+    from optsched.workloads.spec_file import workload_names
+
+    return [*workload_names(), *files(context.incomplete, ".toml")]
+
+
 def machine_names(context: CompletionContext) -> list[str]:
     """Return the bundled sites, and files of machines."""
     from optsched.sites.bundled_sites import bundled_sites

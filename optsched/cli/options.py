@@ -34,6 +34,17 @@ Integer: TypeAlias = Annotated[int, Parameter(converter=_converter(parse_integer
 Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number))]
 """A number, which may have decimals and an exponent."""
 
+
+def _parse_seconds(text: str) -> float:
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise ValueError(str(error).replace("a number", "a number of seconds")) from None
+
+
+Seconds: TypeAlias = Annotated[float, Parameter(converter=_converter(_parse_seconds))]
+"""A number of seconds."""
+
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
 
@@ -55,7 +66,7 @@ Captured: TypeAlias = Annotated[
         name="--from",
         converter=_captured,
         completer=captured_names,
-        help="A folder with captured output of Slurm, or `sample-slurm`, which comes with "
+        help="A folder with the output of Slurm's commands, or `sample-slurm`, which comes with "
         "optsched; by default the Slurm of this machine.",
     ),
 ]

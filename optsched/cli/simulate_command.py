@@ -21,6 +21,7 @@ from optsched.cli.completion import (
     registered,
     solver_names,
     trace_names,
+    workload_files,
 )
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.run_summary import cleaning_notes, policy_of_run, summary_lines
@@ -35,8 +36,9 @@ from optsched.numbers import counted
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
-from optsched.simulator.simulate import prepare_trace, run_scenario
+from optsched.simulator.simulate import prepared, run_scenario
 from optsched.traces.demands import check_demands
+from optsched.traces.job_spans import numbers_in
 
 SEVERAL = {
     "policy": " Or several, separated by commas.",
@@ -49,6 +51,7 @@ COMPLETERS: dict[str, Completer] = {
     "policy": comma_separated(registered("policies")),
     "solver": solver_names,
     "execution": registered("executions"),
+    "workload": workload_files,
 }
 """What completes the values of options that are names."""
 
@@ -58,7 +61,7 @@ KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
 
 def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a scenario to a command, after the required ones of the command."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
+    trace, *own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
     helps = {name: text + SEVERAL.get(name, "") for name, text in described().items()}
     options = [
@@ -71,7 +74,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
         for name, option in OPTIONS.items()
         if name != "trace"
     ]
-    signature = inspect.Signature([*required, *options, *own[len(required) :]])
+    signature = inspect.Signature([trace, *required, *options, *own[len(required) :]])
     command.__signature__ = signature  # type: ignore[attr-defined]
     return command
 
@@ -96,7 +99,9 @@ def _annotation(option: Option, help_text: str) -> Any:
 
 @_with_options
 def command(
-    trace: Annotated[str, Parameter(help=TRACE.help, completer=trace_names)],
+    trace: Annotated[
+        str | None, Parameter(help=f"{TRACE.help} None with --workload.", completer=trace_names)
+    ] = None,
     /,
     *,
     output: Output,
@@ -128,6 +133,8 @@ def command(
     """
     for stated in file_sha256 or ():
         check_file(stated)
+    if trace is None and options.get("workload") is None:
+        raise InputError("missing; expected a trace, or --workload", field="TRACE")
     options["settings"] = read_settings(options.get("settings") or ())
     if "," in options.get("policy", ""):
         if demands_sha256 is not None:
@@ -144,26 +151,24 @@ def command(
             raise InputError("lies in the other output folder or around it", field="--capture")
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
-    span = scenario.span
     began = clock()
-    prepared = prepare_trace(trace, scenario.unknown_negative)
-    say_file(prepared)
+    source = prepared(scenario)
+    say_file(source)
     if demands_sha256 is not None:
-        check_demands(prepared, demands_sha256)
+        check_demands(source, demands_sha256)
     read_seconds = clock() - began
-    first, last = span or (1, None)
-    total = (len(prepared) if last is None else last) - first + 1
+    first, last = (1, len(source)) if scenario.span is None else numbers_in(scenario.span, source)
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
         folder = stack.enter_context(written_folder(output, FOLDER))
         captured = None
         if capture is not None:
             captured = stack.enter_context(written_folder(capture, CAPTURE))
-        advance = stack.enter_context(progress_bar("simulating", total, "jobs"))
+        advance = stack.enter_context(progress_bar("simulating", last - first + 1, "jobs"))
         run = run_scenario(
             replace(
                 scenario,
-                trace=prepared,
+                trace=source,
                 capture=captured,
                 progress=lambda done, now: advance(done),
             )

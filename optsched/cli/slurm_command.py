@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import Captured, Integer, Json, Number, Output, as_options, budget_of
+from optsched.cli.options import Captured, Integer, Json, Output, Seconds, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -25,7 +25,7 @@ from optsched.cli.terminal import (
     say_error,
     say_note,
 )
-from optsched.durations import short, spoken
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
@@ -71,7 +71,7 @@ Solver: TypeAlias = Annotated[
 SPARE = ("priority", "partition", "user", "start by Slurm", "nodes by Slurm")
 """Columns of a plan that a narrow terminal leaves out, the first one first."""
 
-TimeLimit: TypeAlias = Annotated[Number, Parameter(help="Wall-clock seconds of the solver.")]
+TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of the solver.")]
 
 Weigh: TypeAlias = Annotated[
     str,
@@ -79,7 +79,7 @@ Weigh: TypeAlias = Annotated[
 ]
 
 Yes: TypeAlias = Annotated[
-    bool, Parameter(help="Run the lines; by default they are printed only.", negative="")
+    bool, Parameter(help="Run the commands; by default they are only printed.", negative="")
 ]
 
 
@@ -94,12 +94,12 @@ class Solved(NamedTuple):
 def snapshot(
     *, source: Captured = None, weigh: Weigh = "priority", keep: Path | None = None, output: Output
 ) -> None:
-    """Write the pending jobs and what is free as a snapshot, for `optsched solve`.
+    """Write the pending jobs and what is free as a problem file, for `optsched solve`.
 
     Parameters
     ----------
     keep
-        A folder to keep the captured output of Slurm in.
+        A folder in which to keep the output of Slurm's commands.
     output
         The file to write: .json or .json.gz.
     """
@@ -137,9 +137,9 @@ def plan(
     weigh: Weigh = "priority",
     json: Json = False,
 ) -> int:
-    """Plan which pending jobs start now, and where, beside Slurm's own plan.
+    """Plan which pending jobs start now, and where, next to Slurm's own plan.
 
-    The plan knows no reservations for jobs of higher priority: Slurm may let a pinned job wait.
+    The plan has no reservations for jobs of higher priority: Slurm may let a pinned job wait.
     """
     _check_solver(solver, time_limit)
     solved = _solve(_situation(source, weigh), solver, time_limit)
@@ -167,7 +167,7 @@ def apply(
 ) -> int:
     """Plan, and pin the jobs to their nodes; pins of earlier plans are replaced.
 
-    A job that changes meanwhile is left alone.
+    A job that has changed in the meantime is skipped.
     """
     _check_yes(source, yes)
     _check_solver(solver, time_limit)
@@ -181,7 +181,7 @@ def apply(
 
 @command.command
 def reset(*, source: Captured = None, yes: Yes = False) -> int:
-    """Take all pins back: nodes and comments of pending jobs become what they were.
+    """Remove all pins: required nodes and comments of pending jobs become what they were.
 
     Slurm does not clear the nodes of running jobs. Once one of them is requeued, reset again.
     """
@@ -195,17 +195,17 @@ def reset(*, source: Captured = None, yes: Yes = False) -> int:
 @command.command
 def watch(
     *,
-    every: Number = 60.0,
+    every: Seconds = 60.0,
     cycles: Integer | None = None,
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
     yes: Yes = False,
 ) -> int:
-    """Apply a new plan again and again; at the end, or on an interrupt, take all pins back.
+    """Apply a new plan again and again; at the end, or on an interrupt, remove all pins.
 
-    If Slurm does not answer the first time, the command ends; later it is said, and Slurm is asked
-    again in the next cycle.
+    If Slurm does not answer the first time, the command ends; later failures are reported, and
+    Slurm is asked again in the next cycle.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def watch(
     """
     _check_solver(solver, time_limit)
     if every <= 0:
-        raise InputError(f"{every:g}; expected a number above 0", field="--every")
+        raise InputError(f"{every:g}; expected a number of seconds above 0", field="--every")
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
     code = done = 0
@@ -286,7 +286,8 @@ def _say_running(queue: Queue) -> None:
 
 def _check_yes(source: Path | None, yes: bool) -> None:
     if source is not None and yes:
-        raise InputError("expected without --from: jobs may have changed since", field="--yes")
+        why = "the jobs may have changed since the capture"
+        raise InputError(f"cannot be combined with --from: {why}", field="--yes")
 
 
 def _check_solver(solver: str | None, time_limit: float) -> None:
@@ -338,7 +339,7 @@ def _follow(updates: Sequence[Update], yes: bool) -> int:
     updated = 0
     for update, reason in carry_out(updates):
         if reason:
-            say(f"optsched: job {update.label} is left alone: {reason}")
+            say(f"optsched: job {update.label} is skipped: {reason}")
         else:
             updated += 1
             print_line(update.line)
@@ -351,7 +352,7 @@ def _follow_once(updates: Sequence[Update], yes: bool) -> int:
     try:
         return _follow(updates, yes)
     except KeyboardInterrupt:
-        say("optsched: interrupted; optsched slurm reset --yes takes all pins back")
+        say("optsched: interrupted; optsched slurm reset --yes removes all pins")
         return INTERRUPTED
 
 
@@ -390,7 +391,7 @@ def _row(each: PlannedJob, now: int) -> list[str]:
 def _start(planned: PlannedStart | None, now: int) -> str:
     if planned is None or planned.start is None:
         return NO_PLACE
-    return "now" if planned.start <= now else f"in {spoken(planned.start - now)}"
+    return "now" if planned.start <= now else f"in {short(planned.start - now)}"
 
 
 def _summary(solved: Solved) -> list[tuple[str, Any]]:
@@ -398,9 +399,12 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
     plan, result = solved
     situation = plan.situation
     ours, slurm = plan.totals["plan"], plan.totals["slurm"]
-    lines: list[tuple[str, Any]] = [
-        (name, f"{ours[key]:,}; by Slurm {slurm[key]:,} now")
-        for name, key in (("jobs", "jobs"), ("weight", "weight"), ("leaf switches", "switches"))
+    lines: list[tuple[str, Any]] = [("jobs", f"{ours['jobs']:,}; by Slurm {slurm['jobs']:,} now")]
+    if plan.may_wait:
+        lines.append(("", "Slurm may let them wait: it reserves nodes for jobs of higher priority"))
+    lines += [
+        (name, f"{ours[key]:,}" + (f"; by Slurm {slurm[key]:,} now" if slurm["jobs"] else ""))
+        for name, key in (("weight", "weight"), ("leaf switches", "switches"))
         if key != "switches" or situation.posed.problem.switches is not None
     ]
     if result is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +14,7 @@ from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.completion import comma_separated
-from optsched.cli.options import Captured, Json, Number, as_options, budget_of
+from optsched.cli.options import Captured, Json, Seconds, as_options, budget_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -26,7 +28,7 @@ from optsched.sites.site import typed
 from optsched.slurm.capture import capture
 from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
-from optsched.slurm.hold_problem import ACTIONS, Claim
+from optsched.slurm.hold_problem import ACTIONS, Claim, Question
 from optsched.slurm.pins import without_pins
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
@@ -44,6 +46,9 @@ MICROSECONDS = 3.6e9
 RULE = "cheapest-first"
 """The rule that gives an exact solver a first answer."""
 
+CLOSED = (Status.OPTIMAL, Status.INFEASIBLE)
+"""States of an answer that is proven."""
+
 
 class Answer(NamedTuple):
     """The least to do, if it is known.
@@ -55,12 +60,16 @@ class Answer(NamedTuple):
     result : Result or None
         What the solver said of it; of any question, if there is no answer.
     proven : bool
-        Whether it is proven that there is no cheaper answer, or none at all.
+        Whether it is proven that there is no cheaper answer, or none at all, at any start by the
+        time.
+    proven_there : bool
+        Whether it is proven that there is no cheaper answer at its start.
     """
 
-    relief: Relief | None
-    result: Result | None
-    proven: bool
+    relief: Relief | None = None
+    result: Result | None = None
+    proven: bool = False
+    proven_there: bool = False
 
 
 def explain(
@@ -69,41 +78,43 @@ def explain(
     *,
     source: Captured = None,
     by: str | None = None,
-    within: Number | None = None,
+    within: Seconds | None = None,
     actions: Annotated[str, Parameter(completer=comma_separated(lambda _: [*ACTIONS]))] = ",".join(
         DEFAULT
     ),
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
-    time_limit: Number = SECONDS,
+    time_limit: Seconds = SECONDS,
     json: Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
 
-    Nothing is done: the lines for a shell are printed only.
+    Nothing is done: the commands for a shell are only printed.
 
     Parameters
     ----------
     job
         The number of the job: 17, or 17_3 for a task of an array.
     by
-        When the job is to start: a time such as 2026-11-25T18:00, of the time zone of this machine
-        or with another as in 2026-11-25T18:00+01:00, or seconds since 1970; by default now.
+        When the job is to start at the latest: a time such as 2026-11-25T18:00, in this machine's
+        time zone, or with an offset, as in 2026-11-25T18:00+01:00, or seconds since 1970; by
+        default now.
     within
-        In how many seconds the job is to start, in place of --by.
+        In how many seconds the job is to start at the latest, in place of --by.
     actions
         What may be done, with commas: requeue, hold, drain, migrate, resume.
     force
-        Print lines that stop running jobs also where something is not known of the job.
+        Print the commands that stop running jobs even if something about the job is unknown.
     solver
         A solver of hold; by default the default solver of the model.
     time_limit
-        Wall-clock seconds of the solver.
+        Wall-clock seconds of the solver, for a start now, and again for all later ones together.
     """
     if by is not None and within is not None:
         raise InputError("expected without --by", field="--within")
     if within is not None and not 0 <= within <= LONGEST:
-        raise InputError(f"{within:g}; expected a number from 0 to 10^9", field="--within")
+        expected = "expected a number of seconds from 0 to 10^9"
+        raise InputError(f"{within:g}; {expected}", field="--within")
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
     budget_of(time_limit)
@@ -153,32 +164,50 @@ def _seconds(text: str) -> int:
 
 
 def _least(found: Explanation, solver: str | None, time_limit: float) -> Answer:
-    """Return the cheapest answer to the questions, each solved in turn."""
-    if found.left or found.rule_then:
-        return Answer(None, None, False)
-    best: tuple[Relief, Result] | None = None
-    results = []
-    for question in found.questions:
-        problem = question.problem
-        name = solver
-        if not shortage(problem).is_proof:
-            name = RULE  # which lifts nothing then, and nothing is less
-        hint = None if name == RULE else RULE
-        result = solve_in_process(Snapshot(problem), name, Budget(time_limit), hint, None)
-        if result.status is Status.ERROR:
-            raise InputError(result.message or f"{result.solver} failed")
-        results.append(result)
-        if result.solution is not None and result.verified:
-            relief = Relief(found, question, result.solution)
-            if best is None or _cost(relief) < _cost(best[0]):
-                best = relief, result
-    closed = (Status.OPTIMAL, Status.INFEASIBLE)
-    proven = all(each.status in closed for each in results) or (
-        best is not None and not best[0].count
-    )
-    if best is None:
-        return Answer(None, results[0], proven)
-    return Answer(*best, proven)
+    """Return the cheapest answer to the questions of all starts, each solved in turn.
+
+    The first start has the time limit, the others have it once more together.
+    """
+    if found.left or found.is_expected or found.rule_then:
+        return Answer()
+    least, unsolved, proven = Answer(), None, True
+    until = math.inf
+    for start in found.starts:
+        left = min(time_limit, until - time.monotonic())
+        if left <= 0:
+            proven = False
+            break
+        results, best = [], Answer()
+        for question in () if found.rule_at(start) else found.questions(start):
+            result = _solved(question, solver, left)
+            results.append(result)
+            if result.solution is not None and result.verified:
+                relief = Relief(found, question, result.solution)
+                if best.relief is None or _cost(relief) < _cost(best.relief):
+                    best = Answer(relief, result)
+        closed = all(each.status in CLOSED for each in results)
+        proven &= closed
+        unsolved = unsolved or next(iter(results), None)
+        if until == math.inf:
+            until = time.monotonic() + time_limit
+        if best.relief is None:
+            continue
+        if not best.relief.count:  # nothing is less
+            return best._replace(proven=True, proven_there=True)
+        if least.relief is None or _cost(best.relief) < _cost(least.relief):
+            least = best._replace(proven_there=closed)
+    return (least if least.relief else Answer(None, unsolved))._replace(proven=proven)
+
+
+def _solved(question: Question, solver: str | None, time_limit: float) -> Result:
+    """Return the answer of a solver to a question."""
+    if not shortage(question.problem).is_proof:
+        solver = RULE  # which lifts nothing then, and nothing is less
+    hint = None if solver == RULE else RULE
+    result = solve_in_process(Snapshot(question.problem), solver, Budget(time_limit), hint, None)
+    if result.status is Status.ERROR:
+        raise InputError(result.message or f"{result.solver} failed")
+    return result
 
 
 def _cost(relief: Relief) -> tuple[int, int, int]:
@@ -219,11 +248,11 @@ def _print(found: Explanation, answer: Answer) -> None:
         print_table(["action", "job", "user", "nodes", "has run", "node-hours lost"], rows)
     if relief.withheld:
         print()
-        print_line("# no lines, as not all is known of the job: --force prints them")
+        print_line("# no commands, as something about the job is unknown: --force prints them")
         return
     parts = (
         ("", [*_by_hand(relief), *relief.lines]),
-        (f"# at {moment(found.by)}:", relief.at_start),
+        (f"# at {moment(relief.question.start)}:", relief.at_start),
         (f"# once job {job.label} has started:", relief.afterwards),
     )
     for heading, listed in parts:
@@ -246,7 +275,7 @@ def _ahead(found: Explanation) -> str:
 
 def _row(
     claim: Claim, now: int, lost: int, nodes: Sequence[str] = ()
-) -> tuple[str, str, str, str, str, float]:
+) -> tuple[str, str, str, str, str, str]:
     """Return a row on a job that is requeued or held, or is moved to other nodes."""
     job = claim.job
     assert job is not None
@@ -257,8 +286,13 @@ def _row(
         job.user,
         host_list(there),
         "-" if claim.is_pending else short(job.has_run(now)),
-        lost / MICROSECONDS,
+        _hours(lost),
     )
+
+
+def _hours(lost: int) -> str:
+    """Return node time in microseconds as node-hours."""
+    return f"{lost / MICROSECONDS:,.3g}"
 
 
 def _by_hand(relief: Relief) -> list[str]:
@@ -299,8 +333,9 @@ def _asks(found: Explanation) -> list[str]:
         for name in names
         if (needed := request.demand.get(name, 0)) > of_types.get(name, 0)
     ]
-    text = f"{_chunks(request.chunks)} of {', '.join(needs) or 'nothing'}"
-    if request.most_per_node and request.chunks > 1:
+    each = ", each with" if request.chunks > 1 else " with"
+    text = f"{counted(request.chunks, request.unit)}{each} {', '.join(needs) or 'nothing'}"
+    if request.most_per_node and request.unit != "node":
         text += f", at most {request.most_per_node:,} on a node"
     if request.span != "anywhere":
         text += f", in one {request.span}"
@@ -319,17 +354,15 @@ def _amount(needed: int, name: str) -> str:
     return counted(needed, "core") if name == CORES else f"{needed:,} {name}"
 
 
-def _chunks(count: int) -> str:
-    return counted(count, "chunk")
-
-
 def _short(found: Explanation, short_of: Shortage) -> list[str]:
     """Return how many nodes meet each requirement, and what follows."""
     lines = [f"{count:,} {text}" for text, count in short_of.filters]
     span = found.request.span
     where = f" in {'' if span == 'anywhere' else f'{span} '}{short_of.group}, which has most"
     where = where if short_of.group else ""
-    lines.append(f"room for {_chunks(short_of.room)}{where}, and {short_of.chunks:,} needed")
+    on, unit = "on" if found.request.unit == "node" else "for", found.request.unit
+    room = f"room {on} {counted(short_of.room, unit)}{where}"
+    lines.append(f"{room}, and {short_of.chunks:,} needed")
     names = sorted(found.request.licences)
     lines += [
         f"{each.free:,} free of licence {names[each.number]}, and {each.needed:,} needed"
@@ -339,7 +372,8 @@ def _short(found: Explanation, short_of: Shortage) -> list[str]:
         return [*lines, f"so it cannot start{_as_known(found)}"]
     if found.rule:
         return [*lines, "so it would fit, and the rule keeps it from starting"]
-    return [*lines, "so it fits, and waits for other jobs or for Slurm"]
+    waits = "behind other jobs, or " if found.ahead else ""
+    return [*lines, f"so it fits now, and waits {waits}for the next cycle of Slurm"]
 
 
 def _earliest(found: Explanation) -> str:
@@ -349,7 +383,7 @@ def _earliest(found: Explanation) -> str:
         text = _when(found.earliest, found.supply.time)
         if found.gives_up_switches:
             text += ", when it no longer waits for one switch"
-        return f"{text}, if jobs end at their limits and no other starts{once}"
+        return f"{text}, if jobs end at their limits and no other job starts first{once}"
     if found.lacks_service == "drained":
         hint = "" if "resume" in found.actions else ", see --actions resume"
         return f"not before nodes that are drained are resumed{hint}"
@@ -362,9 +396,13 @@ def _earliest(found: Explanation) -> str:
 
 def _to_do(found: Explanation, answer: Answer) -> list[str]:
     """Return the answer in words."""
-    when = _when(found.by, found.supply.time)
+    now = found.supply.time
+    latest = "now" if found.by == now else f"at the latest {_when(found.by, now)}"
+    if found.is_expected:
+        expected = _when(found.job.start or now, now)
+        return [f"{latest}: nothing has to be done, as Slurm expects to start it {expected}"]
     if found.rule_then:
-        return [f"nothing lets it start {when}: {found.rule_then}"]
+        return [f"nothing lets it start {latest}: {found.rule_then}"]
     relief, result = answer.relief, answer.result
     stops = relief is None or any(not claim.is_pending for claim in relief.lifted)
     resume = []
@@ -373,30 +411,33 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     if relief is None:
         if answer.proven:
             proof = _as_known(found) or ": proven"
-            return [f"nothing that may be done lets it start {when}{proof}", *resume]
-        return [f"not found within the time limit for a start {when}", *resume]
+            return [f"nothing that may be done lets it start {latest}{proof}", *resume]
+        return [f"not found within the time limit, to start {latest}", *resume]
     assert result is not None
     pinned = [f"it is not pinned there: {relief.not_pinned}"] if relief.not_pinned else []
     proof = "not proven to be the least"
-    if answer.proven:
+    if answer.proven_there:
         proof = "the least as far as is known" if found.unseen else f"proven by {result.solver}"
+        proof += "" if answer.proven else " for this start alone"
+    when = _when(relief.question.start, now)
     at = f"to start {when} on {host_list(relief.nodes)}"
+    asked = "" if found.by == now else f"{latest}: "
     if not relief.count:
-        steps = ", ".join(relief.steps)
-        return [f"{steps or 'nothing has to be done'}{',' if steps else ''} {at}", *pinned]
+        steps = " and ".join(relief.steps)
+        return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *pinned]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)
-    counts = {
-        "requeue jobs": len(relief.lifted) - pending - resumed,
-        "migrate jobs": len(relief.moved),
-        "hold jobs": pending,
-        "drain nodes": len(relief.drained),
-        "resume nodes": resumed,
-    }
-    parts = [f"{what}: {count:,}" for what, count in counts.items() if count]
+    counts = (
+        ("requeue", len(relief.lifted) - pending - resumed, "job"),
+        ("migrate", len(relief.moved), "job"),
+        ("hold", pending, "job"),
+        ("drain", len(relief.drained), "node"),
+        ("resume", resumed, "node"),
+    )
+    parts = [f"{what} {counted(count, name)}" for what, count, name in counts if count]
     return [
-        f"{', '.join(parts)}, {at}",
-        f"{relief.lost / MICROSECONDS:,.3g} node-hours are lost, {proof}",
+        f"{asked}{', '.join(parts)}, {at}",
+        f"{_hours(relief.lost)} node-hours are lost, {proof}",
         *resume,
         *pinned,
     ]
@@ -427,13 +468,19 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
     request, relief, result = found.request, answer.relief, answer.result
     least = None
     if result is not None:
-        status = Status.OPTIMAL if answer.proven and relief is not None else result.status
+        status = result.status
+        if relief is not None and status in CLOSED and not answer.proven:
+            status = Status.FEASIBLE
+        elif relief is not None and answer.proven:
+            status = Status.OPTIMAL
         if found.unseen and status in (Status.OPTIMAL, Status.INFEASIBLE):
             status = Status.FEASIBLE if relief is not None else Status.NO_SOLUTION
         least = {
             "solver": result.solver,
             "status": status.value,
             "proven": answer.proven and not found.unseen,
+            "proven_for_start": answer.proven_there and not found.unseen,
+            "start": None if relief is None else relief.question.start,
             "withheld": relief is not None and relief.withheld,
             "node_seconds": None if relief is None else relief.lost / 1e6,
             "lifted": [claim.name for claim in relief.lifted] if relief else [],
@@ -452,6 +499,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
     return described | {
         "asks": {
             "chunks": request.chunks,
+            "unit": request.unit,
             "demand": {name: request.demand.get(name, 0) for name in found.supply.site.resources},
             "most_per_node": request.most_per_node,
             "span": request.span,
@@ -469,6 +517,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "by": found.by,
         "actions": list(found.actions),
         "rule_then": found.rule_then or None,
+        "expected_by_then": found.is_expected,
         "least": least,
     }
 

@@ -126,7 +126,7 @@ class Contiguity(ExecutionModel):
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""
-        sensitive = np.array(self._sensitive)
+        sensitive = np.array(self._sensitive) & (schedule.state != State.UNSUBMITTED)
         scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
         saved = self.alpha if self.stated == "scattered" else self.alpha / (1.0 - self.alpha)
         lost = np.where(scattered, saved * trace.runtime, 0.0)

@@ -142,11 +142,12 @@ class Paging(ExecutionModel):
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the jobs that paged, and the seconds of run time that each lost."""
         finished = schedule.state == State.FINISHED
-        lost = np.where(finished & self._paged, schedule.run_time - trace.runtime, 0.0)
+        paged = self._paged & (schedule.state != State.UNSUBMITTED)
+        lost = np.where(finished & paged, schedule.run_time - trace.runtime, 0.0)
         return ExecutionReport(
-            columns={"paged": self._paged.astype(np.int64), "paging_time": lost},
+            columns={"paged": paged.astype(np.int64), "paging_time": lost},
             figures={
-                "paged_jobs": int(self._paged.sum()),
+                "paged_jobs": int(paged.sum()),
                 "paging_processor_hours": float((lost * trace.processors).sum() / 3600),
             },
         )

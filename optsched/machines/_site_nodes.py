@@ -67,7 +67,7 @@ class OnSite(NamedTuple):
     free: Free
     requests: Numbers  # shape (jobs,); negative for a job that can never start
     only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
-    queues: InQueues | None  # None where all jobs are in one
+    queues: InQueues
 
 
 @kernel(allocates=False)

@@ -215,7 +215,8 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the metrics of a schedule as JSON-able values; times in seconds.
 
-    Means and percentiles are over finished jobs. The makespan is from the first submission to the
+    Jobs that were never submitted do not count. Means and percentiles are over finished jobs. The
+    makespan is from the first submission to the
     last end. Utilization is the processor-seconds in which jobs ran, divided by the processors of
     the machine times the makespan. Slowdown is the response divided by the time that the job ran,
     which excludes pauses.
@@ -224,19 +225,20 @@ def summarise(
     """
     start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
+    submit = trace.submit[state != State.UNSUBMITTED]
     finished = state == State.FINISHED
     held = np.isfinite(end)
     runtime = schedule.run_time
     wait = start - trace.submit
     response = end - trace.submit
-    makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
+    makespan = float(end[held].max() - submit.min()) if held.any() else 0.0
     busy = float((runtime[held] * trace.processors[held]).sum())
     slowdown = response[finished] / runtime[finished]
     large_from = least_large(trace, large_from)
     large = finished & (trace.processors >= large_from)
     bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
     return {
-        "jobs": len(trace),
+        "jobs": len(submit),
         "finished": counts[State.FINISHED],
         "killed": counts[State.KILLED],
         "rejected": counts[State.REJECTED],
@@ -260,6 +262,20 @@ def summarise(
         "decisions": schedule.decisions,
         "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
     }
+
+
+def utilization_between(
+    trace: Trace, processors: int, schedule: Schedule, begin: float, end: float
+) -> float | None:
+    """Return the share of the machine in which jobs ran from `begin` to `end`; None for no time.
+
+    The pauses of a job count as spread evenly over the time in which it held processors.
+    """
+    held = schedule.end - schedule.start
+    within = np.minimum(schedule.end, end) - np.maximum(schedule.start, begin)
+    ran = np.isfinite(held) & (held > 0) & (within > 0)
+    work = within[ran] * (schedule.run_time[ran] / held[ran]) * trace.processors[ran]
+    return float(work.sum()) / (processors * (end - begin)) if end > begin else None
 
 
 def least_large(trace: Trace, large_from: int | None = None) -> int:

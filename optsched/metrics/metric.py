@@ -21,10 +21,13 @@ class Metric(ABC):
         The registered name, which is the key of the metric in ``run.metrics``.
     measures : mapping of str to Measure
         What the figures of the summary are, by key: name, unit, group and meaning.
+    of_jobs : bool
+        Whether the figures are of jobs, and so of the measured ones, as opposed to the machine.
     """
 
     name: ClassVar[str]
     measures: ClassVar[Mapping[str, Measure]] = {}
+    of_jobs: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -48,6 +48,7 @@ class Rejections(Metric):
 
     counts: Mapping[str, int]
 
+    of_jobs = True
     measures = {
         "rejected_because": Measure(
             "rejected jobs", "jobs", Group.JOBS,

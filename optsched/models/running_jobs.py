@@ -132,6 +132,14 @@ class MigratingProblem(TorusProblem[Solution]):
         default=None,
         kw_only=True,
     )
+    ending: tuple[Box, ...] = field(
+        Boxes(),
+        "boxes of jobs that end after the moves, before the jobs to start do: these may take their "
+        "routers, moved jobs may not; they overlap neither a running job nor a hole",
+        symbol="E",
+        default=(),
+        kw_only=True,
+    )
     shapes: int | None = field(
         Integer(1, LARGEST_FIELD),
         "number of best-ranked shapes that a job may get, all if left out; a running job may keep "
@@ -145,8 +153,8 @@ class MigratingProblem(TorusProblem[Solution]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return a mistake for each running job with an overlap, a small box or a large cost."""
-        return [*_wrong_jobs(fields), *overlaps(fields, "running")]
+        """Return the mistakes in running jobs and in boxes of ending jobs."""
+        return [*_wrong_jobs(fields), *overlaps(fields, "running"), *_wrong_endings(fields)]
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
@@ -198,7 +206,7 @@ class MigratingProblem(TorusProblem[Solution]):
 
     def room(self) -> NDArray[np.bool_]:
         """Return the mask of routers that moved jobs may take, shape `torus`."""
-        return self.place_room()
+        return self.place_room() & self.grid.free_of(self.ending)
 
     def steps(self, destinations: Mapping[int, Box]) -> tuple[Step, ...]:
         """Return the steps that move jobs to their new boxes, in the order of `ordered`."""
@@ -224,17 +232,15 @@ class MigratingProblem(TorusProblem[Solution]):
         moved = {job for job, box in steps if box is not None}
         return sum(self.sizes[job] * self.elapsed[job] for job in moved)
 
-    def executed(
-        self, steps: Sequence[Step], ending: Sequence[Box] = ()
-    ) -> tuple[NDArray[np.int64], list[Violation]]:
+    def executed(self, steps: Sequence[Step]) -> tuple[NDArray[np.int64], list[Violation]]:
         """Execute steps one by one; return the holder of each router, and the violations.
 
-        Jobs in the boxes `ending` end after the steps.
+        The ending jobs end after the steps.
         """
         holder = np.full(self.torus, FREE)
         for hole in self.holes:
             holder[self.grid.routers_of(hole)] = HOLE
-        for box in ending:
+        for box in self.ending:
             holder[self.grid.routers_of(box)] = ENDING
         for job, box in enumerate(self.running):
             holder[self.grid.routers_of(box)] = job
@@ -314,6 +320,7 @@ class MigratingProblem(TorusProblem[Solution]):
             ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
             ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
             ("movable", f"{len(self.movers)} jobs"),
+            *([("ending", f"{len(self.ending)} jobs")] if self.ending else []),
         ]
 
     def describe_program(self) -> tuple[str, str]:
@@ -399,3 +406,15 @@ def _wrong_jobs(fields: Fields) -> list[str]:
                 f"expected at most {LARGEST_FIELD}"
             )
     return [*first_few("sizes", small), *first_few("elapsed", dear)]
+
+
+def _wrong_endings(fields: Fields) -> list[str]:
+    """Return a mistake for each box of an ending job that overlaps a running job or a hole."""
+    grid = Grid(fields["torus"], fields["wrap"])
+    others = grid.free_of([*fields["running"], *fields["holes"]])
+    wrong = [
+        f"ending[{place}]: {box} overlaps a running job or a hole"
+        for place, box in enumerate(fields["ending"])
+        if not others[grid.routers_of(box)].all()
+    ]
+    return first_few("ending", wrong)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,7 @@ class Conservative(Policy):
         )
         self._shared = _reservations.share(self._table)
         self._is_kept = True
+        self._promised: dict[int, float] = {}
         self._starts = np.full(len(system.submit), np.inf)
         self._started = np.empty(len(system.submit), dtype=np.int64)
 
@@ -81,6 +82,16 @@ class Conservative(Policy):
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
+
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first reserved start of each job, which no later one may delay."""
+        if self._on_nodes is not None:
+            return self._on_nodes.promised
+        if self._is_kept:  # afterwards, only what was promised before
+            reserved = self._by_runs.reserved_starts(self._table)
+            before = self._promised
+            self._promised = {j: min(at, before.get(j, at)) for j, at in reserved.items()}
+        return self._promised
 
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
@@ -176,5 +187,4 @@ class Conservative(Policy):
             return None
         if isinstance(nodes, int):
             return replay_by_runs(state, nodes)
-        has_tiers = nodes.queues is not None and nodes.queues.has_tiers
-        return None if has_tiers else replay_on_site(state, nodes)
+        return None if nodes.queues.has_tiers else replay_on_site(state, nodes)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optsched.policies.parts.partition_queues import queues_of
-from optsched.policies.parts.room import room_of
+from optsched.policies.parts.reservation import backfill, promise, reserve
 from optsched.registry import policies
-from optsched.simulator.actions import Action
+from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
@@ -37,7 +37,7 @@ class Easy(Policy):
     def begin(self, system: System) -> None:
         """Forget the reservation."""
         self._head = -1
-        self._room = room_of(system)
+        self._promised: Mapping[int, float] = {}
         self._queues = queues_of(system)
 
     def decide(self, system: System) -> Iterable[Action]:
@@ -54,20 +54,25 @@ class Easy(Policy):
                 in_order=lambda jobs: self.in_order(jobs, system),
             )
             return
-        queue, demands, machine, room = system.queue, system.demands, system.machine, self._room
-        room.update()
+        queue, demands, machine = system.queue, system.demands, system.machine
         while queue and machine.fits(demands[queue[0]]):
-            self._head = -1  # a job that was held may start before the head that has a reservation
-            yield from room.start(queue[0])
+            # a job that was held may start before the head that has a reservation
+            self._head, self._promised = -1, {}
+            yield Start(queue[0])
         if len(queue) < 2 or not machine.free:
             self._head = -1
             return
-        if not system.ended and queue[0] == self._head:
-            yield from room.backfill(self.in_order(system.submitted, system))
-            return
-        self._head = queue[0]
-        room.reserve(self._head)
-        yield from room.backfill(self.in_order(queue[1:], system))
+        candidates = system.submitted
+        if system.ended or queue[0] != self._head:
+            self._head, candidates = queue[0], queue[1:]
+            self._reservation = reserve(system, self._head)
+            self._promised = promise(self._promised, self._head, self._reservation)
+        candidates = self.in_order(candidates, system)
+        self._reservation = yield from backfill(system, candidates, self._reservation)
+
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first shadow time of each head."""
+        return self._promised if self._queues is None else self._queues.promised
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in backfill order: by submission."""

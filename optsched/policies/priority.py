@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.policies.parts.partition_queues import queues_of
-from optsched.policies.parts.room import room_of
+from optsched.policies.parts.reservation import backfill, promise, reserve
 from optsched.registry import policies
-from optsched.simulator.actions import Action
+from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
@@ -61,7 +61,7 @@ class PriorityOrder(Policy):
 
     def begin(self, system: System) -> None:
         """Prepare for the machine."""
-        self._room = room_of(system)
+        self._promised: Mapping[int, float] = {}
         self._queues = queues_of(system)
 
     def decide(self, system: System) -> Iterable[Action]:
@@ -70,8 +70,7 @@ class PriorityOrder(Policy):
         if self._queues is not None:
             yield from self._queues.decide(self._in_order(system), backfills=backfills)
             return
-        machine, room = system.machine, self._room
-        room.update()
+        machine = system.machine
         if not system.queue or not machine.free:
             return
         ordered = self._in_order(system)
@@ -79,12 +78,19 @@ class PriorityOrder(Policy):
         for job in ordered:
             if not machine.fits(system.demands[job]):
                 break
-            yield from room.start(job)
+            self._promised = {}
+            yield Start(job)
             started += 1
         behind = ordered[started + 1 :]
         if backfills and behind and machine.free:
-            room.reserve(ordered[started])
-            yield from room.backfill(behind)
+            head = ordered[started]
+            reservation = reserve(system, head)
+            self._promised = promise(self._promised, head, reservation)
+            yield from backfill(system, behind, reservation)
+
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first shadow time of each head, since it is one and no job came first."""
+        return self._promised if self._queues is None else self._queues.promised
 
     def _in_order(self, system: System) -> list[int]:
         """Return the waiting jobs in order."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.metrics.measure import Group, Measure
-from optsched.policies.parts.preparation import MEASURES, Prepared, Scan, forecast
+from optsched.policies.parts.preparation import MEASURES, Reason, Scan, forecast
 from optsched.registry import policies
 from optsched.settings import later
 from optsched.simulator.actions import Action, Migrate, Start
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optsched.boxes.box import Box
     from optsched.models.migration import Plan
     from optsched.models.reconfiguration import Arrangement
+    from optsched.policies.parts.preparation import Prepared
     from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
 
 PLACING = {
@@ -49,9 +50,9 @@ class TorusBoxes(Policy):
     large job that cannot be placed, the pause point.
 
     With `prepare` "ahead", the system is prepared for a large job when it enters the window: jobs
-    that will still run at its expected start are migrated, and a box is reserved for it. The box is
-    given up if the queue head fits nowhere else, or if other jobs still come first at the reserved
-    time.
+    that will still run at its expected start are migrated, and a box is reserved for it; with a
+    `worth`, for other jobs before it, too. A box is given up if the queue head fits nowhere else,
+    or if other jobs still come first at the reserved time.
 
     Parameters
     ----------
@@ -77,12 +78,14 @@ class TorusBoxes(Policy):
     prepare : {"at-start", "ahead"}
         When running jobs are migrated for a large job: once enough routers are free, so that it
         starts at once; or also when it enters the scan window, as in the paper.
+    preparations : int or None
+        Most large jobs that are prepared at a time; None without a limit.
     moves : int or None
         Most jobs that a plan may move to be executed; None without a limit.
     worth : int or None
         Seconds of run time that moving a node may lose for another node to start. With it, a large
-        job is admitted together with other jobs of the window, as one problem over running and
-        waiting jobs; None to admit it by a migration problem of its own.
+        job is admitted, or prepared, together with other jobs of the window, as one problem over
+        running and waiting jobs; None for a migration problem of its own.
 
     Raises
     ------
@@ -105,6 +108,7 @@ class TorusBoxes(Policy):
     pause: bool = True
     shapes: int = 8
     prepare: Literal["at-start", "ahead"] = later("at-start")
+    preparations: int | None = later(1)
     moves: int | None = later(None)
     worth: int | None = later(None)
 
@@ -115,11 +119,12 @@ class TorusBoxes(Policy):
     execution: ClassVar[str] = "migration"
 
     def __post_init__(self) -> None:
-        for name in ("depth", "large", "shapes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
-        if self.moves is not None and self.moves < 0:
-            raise InputError(f"moves {self.moves}; expected a whole number from 0, or None")
+        least = {"depth": 1, "large": 1, "shapes": 1, "preparations": 1, "moves": 0}
+        for name, number in least.items():
+            value = getattr(self, name)
+            if value is not None and value < number:
+                none = ", or None" if name in ("preparations", "moves") else ""
+                raise InputError(f"{name} {value}; expected a whole number from {number}{none}")
         if self.worth is not None and not 0 <= self.worth <= MOST_WORTH:
             expected = f"expected a whole number from 0 to {MOST_WORTH:,}, or None"
             raise InputError(f"worth {self.worth}; {expected}")
@@ -131,15 +136,10 @@ class TorusBoxes(Policy):
         return self.large + 1
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return the models posed: placement, and unless that is switched off, migration.
-
-        With a `worth`, migration is posed for preparations alone, otherwise reconfiguration.
-        """
+        """Return the models posed: placement, and migration, with a `worth` reconfiguration."""
         if not self.migrate:
             return PLACING[self.place]
-        if self.worth is None:
-            return PLACING[self.place] | MIGRATING
-        return PLACING[self.place] | JOINTLY | (MIGRATING if self.prepare == "ahead" else {})
+        return PLACING[self.place] | (MIGRATING if self.worth is None else JOINTLY)
 
     def begin(self, system: System) -> None:
         """Begin without reservations, and choose the way of fitting."""
@@ -164,7 +164,7 @@ class TorusBoxes(Policy):
         self._refused = 0
         self._scan: Scan | None = None
         if self.migrate and self.prepare == "ahead":
-            self._scan = Scan(self.large)
+            self._scan = Scan(self.large, self.preparations)
 
     measures = MEASURES | {
         "refused_plans": Measure(
@@ -196,8 +196,6 @@ class TorusBoxes(Policy):
                 if (yield from self._start_prepared(scan, system)):
                     continue
             if self._fits(system, window[0]):
-                if scan is not None and (yield from self._start_head(scan, system)):
-                    continue
                 front = window[: self._first_large(system, window) + 1]
                 if (yield from self._place(system, front)):
                     continue
@@ -258,8 +256,7 @@ class TorusBoxes(Policy):
         from optsched.policies.parts.torus_fitting import BoxReservation
 
         head, changes = system.queue[0], self._torus.boxes.changes
-        prepared = self._prepared
-        if prepared is not None and prepared.job == head:
+        if self._scan is not None and (prepared := self._scan.prepared.get(head)) is not None:
             return BoxReservation(prepared.at, lambda: prepared.box)
         if self._reserved is None or self._reserved[:2] != (head, changes):
             routers = self._fitting.routers(system.processors[head])
@@ -279,25 +276,19 @@ class TorusBoxes(Policy):
             return False
         if self._no_plan[:2] == (job, place) and torus.free <= self._no_plan[2]:
             return False
-        if self._prepared is not None and self._prepared.job == job:
+        if self._scan is not None and job in self._scan.prepared:
             return False
         is_behind = bool(place) and blocked
-        running, (kept, inside) = sorted(system.held), self._kept(system, is_behind)
-        plan: Plan | Arrangement | None
-        if self.worth is None:
-            plan = self._plan(system, job, running, (), kept, inside)
-            starts = {} if plan is None else {job: plan.place}
-        else:
-            jobs = [job, *self._beside(system, window, place, is_behind)]
-            plan = self._joint_plan(system, jobs, self.worth, running, kept, inside)
-            starts = {} if plan is None else dict(zip(jobs, plan.boxes))
+        beside = () if self.worth is None else self._beside(system, window, place, is_behind)
+        running = sorted(system.held)
+        plan = self._plan(system, [job, *beside], running, (), self._kept(system, is_behind))
         if plan is None:
             self._no_plan = (job, place, torus.free)
             return False
-        yield from self._execute(plan, running)
-        for one, box in starts.items():
-            if box is not None:
-                yield Start(one, box)
+        moves, boxes = plan
+        yield from self._execute(moves, running, system, ahead=False)
+        for one, box in boxes.items():
+            yield Start(one, box)
         return True
 
     def _beside(
@@ -326,11 +317,11 @@ class TorusBoxes(Policy):
     def _kept(self, system: System, blocked: bool) -> tuple[list[Box], frozenset[int]]:
         """Return the free routers, as boxes, and the running jobs that no migration may touch.
 
-        They are those of the reserved boxes of a `blocked` queue head and of the prepared job.
+        They are those of the reserved boxes of a `blocked` queue head and of prepared jobs.
         """
         boxes = [self._reserve(system).box] if blocked else []
-        if self._prepared is not None:
-            boxes.append(self._prepared.box)
+        if self._scan is not None:
+            boxes += [prepared.box for prepared in self._scan.prepared.values()]
         if not boxes:
             return [], frozenset()
         grid, held = self._torus.grid, system.held
@@ -342,94 +333,68 @@ class TorusBoxes(Policy):
     def _plan(
         self,
         system: System,
-        job: int,
+        jobs: Sequence[int],
         running: Sequence[int],
         ending: Sequence[int],
-        kept: Sequence[Box],
-        inside: Collection[int],
-    ) -> Plan | None:
-        """Pose the migration for a large job; return its plan if it may be executed.
+        protected: tuple[Sequence[Box], Collection[int]],
+    ) -> tuple[Plan | Arrangement, dict[int, Box]] | None:
+        """Pose the migration for a large job, or with a worth, the reconfiguration for some jobs.
 
-        The `ending` jobs end before the large one starts. The free routers `kept` and the running
-        jobs `inside` stay as they are.
+        The large job is the first of `jobs`; of the others, the first has priority. The `ending`
+        jobs end before these start, and the `protected` routers and running jobs stay as they are.
+        The plan, if it may be executed, is returned with the boxes of the jobs that get one.
         """
-        from optsched.models.migration import Migration
-
-        problem = Migration.trusted(
-            **self._running_fields(system, running, kept, inside),
-            ending=tuple([system.held[one] for one in ending]),
-            incoming=system.processors[job],
-            incoming_job=system.job_id[job],
-        )
-        plan: Plan | None = system.pose(problem)
-        return None if plan is None or self._is_refused(plan) else plan
-
-    def _joint_plan(
-        self,
-        system: System,
-        jobs: Sequence[int],
-        worth: int,
-        running: Sequence[int],
-        kept: Sequence[Box],
-        inside: Collection[int],
-    ) -> Arrangement | None:
-        """Pose the reconfiguration for a large job, the first of `jobs`, and others beside it.
-
-        Of the others, the first has priority. Running jobs and `kept` routers are as in `_plan`.
-        """
-        from optsched.models.reconfiguration import Reconfiguration
-
-        nodes = [system.processors[job] for job in jobs]
-        profits = list(nodes)
-        if len(jobs) > 1:
-            profits[1] += sum(profits[1:])
-        problem = Reconfiguration.trusted(
-            **self._running_fields(system, running, kept, inside),
-            waiting=tuple(nodes),
-            profits=tuple(profits),
-            required=(0,),
-            worth=worth,
-            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
-        )
-        plan: Arrangement | None = system.pose(problem)
-        return None if plan is None or self._is_refused(plan) else plan
-
-    def _running_fields(
-        self,
-        system: System,
-        running: Sequence[int],
-        kept: Sequence[Box],
-        inside: Collection[int],
-    ) -> dict[str, Any]:
-        """Return the fields of running jobs on the torus, of which those `inside` stay."""
-        return self._fitting.fields(kept) | {
+        kept, inside = protected
+        nodes = tuple([system.processors[job] for job in jobs])
+        fields = self._fitting.fields(kept) | {
             "running": tuple([system.held[one] for one in running]),
             "sizes": tuple([system.processors[one] for one in running]),
             "elapsed": tuple([_elapsed(system, one) for one in running]),
             "movable": tuple([at for at, one in enumerate(running) if one not in inside]),
+            "ending": tuple([system.held[one] for one in ending]),
             "shapes": self.shapes,
             "running_jobs": tuple([system.job_id[one] for one in running]),
         }
+        if self.worth is None:
+            from optsched.models.migration import Migration
 
-    def _is_refused(self, plan: Plan | Arrangement) -> bool:
-        """Return whether a plan moves too many jobs, and count it if so."""
-        is_refused = self.moves is not None and len(plan.destinations) > self.moves
-        self._refused += is_refused
-        return is_refused
+            label = system.job_id[jobs[0]]
+            found = system.pose(Migration.trusted(**fields, incoming=nodes[0], incoming_job=label))
+            boxes = [] if found is None else [found.place]
+        else:
+            from optsched.models.reconfiguration import Reconfiguration
+
+            profits = list(nodes)
+            if len(jobs) > 1:
+                profits[1] += sum(profits[1:])
+            found = system.pose(
+                Reconfiguration.trusted(
+                    **fields,
+                    waiting=nodes,
+                    profits=tuple(profits),
+                    required=(0,),
+                    worth=self.worth,
+                    waiting_jobs=tuple([system.job_id[job] for job in jobs]),
+                )
+            )
+            boxes = [] if found is None else found.boxes
+        if found is None:
+            return None
+        if self.moves is not None and len(found.destinations) > self.moves:
+            self._refused += 1
+            return None
+        return found, {job: box for job, box in zip(jobs, boxes) if box is not None}
 
     def _execute(
-        self, plan: Plan | Arrangement, running: Sequence[int]
+        self, plan: Plan | Arrangement, running: Sequence[int], system: System, *, ahead: bool
     ) -> Generator[Action, None, None]:
-        """Migrate the running jobs as planned."""
+        """Migrate the running jobs as planned, `ahead` of the start of the large job or at it."""
         moves = {running[one]: box for one, box in plan.destinations.items()}
+        if self._scan is not None:
+            self._scan.migrate(moves, system, ahead=ahead)
         if moves:
             parked = frozenset(running[step.job] for step in plan.steps if step.box is None)
             yield Migrate(moves, parked)
-
-    @property
-    def _prepared(self) -> Prepared | None:
-        """The job for which the system is prepared."""
-        return None if self._scan is None else self._scan.prepared
 
     def _prepare(
         self, scan: Scan, system: System, window: Sequence[int], blocked: bool
@@ -438,80 +403,92 @@ class TorusBoxes(Policy):
 
         A job of the window is scheduled in each cycle, so that its place states its turn. The jobs
         that will have ended by its expected start are left in its box, those that will still run
-        are migrated now. The reservation of a `blocked` queue head stays as it is.
+        are migrated now. The reservation of a `blocked` queue head stays as it is. With a worth,
+        jobs before the large one that would run beside it get a box in the same plan.
         """
-        places = scan.candidates(window, system)
-        if not places:
-            return False
-        protected = self._kept(system, blocked)
-        for place in places:
+        for place in scan.candidates(window, system):
             job = window[place]
-            kept, inside = protected if place else ([], frozenset())
+            protected = kept, inside = self._kept(system, blocked and place > 0)
             routers = self._fitting.routers(system.processors[job])
             free = int(self._torus.boxes.free.sum()) - sum(box.volume for box in kept)
             turn = system.now + place * self.interval
             expected = forecast(system, routers, free, turn, inside)
             if expected is None or not scan.may_try(job, expected.free):
                 continue
-            plan = self._plan(system, job, expected.staying, expected.ending, kept, inside)
-            if plan is None or plan.place is None:
+            jobs = [job]
+            if self.worth is not None:
+                left = expected.free - routers
+                for at in range(blocked, place):  # a blocked head has its reserved box
+                    other, turn = window[at], system.now + at * self.interval
+                    is_beside = turn + system.requested_time[other] > expected.at
+                    fits = self._fitting.routers(system.processors[other]) <= left
+                    if is_beside and fits and other not in scan.prepared:
+                        jobs.append(other)
+            plan = self._plan(system, jobs, expected.staying, expected.ending, protected)
+            if plan is None:
                 scan.fail(job, expected.free)
                 return False
-            yield from self._execute(plan, expected.staying)
-            scan.prepare(Prepared(job, expected.at, plan.place), system.now)
+            moves, boxes = plan
+            yield from self._execute(moves, expected.staying, system, ahead=True)
+            scan.prepare(boxes, expected.at, system.now)
             return True
         return False
 
     def _start_prepared(self, scan: Scan, system: System) -> Generator[Action, None, bool]:
-        """Start the prepared job in its box, if that is free, and no job before it is put off.
+        """Start a job in a prepared box: the one that it is for, or a queue head that needs it.
 
-        The box is given up if that is not so at the reserved time.
+        A prepared job starts if its box is free, and no job before it is put off. The box is given
+        up if that is not so at the reserved time. A queue head that fits nowhere else takes
+        prepared boxes; those in which it would not end in time are given up, the last job's first.
         """
-        prepared, head, torus = scan.prepared, system.queue[0], self._torus
-        if prepared is None or not torus.boxes.free[torus.grid.routers_of(prepared.box)].all():
+        head, torus = system.queue[0], self._torus
+        fits, others = self._fits(system, head), scan.others(head)
+        own = [scan.prepared[head]] if head in scan.prepared else []
+        for one in [*own, *([] if fits else others)]:
+            if not torus.boxes.free[torus.grid.routers_of(one.box)].all():
+                continue
+            if one.job != head:
+                reserved = self._reserve(system)
+                ends = system.now + system.requested_time[one.job]
+                if ends > reserved.earliest and torus.grid.overlap(one.box, reserved.box):
+                    if system.now >= one.at:
+                        scan.give_up(one.job, Reason.RESERVED)
+                    continue
+            scan.start(one.job)
+            yield Start(one.job, one.box)
+            return True
+        if not fits or self._fits_beside(system, head, others):
             return False
-        if prepared.job != head:
-            if self._fits(system, head):
-                return False
-            reserved = self._reserve(system)
-            ends = system.now + system.requested_time[prepared.job]
-            if ends > reserved.earliest and torus.grid.overlap(prepared.box, reserved.box):
-                if system.now >= prepared.at:
-                    scan.give_up()
-                return False
-        scan.start()
-        yield Start(prepared.job, prepared.box)
-        return True
+        ends = system.now + system.requested_time[head]
+        late = [one for one in others if ends > one.at]
+        while late and not self._fits_beside(system, head, late):
+            scan.give_up(late.pop().job, Reason.HEAD)
+        kept = [part for one in late for part in self._free_part(one.box)]
+        return bool((yield from self._start(system, [head], kept)))
 
-    def _start_head(self, scan: Scan, system: System) -> Generator[Action, None, bool]:
-        """Start the queue head in the prepared box, if it fits now, but nowhere else.
-
-        The jobs before the large one come first: its box is given up unless the head ends in time.
-        """
-        prepared, head, torus = scan.prepared, system.queue[0], self._torus
-        if prepared is None or prepared.job == head:
-            return False
-        beside = torus.boxes.free & torus.grid.free_of([prepared.box])
-        if self._fitting.fits(beside, self._fitting.routers(system.processors[head])):
-            return False
-        if system.now + system.requested_time[head] > prepared.at:
-            scan.give_up()
-        return bool((yield from self._start(system, [head])))
+    def _fits_beside(self, system: System, job: int, prepared: Sequence[Prepared]) -> bool:
+        """Return whether a box that is free now, outside of prepared ones, holds a job."""
+        if not prepared:
+            return self._fits(system, job)
+        free = self._torus.boxes.free & self._torus.grid.free_of([one.box for one in prepared])
+        return self._fitting.fits(free, self._fitting.routers(system.processors[job]))
 
     def _place(
         self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()
     ) -> Generator[Action, None, list[int]]:
-        """Start jobs beside `kept` boxes, and in the prepared box only those that end in time."""
-        prepared = self._prepared
-        if prepared is None or prepared.job == system.queue[0]:
-            return (yield from self._start(system, jobs, kept))
-        started = yield from self._start(system, jobs, [*kept, *self._free_part(prepared.box)])
-        in_time = [
-            job
-            for job in jobs
-            if job not in started and system.now + system.requested_time[job] <= prepared.at
-        ]
-        return started + (yield from self._start(system, in_time, kept))
+        """Start jobs beside `kept` boxes, and in prepared boxes only those that end in time."""
+        prepared = [] if self._scan is None else self._scan.others(system.queue[0])
+        prepared.sort(key=lambda one: -one.at)
+        parts = [self._free_part(one.box) for one in prepared]
+        started = yield from self._start(system, jobs, [*kept, *chain(*parts)])
+        for number, one in enumerate(prepared, start=1):
+            in_time = [
+                job
+                for job in jobs
+                if job not in started and system.now + system.requested_time[job] <= one.at
+            ]
+            started += yield from self._start(system, in_time, [*kept, *chain(*parts[number:])])
+        return started
 
     def _backfill(self, system: System, window: Sequence[int]) -> Generator[Action, None, None]:
         """Start jobs that do not delay the queue head, up to the pause point."""

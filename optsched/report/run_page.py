@@ -278,6 +278,17 @@ def _facts(config: Mapping[str, Any]) -> list[Part]:
         ("policy", policy),
         ("event order", config["event_order"]),
     ]
+    if config.get("measure"):
+        first, last = config["measure"]
+        items.append(("measured, of these jobs", f"{first:,} to {last:,}"))
+    for name, what in (
+        ("workload_seed", "seed of the workload"),
+        ("load", "load, times"),
+        ("shake", "submissions put off by up to, s"),
+        ("shake_seed", "seed of that"),
+    ):
+        if config.get(name) is not None:
+            items.append((what, config[name]))
     if config.get("execution"):
         items.append(("execution model", config["execution"]))
     if "solver" in config:

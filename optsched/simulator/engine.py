@@ -88,6 +88,8 @@ class Engine:
         Why jobs were rejected.
     decisions : int
         Number of decisions so far.
+    due : float
+        When the next decision is due; infinite if none is.
     """
 
     trace: Trace
@@ -125,7 +127,7 @@ class Engine:
         self._predictions = 0
         self._overruns: set[int] = set()
         self._next = 0
-        self._due = NEVER
+        self.due = NEVER
         self._wakes: list[float] = []
         self._eligible: list[tuple[float, int]] = []
         self._held_back: set[int] = set()
@@ -149,7 +151,7 @@ class Engine:
             end = ends[0][0] if ends else NEVER
             wake = self._wakes[0] if self._wakes else NEVER
             eligible = self._eligible[0][0] if self._eligible else NEVER
-            now = min(submission, end, wake, eligible, self._due)
+            now = min(submission, end, wake, eligible, self.due)
             if self._expiring and self._expiring[0][0] < now:
                 self._expire(*heappop(self._expiring))
                 continue
@@ -158,12 +160,12 @@ class Engine:
                 break
             for _ in events(now):
                 self._request_decision(now)
-                if at_every_event and self._due == now:
+                if at_every_event and self.due == now:
                     self._decide()
             if wake == now:
                 heappop(self._wakes)
                 self._request_decision(now)
-            if self._due == now:
+            if self.due == now:
                 self._decide()
             if self.observe is not None:
                 self.observe(self)
@@ -261,8 +263,8 @@ class Engine:
             while tick * interval < at:  # the quotient was rounded down
                 tick += 1
             at = tick * interval
-        if at < self._due:
-            self._due = at
+        if at < self.due:
+            self.due = at
 
     def _report_progress(self) -> None:
         if self.progress is not None:
@@ -272,7 +274,7 @@ class Engine:
         system, problem_solver = self.system, self.problem_solver
         if self.decisions % PROGRESS_EVERY == 0:
             self._report_progress()
-        self._due = NEVER
+        self.due = NEVER
         self.decisions += 1
         problem_solver.begin_decision(system.now)
         waiting = len(system.queue)

@@ -22,7 +22,11 @@ class InvariantError(AssertionError):
 
 
 class InvariantChecker:
-    """Checks that no processor is held twice, no work is lost, and no job disappears.
+    """Checks that nothing is held twice, no work or job is lost, and promises hold.
+
+    A job with a reservation starts by the time that `Policy.promised` states, at the first tick
+    from then on if the policy has ticks. All promises of the moment are void when a job runs beyond
+    its estimated end or a decision is charged for: then others start later than the policy assumes.
 
     Attributes
     ----------
@@ -32,7 +36,10 @@ class InvariantChecker:
 
     def __init__(self) -> None:
         self.checks = 0
-        self._last = float("-inf")
+        self._last = -math.inf
+        self._next_end = math.inf  # the first estimated end of the jobs that ran at the last check
+        self._promised: dict[int, float] = {}  # at the last check
+        self._void: set[int] = set()
 
     def check(self, engine: Engine) -> None:
         """Check the state of `engine` between two events.
@@ -59,8 +66,29 @@ class InvariantChecker:
             for job in engine.held
             if engine.work_left[job] < -ROUNDING * engine.runtime[job]
         ]
+        found += self._broken_promises(engine)
         if found:
             raise InvariantError(f"at {system.now} s: " + "; ".join(found))
+
+    def _broken_promises(self, engine: Engine) -> list[str]:
+        system, policy, found = engine.system, engine.policy, []
+        promised = policy.promised(system)
+        estimates = system.running.by_estimated_end
+        following = estimates[0][0] if estimates else math.inf
+        if self._next_end < system.now or following <= system.now or engine.problem_solver.charged:
+            self._void.update(self._promised, promised)
+        self._next_end = following
+        for job, at in {**self._promised, **promised}.items():
+            start = system.start[job]
+            if job in self._void:
+                continue
+            if start is not None and start > at + policy.interval:
+                found.append(f"job row {job} started at {start}, but was promised {at}")
+            is_waiting = engine.state[job] is State.WAITING and job in promised
+            if is_waiting and at <= system.now and engine.due == math.inf:
+                found.append(f"job row {job} waits, but was promised to start by {at}")
+        self._promised = {job: at for job, at in promised.items() if system.start[job] is None}
+        return found
 
     def check_end(self, engine: Engine) -> None:
         """Check, after the last event, that every job is accounted for and its work conserved.

@@ -130,6 +130,16 @@ class Policy(ABC):
         """Return additional figures of the summary, JSON-able, when a run is over."""
         return {}
 
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the time by which each waiting job starts that has a reservation; for checks.
+
+        It may start later only if a job runs beyond its estimated end. A job that has no promise
+        any more, or a later one, has lost it to a job that came first in the order of the policy:
+        the policy itself keeps the earliest time in all other cases. Jobs that have left the queue
+        may be included.
+        """
+        return {}
+
     def notes(self) -> Sequence[str]:
         """Return warnings about what the policy leaves out, when a run is over."""
         return ()

@@ -96,7 +96,8 @@ def describe(
     known = _is_named(policy, registry.policies) and (
         execution is None or _is_named(execution, registry.executions)
     )
-    repeatable = source.path is not None and known and _names_solvers(problem_solver)
+    from_file = source.path is not None or scenario.workload is not None
+    repeatable = from_file and known and _names_solvers(problem_solver)
     config["repeat"] = _command(config) if repeatable else None
     return config
 
@@ -161,7 +162,7 @@ def _command(config: Mapping[str, Any]) -> str:
         stated[limit.name] = value
     if config["capture_every"] is not None:
         stated["capture"] = "SNAPSHOTS"
-    words = ["optsched", "simulate", config["trace"]]
+    words = ["optsched", "simulate", *([] if config["workload"] else [config["trace"]])]
     for name, option in OPTIONS.items():
         if name != "trace":
             words += option.words(stated.get(name))

@@ -73,8 +73,8 @@ def find_replay(
 def sample_of(trace: Trace) -> Trace:
     """Return jobs for which the replay calls the kernels that it calls for a trace.
 
-    On a site, it calls others in several queues: the sample has a job of each partition. All jobs
-    ask for more than cores, as some replays leave out those that do not.
+    Some replays are not for jobs of several tiers, so the sample has a job of each partition. All
+    jobs ask for more than cores, as some replays leave out those that do not.
     """
     partitions = [*dict.fromkeys(trace.texts.get("partition_name", np.array([""])).tolist())]
     one = np.ones(len(partitions), dtype=np.int64)
@@ -133,8 +133,8 @@ def replay(
         queues = machine.queues
         if queues.reservations:
             return None
-        several = np.array(queues.of_job), np.array(queues.tier), queues.cells, queues.has_tiers
-        in_queues = None if queues.is_one else InQueues(*several)
+        of_job, tier = np.array(queues.of_job), np.array(queues.tier)
+        in_queues = InQueues(of_job, tier, queues.cells, queues.has_tiers)
         only_cores = machine.requests.only_cores
         nodes = OnSite(machine.asked, machine.nodes, requests, only_cores, in_queues)
     requested = trace.requested_time.astype(np.float64)

@@ -20,6 +20,7 @@ from optsched.metrics.jobs import (
     summarise,
     summarise_placement,
     summarise_problems,
+    utilization_between,
 )
 from optsched.metrics.metric import Metric
 from optsched.schedule import Schedule, State
@@ -67,6 +68,8 @@ class Run:
         Figures of the policy.
     notes : tuple of str
         Warnings about settings that the user may not have intended.
+    measured : bool array, shape (jobs,), optional
+        The jobs that figures are of; by default all.
     """
 
     config: dict[str, Any]
@@ -81,6 +84,7 @@ class Run:
     execution_report: ExecutionReport | None = None
     policy_figures: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    measured: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         jobs = f"{len(self.trace):,} jobs"
@@ -113,9 +117,17 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The metrics of the schedule, the allocations, the problems and the execution model."""
-        large_from = self.config["large_from"]
-        jobs = summarise(self.trace, self.machine.size, self.schedule, large_from)
+        """The metrics of the schedule, the allocations, the problems and the execution model.
+
+        Figures of jobs are of those that are measured, and the utilization is that from the first
+        to the last of their submissions; other figures of machine and problems are of the whole
+        run.
+        """
+        large_from, size = self.config["large_from"], self.machine.size
+        jobs = summarise(self.trace, size, self._counted, large_from)
+        if self.measured is not None:
+            ends = self.trace.submit[self.measured][[0, -1]].tolist()
+            jobs["utilization"] = utilization_between(self.trace, size, self.schedule, *ends)
         unproven = {"unproven": 0}
         problems = {
             "problems": len(self.problems),
@@ -125,7 +137,8 @@ class Run:
         }
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
-        placement = summarise_placement(self._measures)
+        placed = slice(None) if self.measured is None else self.measured[self._held]
+        placement = summarise_placement({k: v[placed] for k, v in self._measures.items()})
         of_machine = {k: v for metric in self.metrics.values() for k, v in metric.summary().items()}
         return jobs | shared | placement | of_machine | dict(self.policy_figures) | problems | model
 
@@ -149,8 +162,17 @@ class Run:
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """The registered metrics that apply to the run, by name, such as ``fragmentation``."""
-        facts = (self.trace, self.machine, self.schedule, self.config["large_from"])
-        measured = {name: registry.metrics[name].measure(*facts) for name in registry.metrics}
+        large_from = self.config["large_from"]
+        measured = {
+            name: metric.measure(
+                self.trace,
+                self.machine,
+                self._counted if metric.of_jobs else self.schedule,
+                large_from,
+            )
+            for name in registry.metrics
+            for metric in [registry.metrics[name]]
+        }
         return {name: found for name, found in measured.items() if found is not None}
 
     @cached_property
@@ -203,6 +225,8 @@ class Run:
         columns |= {name: spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns
+        if self.measured is not None:
+            columns["measured"] = self.measured.astype(np.int64)
         if reasons := why_never_started(trace, self.machine, self.schedule):
             columns["reason"] = [reasons.get(row, "") for row in range(len(trace))]
         return columns
@@ -232,6 +256,11 @@ class Run:
         )
 
     @cached_property
+    def _counted(self) -> Schedule:
+        """The schedule of the measured jobs alone."""
+        return self.schedule if self.measured is None else self.schedule.only(self.measured)
+
+    @cached_property
     def _held(self) -> NDArray[np.bool_]:
         """Mask of the jobs that have held processors, shape (jobs,)."""
         return self._texts.filled
@@ -248,7 +277,7 @@ class Run:
     @property
     def _mean_pause(self) -> float | None:
         """Mean seconds in which a finished job held processors and did not run."""
-        finished = self.state == State.FINISHED
+        finished = self._counted.state == State.FINISHED
         paused = self.end - self.start - self.schedule.run_time
         return float(paused[finished].mean()) if finished.any() else None
 

@@ -7,19 +7,18 @@ default, entry in the docstring, and an `Option` in the metadata.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.class_file import ClassInFile
 from optsched.docstrings import parameters
 from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine
-from optsched.numbers import parse_integer
+from optsched.numbers import check_seed
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.engine import EventOrder
@@ -28,6 +27,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
+from optsched.traces.job_spans import Days, Span, span_of
 from optsched.traces.submissions import check_load, check_shake
 from optsched.traces.trace import Trace
 
@@ -117,10 +117,11 @@ class Scenario:
 
     Parameters
     ----------
-    trace : Trace, path or str
+    trace : Trace, path or str, optional
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
         name, `optsched list traces`; in Python also a DataFrame with the columns of
-        `optsched.trace_from_frame`. A raw trace is cleaned first.
+        `optsched.trace_from_frame`. A raw trace is cleaned first. With `workload`, none, or the
+        trace that was generated from it.
     machine : Machine, path, str or int, optional
         nodes:NUMBER or the number alone, another of `optsched list machines`, or a TOML file; by
         default of the size that the trace states.
@@ -137,7 +138,16 @@ class Scenario:
         run time.
     jobs : (int, int), int or str, optional
         FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included. FROM or TO may
-        be left out; a number alone is TO.
+        be left out; a number alone is TO. In a trace that says when it begins also days,
+        2003-01-01:2003-06-30.
+    measure : (int, int), int or str, optional
+        FROM:TO, the jobs that figures are of, counted in those that run, in the form of `jobs`. The
+        others run beside them, to warm up the machine for instance.
+    workload : path or str, optional
+        A workload model in place of a trace, `optsched list workloads`, or its TOML file; `jobs`
+        says how many jobs to generate.
+    workload_seed : int, optional
+        Seed of the generated workload, by default 0.
     load : float, optional
         Factor of the load: the interarrival times of the jobs that run are divided by it, as
         `optsched trace scale` does.
@@ -186,7 +196,7 @@ class Scenario:
         If a value is not of its type.
     """
 
-    trace: Trace | Path | str = field(metadata={"options": (TRACE,)})
+    trace: Trace | Path | str | None = field(default=None, metadata={"options": (TRACE,)})
     machine: Machine | Path | str | int | None = _option(
         None, str, "a machine, nodes:1152 for instance, or a TOML file"
     )
@@ -202,9 +212,16 @@ class Scenario:
     execution: ExecutionModel | ClassInFile | str | None = _option(
         None, str, "the name of an execution model"
     )
-    jobs: tuple[int, int | None] | int | str | None = _option(
+    jobs: Span | int | str | None = _option(
         None, str, "FROM:TO, 1:5000 for instance", recorded=True
     )
+    measure: Span | int | str | None = _option(
+        None, str, "FROM:TO, 1001:5000 for instance", recorded=True
+    )
+    workload: Path | str | None = _option(
+        None, str, "the name of a workload model, or a TOML file", recorded=True
+    )
+    workload_seed: int | None = _option(None, int, "an integer", recorded=True)
     load: float | None = _option(None, float, "a factor, 0.8 for instance", recorded=True)
     shake: int | None = _option(None, int, "a whole number of seconds", recorded=True)
     shake_seed: int | None = _option(None, int, "an integer", recorded=True)
@@ -265,9 +282,11 @@ class Scenario:
         object.__setattr__(self, "budget", as_budget(self.budget))
         for name, kind in (("event_order", EventOrder), ("ties", Ties)):
             object.__setattr__(self, name, _one_of(kind, getattr(self, name), name))
-        object.__setattr__(self, "jobs", first_and_last(self.jobs))
+        for name in ("jobs", "measure"):
+            object.__setattr__(self, name, span_of(getattr(self, name), name))
         object.__setattr__(self, "seed", checked_seed(self.seed))
         self._check_submissions()
+        self._check_workload()
 
     def _check_submissions(self) -> None:
         """Check the options that move submissions; those without effect become None."""
@@ -279,14 +298,36 @@ class Scenario:
                 raise InputError("nothing to shake; expected a shake too", field="shake seed")
             return
         seed = 0 if self.shake_seed is None else self.shake_seed
-        check_shake(self.shake, seed)
+        check_shake(self.shake)
+        check_seed(seed, "shake seed")
         object.__setattr__(self, "shake", self.shake or None)
         object.__setattr__(self, "shake_seed", seed if self.shake else None)
 
+    def _check_workload(self) -> None:
+        """Check that there is either a trace or a workload, of a known number of jobs."""
+        if self.workload is None:
+            if self.workload_seed is not None:
+                raise InputError("no workload to seed", field="workload seed")
+            if self.trace is None:
+                raise InputError("missing; expected a trace or a workload", field="trace")
+            return
+        if not isinstance(self.workload, str | Path):
+            raise InputError(f"{brief(self.workload)}; expected a file or a name", field="workload")
+        if not isinstance(self.trace, Trace | None):
+            raise InputError("beside a trace; expected one of the two", field="workload")
+        span = self.span
+        if isinstance(span, Days | None) or span[1] is None:
+            expected = "expected the number of jobs to generate, 5000 for instance"
+            said = "missing" if span is None else ":".join(str(end or "") for end in span)
+            raise InputError(f"{said}; {expected}", field="jobs")
+        seed = 0 if self.workload_seed is None else self.workload_seed
+        check_seed(seed, "workload seed")
+        object.__setattr__(self, "workload_seed", seed)
+
     @property
-    def span(self) -> tuple[int, int | None] | None:
-        """First and last job to run, None for all of them; no last one if it is the trace's."""
-        return first_and_last(self.jobs)
+    def span(self) -> Span | None:
+        """The jobs to run, None for all of them."""
+        return span_of(self.jobs)
 
     @property
     def order(self) -> EventOrder:
@@ -398,36 +439,9 @@ def _one_of(kind: type[StrEnum], name: str, field: str) -> StrEnum:
         raise InputError(f"{name!r}; {expected}", field=field.replace("_", " ")) from None
 
 
-def first_and_last(jobs: Any) -> tuple[int, int | None] | None:
-    """Return the first and the last job of an option, None for all jobs.
-
-    Raises
-    ------
-    InputError
-        If the option is not of the form that `Scenario` documents.
-    """
-    if jobs is None:
-        return None
-    try:
-        if isinstance(jobs, str):
-            first, colon, last = jobs.rpartition(":")
-            return (
-                parse_integer(first) if first else 1,
-                parse_integer(last) if last or not colon else None,
-            )
-        if isinstance(jobs, SupportsIndex):
-            return 1, operator.index(jobs)
-        first, last = jobs
-        return operator.index(first), None if last is None else operator.index(last)
-    except (TypeError, ValueError):
-        if isinstance(jobs, str):
-            expected = "expected FROM:TO, 1:5000 for instance"
-        else:
-            expected = "expected the first and the last job, (1, 5000) for instance"
-        raise InputError(f"{jobs!r}; {expected}", field="jobs") from None
-
-
 def _as_json(value: Any) -> Any:
     if isinstance(value, Budget):
         return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
     return list(value) if isinstance(value, tuple) else value

@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optsched import registry
 from optsched.compilation import clock
 from optsched.docstrings import section
@@ -30,10 +33,12 @@ from optsched.simulator.reports import execution_report, policy_report
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
 from optsched.solvers.solving import as_budget
+from optsched.traces.job_spans import numbers_in, span_of
 from optsched.traces.reading import read_trace
 from optsched.traces.submissions import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
+from optsched.workloads.generating import generate_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,13 +62,8 @@ def run_scenario(scenario: Scenario) -> Run:
     """
     policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
     began = clock()
-    source = prepare_trace(scenario.trace, scenario.unknown_negative)
-    trace = source
-    if scenario.span is not None:
-        first, last = scenario.span
-        last = len(source) if last is None else last
-        trace, scenario = source.jobs(first, last), replace(scenario, jobs=(first, last))
-    trace = _moved(trace, scenario)
+    source = prepared(scenario)
+    scenario, trace, measured = _jobs_to_run(scenario, source)
     read_seconds = clock() - began
     machine = _machine(scenario, trace, policy)
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
@@ -104,6 +104,9 @@ def run_scenario(scenario: Scenario) -> Run:
     seconds = clock() - began
     with explaining(policy, execution):
         report = None if execution is None else execution_report(execution, trace, schedule)
+        if report is not None and execution is not None and measured is not None:
+            of_measured = execution_report(execution, trace, schedule.only(measured))
+            report = report._replace(figures=of_measured.figures)
     return Run(
         config=config,
         trace=trace,
@@ -129,6 +132,7 @@ def run_scenario(scenario: Scenario) -> Run:
         },
         compared=problem_solver.compared,
         journal=journal,
+        measured=measured,
     )
 
 
@@ -197,14 +201,48 @@ def prepare_trace(
     return trace
 
 
-def _moved(trace: Trace, scenario: Scenario) -> Trace:
-    """Return the jobs that run at their load, then shaken."""
+def prepared(scenario: Scenario) -> Trace:
+    """Return the cleaned trace of a scenario, or the one that its workload model generates.
+
+    Raises
+    ------
+    InputError
+        If there is no such trace or model, or it cannot be used.
+    """
+    if scenario.workload is None or scenario.trace is not None:
+        assert scenario.trace is not None
+        return prepare_trace(scenario.trace, scenario.unknown_negative)
+    assert scenario.span is not None
+    jobs, seed = scenario.span[1], scenario.workload_seed or 0
+    assert isinstance(jobs, int)
+    return prepare_trace(generate_workload(scenario.workload, jobs=jobs, seed=seed))
+
+
+def _jobs_to_run(
+    scenario: Scenario, trace: Trace
+) -> tuple[Scenario, Trace, NDArray[np.bool_] | None]:
+    """Return the scenario with numbers of jobs, the jobs that run, and which of them are measured.
+
+    The jobs are chosen first, then come load and shake.
+    """
+    if scenario.span is not None:
+        first, last = numbers_in(scenario.span, trace)
+        trace, scenario = trace.jobs(first, last), replace(scenario, jobs=(first, last))
+    measured = None
+    if scenario.measure is not None:
+        span = span_of(scenario.measure)
+        assert span is not None
+        first, last = numbers_in(span, trace, "measure")
+        scenario = replace(scenario, measure=(first, last))
+        measured = np.zeros(len(trace), dtype=np.bool_)
+        measured[first - 1 : last] = True
     if scenario.load is not None:
         trace, _ = submitted(trace, stretched(trace, scenario.load))
     if scenario.shake is not None:
-        trace, _ = submitted(trace, shaken(trace, scenario.shake, scenario.shake_seed or 0))
+        trace, rows = submitted(trace, shaken(trace, scenario.shake, scenario.shake_seed or 0))
+        measured = None if measured is None else measured[rows]
     _check_times(trace)
-    return trace
+    return scenario, trace, measured
 
 
 def _check_times(trace: Trace) -> None:

@@ -18,7 +18,9 @@ def captured_folder(path: Path) -> Path:
     """
     if not path.is_dir():
         what = "is a file" if path.exists() else "is not there"
-        raise InputError(f"{what}; expected a folder with captured output of Slurm", file=path)
+        raise InputError(
+            f"{what}; expected a folder with the output of Slurm's commands", file=path
+        )
     return path
 
 

@@ -224,7 +224,7 @@ class Requests:
             raise NeverStartsError("its requested time is over the limit of its partition")
         least = asked.least_nodes
         if least > partition.max_nodes:
-            raise NeverStartsError("it asks more nodes than its partition allows")
+            raise NeverStartsError("it asks for more nodes than its partition allows")
         if asked.features and not (features & self.site.is_usable)[partition.nodes].any():
             raise NeverStartsError("no node that it may use has its features")
         allowed = self._allowed_nodes(partition, features, asked.reservation)
@@ -385,7 +385,7 @@ class _Amounts:
         if gpus:
             demand |= dict.fromkeys(self.gpu_names, gpus)
         if not demand.keys() <= {*self.resources}:
-            raise NeverStartsError("it asks GPUs that no node has")
+            raise NeverStartsError("it asks for GPUs that no node has")
         # no node has more than the limit, and products of such amounts do not overflow
         return [min(demand.get(name, 0), MOST_CAPACITY + 1) for name in self.resources]
 
@@ -420,7 +420,7 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
 def _choices(features: str, site: Site) -> Iterator[Flags]:
     """Yield the sets of nodes with the features that a job asks."""
     if "*" in features:
-        raise NeverStartsError("it asks features of a number of its nodes (*), not simulated")
+        raise NeverStartsError("it asks for features of a number of its nodes (*), not simulated")
     if not features:
         yield np.ones(len(site.nodes), dtype=bool)
         return
@@ -456,7 +456,7 @@ def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
             else "the site does not have all of its licences"
         )
     if any(found[name] > total for name, total in there.items()):
-        raise NeverStartsError("it asks more licences than the site has")
+        raise NeverStartsError("it asks for more licences than the site has")
     return tuple(found[name] for name in there)
 
 

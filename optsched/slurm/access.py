@@ -204,10 +204,10 @@ def _limited(job: QueuedJob, partition: Partition, access: Access) -> str:
             return f"its {nodes:,} nodes are more than the {most}"
     if least > len(partition.nodes):
         asked = counted(least, "node")
-        return f"it asks {asked}, and partition {name} has {len(partition.nodes):,}"
+        return f"it asks for {asked}, and partition {name} has {len(partition.nodes):,}"
     if least < access.least_nodes:
         asked = counted(least, "node")
-        return f"it asks {asked}, and partition {name} wants {access.least_nodes:,} or more"
+        return f"it asks for {asked}, and partition {name} wants {access.least_nodes:,} or more"
     return ""
 
 
@@ -229,7 +229,7 @@ def _memory(job: QueuedJob, partition: Partition, access: Access, supply: Supply
     if not most or asked <= most:
         return ""
     name = partition.name
-    return f"it asks {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
+    return f"it asks for {asked:,} MB of memory on a node, and partition {name} allows {most:,}"
 
 
 def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> QueuedJob:
@@ -258,7 +258,7 @@ def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> st
         asked = -(-job.memory_per_node // cores)
     if not most or asked <= most:
         return ""
-    asks = f"it asks {asked:,} MB for each core"
+    asks = f"it asks for {asked:,} MB for each core"
     return f"{asks}, and partition {partition.name} gives more cores for more than {most:,}"
 
 

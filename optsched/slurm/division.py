@@ -146,7 +146,7 @@ def demand_of(
     gres = Counter(shares) | Counter(of_tasks) | Counter(job.per_node if on_nodes else {})
     for name in gres:
         if name not in supply.site.resources:
-            raise LeftToSlurmError(f"it asks {name}, which no node has")
+            raise LeftToSlurmError(f"it asks for {name}, which no node has")
     gpus = gres.get("gpu", 0)
     cores = max(tasks * job.cores_per_task, job.cores_per_gpu * gpus)
     if on_nodes:

@@ -17,6 +17,7 @@ from optsched.models.hold.shortage import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.own_plan import planned_end
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -49,7 +50,7 @@ class Explanation:
     job : QueuedJob
         The job; of a job array, one task.
     by : int
-        When it is to start, in seconds since 1970.
+        When it is to start at the latest, in seconds since 1970.
     actions : tuple of str
         What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
     force : bool
@@ -100,9 +101,43 @@ class Explanation:
 
     @cached_property
     def rule_then(self) -> str:
-        """The rule that keeps the released job from starting at the time `by`; or empty."""
-        then = supply_at(self.supply, self.queue, self.by)
+        """The rule that keeps the released job from all of `starts`; or empty."""
+        if not all(self.rule_at(start) for start in reversed(self.starts)):
+            return ""
+        return self.rule_at(self.by) or self.rule_at(self.starts[-1])
+
+    def rule_at(self, time: int) -> str:
+        """Return the rule that keeps the released job from starting at a time; or empty."""
+        then = supply_at(self.supply, self.queue, time)
         return blocked_by_rule(self.released, then, _started(self.job, self.queue, then))
+
+    @cached_property
+    def is_expected(self) -> bool:
+        """Whether Slurm itself expects to start the job by the time `by`, which is not now.
+
+        A start that is over is none that Slurm expects, unless the job fits.
+        """
+        start, now = self.job.start, self.supply.time
+        if self.rule or start is None or self.by == now:
+            return False
+        return now < start <= self.by or (start <= now and self.earliest == now)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Starts by the time `by`, the first one first, of which one costs least of all.
+
+        Between two of them nothing becomes free, more pending jobs start, and costs grow.
+        """
+        now = self.supply.time
+        if not self.follows_plan and self.earliest is not None and self.earliest <= self.by:
+            return (self.earliest,)  # which costs nothing
+        times = {now, *changes(self.released, self.queue, self.supply)[0]}
+        if self.follows_plan:
+            ends = (planned_end(each) for each in self.queue.pending if each.planned_nodes)
+            times |= {math.ceil(end) for end in ends if now < end < math.inf}
+        if "drain" in self.actions:
+            times.add(now + 1)  # as nothing is drained for a start now
+        return tuple(sorted(time for time in times if time <= self.by))
 
     @cached_property
     def left(self) -> str:
@@ -236,16 +271,15 @@ class Explanation:
         """
         return bool({"hold", "drain"} & {*self.actions})
 
-    @cached_property
-    def questions(self) -> tuple[Question, ...]:
-        """What to do so that the job fits by then; the cheapest answer of all counts.
+    def questions(self, start: int) -> tuple[Question, ...]:
+        """Return what to do so that the job fits at a start; the cheapest answer of all counts.
 
         Raises
         ------
         LeftToSlurmError
             If the model cannot state the job.
         """
-        return questions(self.job, self.queue, self.supply, by=self.by, actions=self.actions)
+        return questions(self.job, self.queue, self.supply, start=start, actions=self.actions)
 
 
 def explain(
@@ -268,7 +302,7 @@ def explain(
     label : str
         Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task.
     by : int, optional
-        When it is to start, in seconds since 1970; by default now.
+        When it is to start at the latest, in seconds since 1970; by default now.
     actions : tuple of str
         What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
     force : bool
@@ -330,25 +364,10 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
     Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
     or if a rule keeps it from starting of which the end is not known.
 
-    Whether the job fits changes only when a running job ends, when its own begin time or its wait
-    for fewer switches is over, or when a reservation comes or ceases to be in its way. Between two
-    changes of reservations only more is free with time, so there the first time at which the job
-    fits is found by bisection.
+    Whether the job fits changes only at `changes`. Between two of reservations only more is free
+    with time, so there the first time at which the job fits is found by bisection.
     """
-    now = supply.time
-    ends = {end for each in queue.running if (end := end_of(each, now)) < math.inf}
-    if job.eligible is not None:
-        ends |= {job.eligible, job.eligible + job.switches_wait}
-    limits = {each.max_time for each in supply.site.partitions if each.name in job.partitions}
-    limits = limits if job.limit is None else {job.limit}
-    changes = {each.end for each in supply.reservations}
-    if job.deadline is not None:
-        changes |= {job.deadline - (job.least_time or limit) for limit in limits}
-    changes |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
-    # a job that ends when a reservation begins is not in its way, one second later it is
-    seconds = {math.floor(at) + late for at in changes if abs(at) < math.inf for late in (0, 1)}
-    ends |= {now + 1} if supply.completing.any() else set()
-    times = sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)})
+    times, of_reservations = changes(job, queue, supply)
 
     def fits(time: int) -> bool:
         then = supply_at(supply, queue, time)
@@ -361,11 +380,33 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
 
     first = 0
     for last, time in enumerate(times):
-        if last + 1 == len(times) or times[last + 1] in seconds:
+        if last + 1 == len(times) or times[last + 1] in of_reservations:
             if fits(time):
                 return times[bisect_left(times, True, first, last, key=fits)]
             first = last + 1
     return None
+
+
+def changes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[list[int], set[int]]:
+    """Return the times at which it may change whether a job fits, now first, and some of them.
+
+    These are those of its deadline and of reservations. The others are the ends of running jobs,
+    and those of its own begin time and of its wait for fewer switches.
+    """
+    now = supply.time
+    ends = {end for each in queue.running if (end := end_of(each, now)) < math.inf}
+    if job.eligible is not None:
+        ends |= {job.eligible, job.eligible + job.switches_wait}
+    limits = {each.max_time for each in supply.site.partitions if each.name in job.partitions}
+    limits = limits if job.limit is None else {job.limit}
+    both = {each.end for each in supply.reservations}
+    if job.deadline is not None:
+        both |= {job.deadline - (job.least_time or limit) for limit in limits}
+    both |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
+    # a job that ends when a reservation begins is not in its way, one second later it is
+    seconds = {math.floor(at) + late for at in both if abs(at) < math.inf for late in (0, 1)}
+    ends |= {now + 1} if supply.completing.any() else set()
+    return sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)}), seconds
 
 
 def _started(job: QueuedJob, queue: Queue, supply: Supply) -> int:

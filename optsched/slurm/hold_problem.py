@@ -114,6 +114,8 @@ class Question:
 
     Parameters
     ----------
+    start : int
+        When it fits then, in seconds since 1970.
     problem : Hold
         The problem.
     claims : tuple of Claim
@@ -124,6 +126,7 @@ class Question:
         Node time that is lost if a claim is moved, in microseconds.
     """
 
+    start: int
     problem: Hold
     claims: tuple[Claim, ...]
     idle: Ints
@@ -131,9 +134,9 @@ class Question:
 
 
 def questions(
-    job: QueuedJob, queue: Queue, supply: Supply, *, by: int, actions: Collection[str]
+    job: QueuedJob, queue: Queue, supply: Supply, *, start: int, actions: Collection[str]
 ) -> tuple[Question, ...]:
-    """Return what to do so that a job fits by a time, one problem for each alternative.
+    """Return what to do so that a job fits at a time, one problem for each alternative.
 
     Claims are the running jobs that do not end by then, that hold something of use for the job, and
     that Slurm can requeue, or that may be moved. If pending jobs may be held, or nodes be drained,
@@ -147,7 +150,7 @@ def questions(
         The jobs.
     supply : Supply
         The site and what is free.
-    by : int
+    start : int
         The time, in seconds since 1970.
     actions : collection of str
         What may be done, of `ACTIONS`.
@@ -157,22 +160,22 @@ def questions(
     LeftToSlurmError
         If the model cannot state the job.
     """
-    then = supply_at(supply, queue, by)
+    then = supply_at(supply, queue, start)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
     held = held_alone(running, supply)
     drained = np.array([state == "drained" for state in supply.site.states], dtype=bool)
     drained &= "resume" in actions
     if drained.any():
         then = in_service(then, drained, held)
-    planned = planned_to_run(queue, by) if {"hold", "drain"} & {*actions} else ()
+    planned = planned_to_run(queue, start) if {"hold", "drain"} & {*actions} else ()
     closers = _closers(running, lambda each: closes(each, job, supply), then)
     then = _opened(then, closers)
     rest, waiting = _with_planned(then, [each for each in planned if each.job_id != job.job_id])
-    runs = [_running_claim(*each, supply, by, actions) for each in zip(running, held)]
-    waits = [_pending_claim(*each, supply, by, actions) for each in waiting]
+    runs = [_running_claim(*each, supply, start, actions) for each in zip(running, held)]
+    waits = [_pending_claim(*each, supply, start, actions) for each in waiting]
     idle = None
-    if "drain" in actions and by > supply.time:
-        idle = _idle(queue, supply, by)
+    if "drain" in actions and start > supply.time:
+        idle = _idle(queue, supply, start)
     found = []
     for request in alternatives(job, then):
         mine = [claim for claim in runs if claim is not None and _is_useful(claim, request)]
@@ -188,7 +191,7 @@ def questions(
             jobs = [*running, *(each for each, _ in waiting)]
             closing = _strangers(job, jobs, closers, then)
         problem = hold_problem(job, rest, request, mine, closing, everywhere=moves)
-        found.append(_question(problem, request, mine, supply, idle))
+        found.append(_question(start, problem, request, mine, supply, idle))
     return tuple(found)
 
 
@@ -373,7 +376,12 @@ def _costs(lost: Sequence[int]) -> list[int]:
 
 
 def _question(
-    problem: Hold, request: Request, claims: Sequence[Claim], supply: Supply, idle: Ints | None
+    start: int,
+    problem: Hold,
+    request: Request,
+    claims: Sequence[Claim],
+    supply: Supply,
+    idle: Ints | None,
 ) -> Question:
     """Return a problem with its costs; `idle` is None where no node may be drained."""
     moves = any(claim.moved_to is not None for claim in claims)
@@ -404,7 +412,7 @@ def _question(
             "free_before": _in_columns(supply.free, supply, names, cores=supply.cores_left),
         }
     return Question(
-        replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
+        start, replace(problem, **fields), tuple(claims), np.array(drained), np.array(migration)
     )
 
 

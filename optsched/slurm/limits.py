@@ -228,8 +228,8 @@ def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bo
     if kind == "least of a job":
         if many >= most:
             return ""
-        what = f"at least {most:,} {limit.resource}, and it asks {many:,}"
-        return f"{limit.owner} asks {what} ({limit.name})"
+        what = f"at least {most:,} {limit.resource}, and it asks for {many:,}"
+        return f"{limit.owner} requires {what} ({limit.name})"
     if kind == "jobs":
         asked = 1
     elif kind == "amounts":

@@ -73,13 +73,14 @@ def planned_to_run(queue: Queue, time: int) -> tuple[QueuedJob, ...]:
     found = [
         job
         for job in queue.pending
-        if job.planned_nodes and job.start is not None and job.start <= time < _end(job, job.start)
+        if job.planned_nodes and job.start is not None and job.start <= time < planned_end(job)
     ]
     return tuple(sorted(found, key=lambda job: (job.start or 0, job.job_id)))
 
 
-def _end(job: QueuedJob, start: int) -> float:
-    """Return the planned end of a job that is planned to start."""
+def planned_end(job: QueuedJob) -> float:
+    """Return when a pending job ends by Slurm's plan, in seconds since 1970."""
+    start = job.start or 0
     if job.end is not None and job.end > start:
         return job.end
     return math.inf if job.limit is None else start + job.limit

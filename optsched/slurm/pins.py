@@ -178,7 +178,7 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
         return f"it prefers {job.preferred}"
     one_task = job.tasks == 1 and not job.per_job
     if len(nodes) != (job.most_nodes or one_task):
-        return "it may start on more nodes than these"
+        return "its number of nodes is not fixed"
     if "\0" in job.comment or any("\ud800" <= sign <= "\udfff" for sign in job.comment):
         return "its comment cannot be set back"
     if len(f"{_mark(nodes)} {job.comment}".encode()) > LONGEST_COMMENT:

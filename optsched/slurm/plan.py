@@ -178,6 +178,15 @@ class Plan:
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether Slurm may keep jobs of the plan waiting for others of higher priority."""
+        posed, pending = self.situation.posed, self.situation.queue.pending
+        placed = [row.job.priority for row, at in zip(posed.rows, self.placements.nodes) if at]
+        others = [row.job.priority for row, _ in self.not_placed]
+        others += [each.priority for each in pending if each.label in posed.left]
+        return bool(placed and others) and max(others) > min(placed)
+
     @cached_property
     def unseen(self) -> Mapping[str, int]:
         """What is not known that decides on the starts of the jobs, with the number of these."""
@@ -249,8 +258,9 @@ def _why_not(request: Request, supply: Supply) -> str:
                 base = resource_of(name)
                 lacks = [each for each in lacks if not base.startswith(f"{each}:")] + [base]
     if request.exclusive and nodes.sum() * most < request.chunks:
-        lacks = ["nodes without other jobs"]
-    text = f"room for {room:,} of {counted(request.chunks, 'chunk')}"
+        lacks = ["empty nodes"]
+    where = "finds" if request.unit == "node" else "room for"
+    text = f"{where} {room:,} of {counted(request.chunks, request.unit)}"
     return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 

@@ -594,22 +594,25 @@ def _other(record: RecordFields) -> tuple[str, ...]:
     """Return in words what a job asks beyond the fields of `QueuedJob`."""
     counted = {
         "het_job_id": "it is part of a heterogeneous job",
-        "minimum_tmp_disk_per_node": "it asks temporary disk space",
-        "sockets_per_node": "it asks a number of sockets",
-        "cores_per_socket": "it asks a number of cores of a socket",
+        "minimum_tmp_disk_per_node": "it asks for temporary disk space",
+        "sockets_per_node": "it asks for a number of sockets",
+        "cores_per_socket": "it asks for a number of cores of a socket",
         "tasks_per_socket": "it limits the tasks on a socket",
         "tasks_per_core": "it limits the tasks on a core",
-        "core_spec": "it asks specialized cores",
-        "thread_spec": "it asks specialized threads",
+        "core_spec": "it asks for specialized cores",
+        "thread_spec": "it asks for specialized threads",
     }
     stated = {
-        "tres_per_socket": "it asks resources of each socket",
-        "burst_buffer": "it asks a burst buffer",
-        "batch_features": "it asks features of the node of its script",
-        "cluster_features": "it asks features of a cluster",
-        "network": "it asks resources of the network",
+        "tres_per_socket": "it asks for resources of each socket",
+        "burst_buffer": "it asks for a burst buffer",
+        "batch_features": "it asks for features of the node of its script",
+        "cluster_features": "it asks for features of a cluster",
+        "network": "it asks for resources of the network",
     }
-    true = {"contiguous": "it asks adjacent nodes", "reboot": "it asks a reboot of its nodes"}
+    true = {
+        "contiguous": "it asks for adjacent nodes",
+        "reboot": "it asks for a reboot of its nodes",
+    }
     segments: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     if 0 < record.count("cpus") < (record.count("tasks") or 1) or "OVERCOMMIT" in record.words(
@@ -618,9 +621,9 @@ def _other(record: RecordFields) -> tuple[str, ...]:
         shared = ("its tasks share cores (--overcommit)",)
     if record.count("segment_size", short=True):
         if record.dump.version < FIRST_WITH_SPREAD:
-            segments = ("it asks segments, perhaps each of another block",)
+            segments = ("it asks for segments, perhaps each of another block",)
         elif "SPREAD_SEGMENTS" in record.words("flags"):
-            segments = ("it asks each segment of another block",)
+            segments = ("it asks for each segment of another block",)
     return (
         *(words for field, words in counted.items() if record.count(field, short=True)),
         *(words for field, words in stated.items() if record.text(field)),

@@ -89,8 +89,8 @@ class Relief:
         if self.withheld or self._comes_next:
             return ()
         found = ["release it"] if explanation.released is not explanation.job else []
-        if self._first and not explanation.follows_plan:
-            found.append(f"put it before {counted(len(explanation.ahead_by_priority), 'job')}")
+        if self._first:
+            found.append(f"raise it above {counted(len(explanation.ahead_by_priority), 'job')}")
         return (*found, *("pin it" for _ in self._pins.updates))
 
     @cached_property
@@ -135,9 +135,9 @@ class Relief:
     def lines(self) -> tuple[str, ...]:
         """The lines for a shell to run now; none if they are `withheld`, or nothing has to be done.
 
-        The job is put first, unless other jobs are to start as Slurm plans, and pinned to its
-        nodes; other jobs are held, or kept away from these nodes. If it is to start now, what
-        `at_start` has follows.
+        The job is put first, unless other jobs are to start as Slurm plans until then, and pinned
+        to its nodes; other jobs are held, or kept away from these nodes. If it is to start now,
+        what `at_start` has follows.
         """
         explanation, job = self.explanation, self.explanation.job
         if self.withheld or self._comes_next:
@@ -145,7 +145,7 @@ class Relief:
         found = []
         if explanation.released is not job:
             found.append(f"scontrol release {job.label}")
-        if not explanation.follows_plan or (self._is_now and self._freeing):
+        if not explanation.follows_plan or self._is_now:
             found += self._first
         found += [update.line for update in self._pins.updates]
         found += [_lifting(claim) for claim in self.lifted if claim.is_pending]
@@ -157,15 +157,16 @@ class Relief:
     def at_start(self) -> tuple[str, ...]:
         """The lines for the time of the start, if that is later: they free the nodes for the job.
 
-        Jobs are requeued no sooner, as they may end before.
+        Jobs are requeued no sooner, as they may end before. Where other jobs start as Slurm plans
+        until then, the job is put first.
         """
-        if self._is_now or not self._freeing or self.withheld:
+        if self._is_now or self.withheld or self._comes_next:
             return ()
         return (*(self._first if self.explanation.follows_plan else ()), *self._freeing)
 
     @property
     def _is_now(self) -> bool:
-        return self.explanation.by == self.explanation.supply.time
+        return self.question.start == self.explanation.supply.time
 
     @cached_property
     def _freeing(self) -> tuple[str, ...]:
@@ -219,7 +220,7 @@ class Relief:
             return ()
         lifted = [claim.job.label for claim in self.lifted if claim.job is not None]
         found = [shlex.join(("scontrol", "release", label)) for label in lifted]
-        if self._first and (self._freeing or not self.explanation.follows_plan):
+        if self._first:
             found.append(f"scontrol update JobId={job.label} Nice={job.nice}")
         return tuple(found)
 

@@ -72,6 +72,9 @@ class Request:
     ----------
     chunks : int
         Number of chunks.
+    unit : str
+        What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``, or
+        ``GPU``.
     demand : mapping of str to int
         What a chunk needs of each column of `Supply`.
     most_per_node : int
@@ -99,6 +102,7 @@ class Request:
     """
 
     chunks: int
+    unit: str
     demand: Mapping[str, int]
     most_per_node: int
     nodes: Flags
@@ -144,7 +148,7 @@ class Request:
         """
         if self.has_shares:
             raise LeftToSlurmError(
-                "it asks shares of a GPU, and what it lacks of them is not modelled"
+                "it asks for shares of a GPU, and what it lacks of them is not modelled"
             )
         if not self.limits:
             return self.span, supply.blocks
@@ -344,7 +348,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
     before its time limit is over; those of a running job beside all, as they become free for all.
     """
     if "|" in job.licences:
-        raise LeftToSlurmError(f"it asks one of several licences, {job.licences}")
+        raise LeftToSlurmError(f"it asks for one of several licences, {job.licences}")
     found = dict(licences_asked(job.licences))
     for name in found:
         if not supply.licences:
@@ -439,12 +443,12 @@ def _with_gpu(job: QueuedJob, supply: Supply) -> tuple[QueuedJob, Flags]:
         or len(kinds) > 1
     ):
         names = " and ".join(sorted(shares))
-        raise LeftToSlurmError(f"it asks {names}, and only Slurm knows of which GPUs")
+        raise LeftToSlurmError(f"it asks for {names}, and only Slurm knows of which GPUs")
     site, gpu = supply.site, "gpu"
     for name, count in of_node.items():
         kind = name[5:]
         if name not in site.resources or gpu + kind not in site.resources:
-            raise LeftToSlurmError(f"it asks {name}, which no node has with GPUs of its type")
+            raise LeftToSlurmError(f"it asks for {name}, which no node has with GPUs of its type")
         shards, gpus = (site.capacity[:, site.resources.index(r)] for r in (name, gpu + kind))
         everywhere &= (gpus > 0) & (count * gpus <= shards) & (shards % np.maximum(gpus, 1) == 0)
     rest = {name: count for name, count in job.per_node.items() if name not in shares}
@@ -485,6 +489,9 @@ def _within(
         raise LeftToSlurmError(reason)
     shape = shape_of(job, supply, partition, nodes)
     demand = demand_of(job, supply, partition, shape.tasks, shape.gres, on_nodes=shape.on_nodes)
+    unit = "node" if shape.most_per_node == 1 or shape.chunks == 1 else "task"
+    if unit == "task" and not shape.tasks:
+        unit = "GPU"
     notes = list(shape.notes)
     exclusive = partition.exclusive or job.exclusive == "node"
     joins = None
@@ -496,7 +503,7 @@ def _within(
         notes.append("of the jobs of its MCS label it joins those that run, not other pending ones")
     if job.memory_per_node == 0 and supply.counts_memory:
         exclusive, joins = True, None
-        notes.append("it asks all memory of its nodes and so shares none of them")
+        notes.append("it asks for all memory of its nodes and so shares none of them")
     if (
         shape.chunks > 1
         and not shape.on_nodes
@@ -506,7 +513,7 @@ def _within(
             for threads in supply.thread_counts
         )
     ):
-        notes.append("each chunk counts as whole cores on nodes of several threads per core")
+        notes.append(f"each {unit} counts as whole cores on nodes of several threads per core")
     if not supply.counts_memory:
         nodes = nodes & (supply.capacity[:, 1] >= demand[MEMORY])
         demand = {name: 0 if name.startswith(MEMORY) else n for name, n in demand.items()}
@@ -522,6 +529,7 @@ def _within(
         notes += more
     found = Request(
         chunks=shape.chunks,
+        unit=unit,
         demand=demand,
         most_per_node=shape.most_per_node,
         nodes=_required(job, supply, nodes, shape),
@@ -535,7 +543,7 @@ def _within(
     count, most = most_of_a_node(job, supply, partition, nodes, shape, demand)
     if exclusive or (count, most) == (shape.chunks, demand):
         return found
-    divided = replace(found, chunks=count, demand=most, most_per_node=1)
+    divided = replace(found, chunks=count, unit="node", demand=most, most_per_node=1)
     return replace(found, divided=divided)
 
 
@@ -551,18 +559,18 @@ def _span(
             where = f"the torus of partition {partition.name}"
             raise LeftToSlurmError(f"placement on {where} is not modelled")
         if not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks a place on a torus and any number of nodes")
+            raise LeftToSlurmError("it asks for a place on a torus and any number of nodes")
         limit = torus_limit(topology, name, shape.chunks, job.segment or 0, names=site.nodes)
         return "anywhere", (limit,), nodes & (np.array(limit.groups) != ""), []
     if isinstance(topology, Blocks):
         segment = job.segment or 0
         if 0 < segment < job.least_nodes and not _has_fixed_nodes(job, shape):
-            raise LeftToSlurmError("it asks segments and any number of nodes")
+            raise LeftToSlurmError("it asks for segments and any number of nodes")
         # Slurm counts on the least number of nodes when it looks for a block
         limits = block_limits(
             topology, name, job.least_nodes, segment, together=job.segments_together
         )
-        notes = [] if job.segment is not None else ["whether it asks segments is not known"]
+        notes = [] if job.segment is not None else ["whether it asks for segments is not known"]
         nodes = nodes & (topology.group >= 0)
         of_one = len(limits) == 1 and limits[0].most == 1
         if of_one and name == supply.block_topology and limits[0].is_of(topology.names):

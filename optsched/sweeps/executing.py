@@ -68,11 +68,14 @@ def _simulate(task: Task, folder: Path) -> None:
     from optsched.report.run_folder import FOLDER, fill
     from optsched.simulator.simulate import simulate
 
-    file = task.run.trace
-    trace = _read(file, task.run.arguments.get("unknown_negative", False))
-    # record the path that the sweep file states: the same bytes wherever the file is
-    trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
-    run = simulate(trace, **task.run.arguments)
+    file, arguments = task.run.trace, task.run.arguments
+    if "workload" in arguments:
+        trace = _generated(file, arguments["jobs"][1], arguments.get("workload_seed", 0))
+    else:
+        trace = _read(file, arguments.get("unknown_negative", False))
+        # record the path that the sweep file states: the same bytes wherever the file is
+        trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
+    run = simulate(trace, **arguments)
     with written_folder(folder, FOLDER) as temporary:
         fill(run, temporary, plots=False, keep=task.keep)
 
@@ -89,4 +92,15 @@ def _read(file: TraceFile, unknown_negative: bool) -> Trace:
     ):
         if before != now:
             raise InputError("was changed after the sweep began", file=path)
+    return trace
+
+
+@lru_cache(maxsize=TRACES_KEPT)
+def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
+    from optsched.binary_files import sha256_of
+    from optsched.workloads.generating import generate_workload
+
+    trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)
+    if sha256_of(Path(spec.path)) != spec.sha256:
+        raise InputError("was changed after the sweep began", file=spec.path)
     return trace

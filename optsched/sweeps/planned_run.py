@@ -18,6 +18,7 @@ from optsched.class_file import ClassInFile, find_class, names_class, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
+from optsched.numbers import check_seed
 from optsched.settings import naming_values_of, settings_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
@@ -33,7 +34,6 @@ from optsched.simulator.scenario import (
     Scenario,
     check_use,
     configure,
-    first_and_last,
     from_words,
 )
 from optsched.sites.site_file import site_text
@@ -42,8 +42,10 @@ from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
+from optsched.traces.job_spans import Days, Span, span_of
 from optsched.traces.reading import find_trace
 from optsched.traces.submissions import check_load, check_shake
+from optsched.workloads.spec_file import find_workload, read_workload
 
 DIGITS = 12
 """Number of hexadecimal digits in the name of a run: enough to tell a million runs apart."""
@@ -66,7 +68,8 @@ names, and are found again in an old folder."""
 class TraceFile(NamedTuple):
     """The absolute path of a trace file, its SHA-256, and that of a file of demands beside it.
 
-    A trace is `published` under its name, `optsched list traces`, if the sweep file uses that.
+    Of a workload, it is the file of the spec. A trace is `published` under its name, `optsched list
+    traces`, if the sweep file uses that.
     """
 
     path: str
@@ -127,9 +130,12 @@ class Planner:
             "execution": cache(partial(self._class, registry.executions)),
             "solver": cache(self._solver),
             "jobs": _span,
+            "measure": _span,
+            "workload": cache(self._workload),
+            "workload_seed": _unplaced(check_seed),
             "load": _unplaced(check_load),
-            "shake": _unplaced(partial(check_shake, seed=0)),
-            "shake_seed": _unplaced(partial(check_shake, 0)),
+            "shake": _unplaced(check_shake),
+            "shake_seed": _unplaced(check_seed),
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
@@ -153,7 +159,8 @@ class Planner:
         for_problems = [option for option in given if option.needs_problems]
         check_use(policy, for_problems, for_problems[0].name if for_problems else None)
         settings = naming_values_of(policy) | naming_values_of(execution)
-        trace: TraceFile = self.look_up["trace"](values["trace"])
+        source = "trace" if "trace" in values else "workload"
+        trace: TraceFile = self.look_up[source](values[source])
         choice, profile = None, None
         if "solver" in values:
             choice, profile = self.look_up["solver"](values["solver"])
@@ -163,12 +170,13 @@ class Planner:
             chosen = choose_solvers(posed, choice)
             own = chosen if choice is None else choose_solvers(posed, None)
         arguments = from_words({name: value for name, value in values.items() if name != "trace"})
-        for key in ("machine", "jobs", "policy", "execution"):
+        for key in ("machine", "jobs", "measure", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
         arguments |= _solver_arguments(choice, profile, arguments)
         arguments = _with_effect(arguments)
         stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
+        stated.pop("workload", None)  # its content counts
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
@@ -218,6 +226,11 @@ class Planner:
         demands_sha256 = sha256_of(demands) if os.path.lexists(demands) else None
         return TraceFile(str(path.absolute()), sha256_of(path), demands_sha256, published)
 
+    def _workload(self, text: str) -> TraceFile:
+        path = find_workload(text, self._base)
+        read_workload(path)
+        return TraceFile(str(path.absolute()), sha256_of(path), None, None)
+
     def _machine(self, text: str) -> str | SiteMachine:
         """Return a specification; a site as an object, since its file is not where it is stated."""
         machine = read_machine(text, self._base)
@@ -264,7 +277,7 @@ def _with_effect(arguments: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         If a value is out of range, or values do not go together.
     """
-    scenario = Scenario("", **arguments)
+    scenario = Scenario(None if "workload" in arguments else "", **arguments)
     return {key: value for key, value in arguments.items() if getattr(scenario, key) is not None}
 
 
@@ -310,11 +323,16 @@ def _unplaced(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
-def _span(text: str) -> tuple[int, int | None]:
-    first, last = first_and_last(text) or (1, None)
-    if not 1 <= first <= (first if last is None else last):
+def _span(text: str) -> Span:
+    span = span_of(text) or (1, None)
+    if isinstance(span, Days):
+        in_order = not (span.first and span.last) or span.first <= span.last
+    else:
+        first, last = span
+        in_order = 1 <= first <= (first if last is None else last)
+    if not in_order:
         raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
-    return first, last
+    return span
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

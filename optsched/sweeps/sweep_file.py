@@ -165,8 +165,10 @@ class _Block:
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
         found = []
-        if "trace" not in self.axes:
-            found.append(f"trace: missing; expected {KEYS['trace'].expected}")
+        if "trace" not in self.axes and "workload" not in self.axes:
+            found.append(f"trace: missing; expected {KEYS['trace'].expected}, or a workload")
+        if "trace" in self.axes and "workload" in self.axes:
+            found.append(f"{self.place('workload')}: beside a trace; expected one of the two")
         for name, values in self.axes.items():
             place = self.place(name)
             if not values:

@@ -307,7 +307,7 @@ def reconfigurations(
     """
     state = draw(migrations(max_running, max_side))
     given = {f.name: getattr(state, f.name) for f in state.schema.fields}
-    del given["incoming"], given["incoming_job"], given["ending"]
+    del given["incoming"], given["incoming_job"]
     jobs = draw(st.integers(0, max_waiting))
     most = max(1, state.nodes_per_router * state.grid.routers // 2)
     numbers = st.sets(st.integers(0, jobs - 1)).map(sorted) if jobs else st.just([])

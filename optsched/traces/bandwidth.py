@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.numbers import MOST_CAPACITY
+from optsched.numbers import MOST_CAPACITY, check_seed
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -62,8 +62,7 @@ def drawn(
     """
     shares = _shares(mix)
     amounts = _amounts(levels)
-    if type(seed) is not int or seed < 0:
-        raise InputError(f"{seed!r}; expected a whole number from 0", field="seed")
+    check_seed(seed)
     trace = clean(trace)
     number = np.random.default_rng(seed).random(len(trace))
     ends = np.array([shares[0], shares[0] + shares[1]]) / 100

@@ -56,20 +56,17 @@ def check_load(load: Any) -> None:
         raise InputError(f"{load!r}; {expected}", field="load")
 
 
-def check_shake(seconds: Any, seed: Any) -> None:
-    """Refuse seconds to shake by, or a seed, that are not whole numbers or out of range.
+def check_shake(seconds: Any) -> None:
+    """Refuse a number of seconds to shake by that is not whole, or out of range.
 
     Raises
     ------
     InputError
-        If one of them is.
+        If it is.
     """
-    for value, most, what, field in (
-        (seconds, LONGEST, "whole number of seconds", "shake"),
-        (seed, LARGEST, "whole number", "shake seed"),
-    ):
-        if type(value) is not int or not 0 <= value <= most:
-            raise InputError(f"{value!r}; expected a {what} from 0 to {most:,}", field=field)
+    if type(seconds) is not int or not 0 <= seconds <= LONGEST:
+        expected = f"expected a whole number of seconds from 0 to {LONGEST:,}"
+        raise InputError(f"{seconds!r}; {expected}", field="shake")
 
 
 def shaken(trace: Trace, seconds: int, seed: int) -> NDArray[Any]:

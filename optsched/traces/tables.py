@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REQUIRED = ("submit", "runtime", "processors")
 
 MOMENTS = ("start", "end")
-"""Columns of a table that give the wait and the run time, where it has no columns of these."""
+"""Columns of a table that give the wait and the run time, where these are unknown."""
 
 _FIELDS = {field.column: field for field in FIELDS}
 _FIELDS["stated_time"] = _FIELDS["requested_time"]
@@ -220,8 +220,8 @@ class _Table:
         self._types = {name: schema.field(name).type for name in schema.names}
         self._sources = self._named(columns)
         missing = [name for name in REQUIRED if name not in self._sources]
-        if "runtime" in missing and not set(MOMENTS) - self._sources.keys():
-            missing.remove("runtime")
+        if "end" in self._sources and {"start", "wait"} & self._sources.keys():
+            missing = [name for name in missing if name != "runtime"]
         if missing:
             expected = "expected at least submit, runtime (or start and end), processors"
             expected += f"; the table has {', '.join(map(shortened, schema.names)) or 'none'}"
@@ -341,20 +341,24 @@ def shortened(name: str, most: int = 40) -> str:
 def _add_times(found: dict[str, NDArray[Any]], path: Path | None) -> dict[str, int]:
     """Add the wait and the run time from start and end, where these give them; count oddities."""
     oddities: dict[str, int] = {}
-    if "start" in found and "wait" not in found:
-        found["wait"], early = waits(found["submit"], found["start"])
+    unknown = np.full(len(found["submit"]), UNKNOWN)
+    start, wait = found.get("start"), found.get("wait")
+    if start is None and wait is not None:
+        known = (found["submit"] != UNKNOWN) & (wait != UNKNOWN)
+        start = np.where(known, found["submit"] + wait, UNKNOWN)
+    if "end" in found and start is not None and (found.get("runtime", unknown) == UNKNOWN).all():
+        end = found.pop("end")
+        known = (start != UNKNOWN) & (end != UNKNOWN)
+        wrong = known & (end < start)
+        if wrong.any():
+            row = int(wrong.argmax())
+            expected = "expected an end at the start or later"
+            field = f"end, row {row + 1}"
+            raise InputError(f"{end[row]}; {expected}", file=path, field=field)
+        found["runtime"] = np.where(known, end - start, UNKNOWN)
+    if start is not None and wait is None:
+        found["wait"], early = waits(found["submit"], found.pop("start"))
         oddities["jobs that started before they were submitted, whose wait is unknown"] = early
-        if "end" in found and "runtime" not in found:
-            start, end = found["start"], found.pop("end")
-            known = (start != UNKNOWN) & (end != UNKNOWN)
-            wrong = known & (end < start)
-            if wrong.any():
-                row = int(wrong.argmax())
-                expected = "expected an end at the start or later"
-                field = f"end, row {row + 1}"
-                raise InputError(f"{end[row]}; {expected}", file=path, field=field)
-            found["runtime"] = np.where(known, end - start, UNKNOWN)
-        del found["start"]
     return oddities
 
 

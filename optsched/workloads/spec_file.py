@@ -20,6 +20,24 @@ def workload_names() -> list[str]:
     return sorted(path.stem for path in bundled("workloads").glob("*.toml"))
 
 
+def find_workload(name_or_path: str | Path, base: Path | None = None) -> Path:
+    """Return the file of a spec by its path, from the folder `base`, or by a bundled name.
+
+    Raises
+    ------
+    InputError
+        If the path is no TOML file, or there is no such name.
+    """
+    path = Path(name_or_path) if base is None else base / name_or_path
+    if path.suffix == ".toml":
+        return path
+    if path.exists():
+        raise InputError("expected a workload spec, whose name ends in .toml", file=path)
+    if str(name_or_path) not in workload_names():
+        raise UnknownNameError("workload", str(name_or_path), workload_names())
+    return bundled("workloads") / f"{name_or_path}.toml"
+
+
 def read_workload(name_or_path: str | Path) -> WorkloadModel:
     """Read a workload model from a TOML file, or a bundled model by name.
 
@@ -28,13 +46,7 @@ def read_workload(name_or_path: str | Path) -> WorkloadModel:
     InputError
         If there is no such file or name, or the file has mistakes; with all mistakes at once.
     """
-    path = Path(name_or_path)
-    if path.suffix != ".toml":
-        if path.exists():
-            raise InputError("expected a workload spec, whose name ends in .toml", file=path)
-        if str(name_or_path) not in workload_names():
-            raise UnknownNameError("workload", str(name_or_path), workload_names())
-        path = bundled("workloads") / f"{name_or_path}.toml"
+    path = find_workload(name_or_path)
     table = read_toml(path)
     try:
         model = table.get("model")

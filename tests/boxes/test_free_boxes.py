@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -35,6 +36,7 @@ def occupied(draw):
     return free, grid
 
 
+@lru_cache(maxsize=16)
 def boxes_of(grid):
     """All boxes of a grid, ordered by x, nx, y, ny, z."""
     sides = [[(at, n) for at in range(side) for n in range(1, side + 1)] for side in grid.shape]

@@ -30,6 +30,7 @@ def holes_of(problem):
 def choices_of(problem):
     """Return costs and routers of all places of each running job, first where the job is."""
     movable = range(len(problem.running)) if problem.movable is None else problem.movable
+    ending = {cell for box in problem.ending for cell in problem.grid.cells(box).tolist()}
     choices = []
     for job, box in enumerate(problem.running):
         cost = problem.sizes[job] * problem.elapsed[job]
@@ -37,7 +38,9 @@ def choices_of(problem):
         if job in movable:
             extents = {*extents_of(problem, problem.sizes[job]), box.extent}
             others = boxes_of(problem, extents)
-            choices[-1] += [(cost, cells) for other, cells in others if other != box]
+            choices[-1] += [
+                (cost, cells) for other, cells in others if other != box and not cells & ending
+            ]
     return choices
 
 

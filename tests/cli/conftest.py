@@ -7,6 +7,8 @@ import os
 import runpy
 import subprocess
 from collections.abc import Callable, Mapping
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,17 +30,28 @@ FORKS.set_forkserver_preload(
         *("cyclopts", "jinja2", "numba", "pandas", "pyarrow.parquet", "yaml"),
         *(f"matplotlib.{part}" for part in ("backends.backend_agg", "backends.backend_svg")),
         *("matplotlib.figure", "matplotlib.style", "rich.progress", "rich.table"),
+        "kernels_at_hand",
     ]
 )
+
+
+@pytest.fixture(scope="session")
+def forks() -> BaseContext:
+    """Start the process that commands are forked from; it finds a module of this folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(SCRIPT.parent), prepend=os.pathsep)
+        forkserver.ensure_running()
+    return FORKS
 
 
 @pytest.fixture
 def optsched(
     tmp_path_factory: pytest.TempPathFactory,
+    forks: BaseContext,
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command as a user does: another process, its exit code, stdout and stderr.
 
-    The process is a fork of one that has imported what takes seconds to import.
+    The process is a fork of one that has imported what takes seconds to import, and has kernels.
     """
 
     def run(
@@ -51,7 +64,7 @@ def optsched(
         given = SimpleNamespace(
             arguments=words, folder=folder, cwd=cwd or Path.cwd(), env=dict(env or os.environ)
         )
-        process = FORKS.Process(
+        process = forks.Process(
             target=runpy.run_path, args=(str(SCRIPT), {"given": given}, "__main__")
         )
         process.start()

@@ -44,6 +44,7 @@ print(bool(shown))
     assert [one.stdout for one in done] == ["True\n", "False\n"], done[0].stderr
 
 
+@pytest.mark.long
 def test_the_doctor_compiles_no_solver(tmp_path):
     command = [sys.executable, "-m", "optsched", "doctor", "--json"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

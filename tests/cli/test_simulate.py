@@ -184,10 +184,12 @@ def interrupted(sample, folder, number):
     return process.returncode, stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_an_interrupted_run_leaves_nothing_behind(number, sample, tmp_path):
     code, stderr = interrupted(sample, tmp_path, number)
-    assert code == 130
+    assert code == 130, stderr
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []

@@ -19,11 +19,16 @@ from optsched.sites.host_lists import hosts_of
 from optsched.slurm.explain import pending_job
 from optsched.slurm.queue import read_queue
 
-VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
 FAKE = Path(__file__).with_name("fake_slurm.py")
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(
+    params=[
+        "22.05.8",
+        pytest.param("24.11.5", marks=pytest.mark.long),  # tests/slurm/ reads all three
+        "26.05.5",
+    ]
+)
 def folder(request, shared) -> Path:
     return shared(f"slurm/fixtures/{request.param}")
 
@@ -266,7 +271,7 @@ class TestLive:
         assert "weight         197; by Slurm 99 now" in done.stdout
         assert "leaf switches  2; by Slurm 2 now" in done.stdout
         rows = [line.split() for line in done.stdout.splitlines()[1:3]]
-        assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "hours"]]
+        assert [row[-2:] for row in rows] == [["n[4-5]", "now"], ["2", "h"]]
         found = json.loads(optsched("slurm", "plan", "--json", env=slurm.env).stdout)
         assert found["jobs"][0]["slurm_nodes"] == ["n4", "n5"]
         assert found["jobs"][1]["slurm_start"] == later
@@ -292,12 +297,17 @@ class TestLive:
         ("fields", "said"),
         [
             ({"job_state": ["RUNNING"]}, "it is RUNNING by now"),
-            ({"job_state": ["CANCELLED"]}, "it is CANCELLED by now"),
             ({"job_state": ["gone"]}, "it is no longer in the queue"),
-            ({"node_count": 3, "max_nodes": 3}, "its least nodes changed"),
             ({"comment": "new"}, "its comment changed"),
-            ({"required_nodes": "n7"}, "its required changed"),
             ({"hold": True}, "its held changed"),
+            *(
+                pytest.param(fields, said, marks=pytest.mark.long)
+                for fields, said in (
+                    ({"job_state": ["CANCELLED"]}, "it is CANCELLED by now"),
+                    ({"node_count": 3, "max_nodes": 3}, "its least nodes changed"),
+                    ({"required_nodes": "n7"}, "its required changed"),
+                )
+            ),
         ],
     )
     def test_a_job_that_changed_meanwhile_is_left_alone(self, optsched, slurm, fields, said):
@@ -307,7 +317,7 @@ class TestLive:
         slurm.change(changes=[change])
         done = optsched("slurm", "apply", "--yes", env=slurm.env)
         assert done.returncode == 0
-        assert f"job 1 is left alone: {said}" in done.stderr
+        assert f"job 1 is skipped: {said}" in done.stderr
         assert "1 of 2 jobs are updated" in done.stderr
         assert [words[2] for words in slurm.updates] == ["JobId=2"]
         assert nodes_of(slurm.job(2))
@@ -325,7 +335,7 @@ class TestLive:
         started = {"after": "scontrol update JobId=1", "job": 2}
         slurm.change(changes=[started | {"fields": {"job_state": ["RUNNING"]}}])
         done = optsched("slurm", "apply", "--yes", env=slurm.env)
-        assert "job 2 is left alone" in done.stderr
+        assert "job 2 is skipped" in done.stderr
         assert slurm.job(2)["comment"] == ""
 
     def test_a_pin_is_cleared_once_its_job_is_requeued(self, optsched, slurm):
@@ -365,8 +375,8 @@ class TestLive:
     @pytest.mark.parametrize(
         ("fields", "said"),
         [
-            ({"max_nodes": 3}, "it may start on more nodes than these"),
-            ({"max_nodes": 0}, "it may start on more nodes than these"),
+            ({"max_nodes": 3}, "its number of nodes is not fixed"),
+            ({"max_nodes": 0}, "its number of nodes is not fixed"),
             ({"required_nodes": "n[1-2]"}, "it requires these nodes itself"),
             ({"prefer": "icelake"}, "it prefers icelake"),
             ({"comment": "x" * 1020}, "its comment has no room for a mark"),
@@ -479,7 +489,9 @@ class TestWatch:
         assert done.returncode == 1
         assert done.stderr.count("Unable to contact slurm controller") == 1
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize(
+        "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+    )
     def test_an_interrupt_takes_all_pins_back(self, slurm, number, interruptible):
         slurm.add(1, 2, comment="mine")
         words = [sys.executable, "-m", "optsched", "slurm", "watch", "--every", "60", "--yes"]
@@ -510,8 +522,8 @@ class TestMistakes:
             (["plan", "--weigh", "bogus"], 1, "--weigh: 'bogus'; expected one of priority, rank"),
             (["plan", "--time-limit", "0"], 1, "--time-limit: 0.0 is not a time limit"),
             (["plan", "--solver", "cpsat"], 1, "did you mean cp-sat"),
-            (["apply", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
-            (["reset", "--from", ".", "--yes"], 1, "--yes: expected without --from"),
+            (["apply", "--from", ".", "--yes"], 1, "--yes: cannot be combined with --from"),
+            (["reset", "--from", ".", "--yes"], 1, "--yes: cannot be combined with --from"),
             (["snapshot", "--from", ".", "--keep", "k", "-o", "s.json"], 1, "--keep"),
             (["snapshot"], 2, "slurm snapshot needs -o FILE"),
             (["watch", "--every", "0"], 1, "--every: 0; expected"),

@@ -92,7 +92,7 @@ ALL = [running(10 + place, name) for place, name in enumerate(FULL, 1)]
 def test_where_all_is_seen_it_is_proven(optsched, write):
     folder = write(job(1), *ALL, used=FULL)
     done = optsched("slurm", "explain", 1, "--from", folder)
-    assert "least to do     requeue jobs: 1, to start now on c" in done.stdout
+    assert "least to do     requeue 1 job, to start now on c" in done.stdout
     assert "proven by highs" in done.stdout
     assert "scontrol requeuehold 1" in done.stdout
     assert "not known" not in done.stdout
@@ -118,9 +118,11 @@ def test_no_running_job_is_touched_where_limits_are_not_known(optsched, write):
     folder = write(job(1), *ALL, used=FULL, enforced="associations,limits")
     done = optsched("slurm", "explain", 1, "--from", folder)
     assert "not known       limits of QOS and associations, without assoc_mgr.txt" in done.stdout
-    assert "requeue jobs: 1" in done.stdout
+    assert "requeue 1 job" in done.stdout
     assert "scontrol" not in done.stdout
-    assert "# no lines, as not all is known of the job: --force prints them" in done.stdout
+    assert (
+        "# no commands, as something about the job is unknown: --force prints them" in done.stdout
+    )
     answer = json.loads(optsched("slurm", "explain", 1, "--from", folder, "--json").stdout)
     least = answer["least"]
     assert least["withheld"]
@@ -152,10 +154,10 @@ def test_where_nothing_has_to_be_done_there_are_no_lines(optsched, write):
     assert "least to do     nothing has to be done to start now on c1" in done.stdout
     assert "scontrol" not in done.stdout
     done = optsched("slurm", "explain", 2, "--from", write(job(1), job(2)))
-    assert "least to do     put it before 1 job, pin it, to start now on c1" in done.stdout
+    assert "least to do     raise it above 1 job and pin it, to start now on c1" in done.stdout
     assert "scontrol update JobId=2 Nice=-4" in done.stdout
     done = optsched("slurm", "explain", 1, "--from", write(job(1, hold=True)))
-    assert "least to do     release it, pin it, to start now on c1" in done.stdout
+    assert "least to do     release it and pin it, to start now on c1" in done.stdout
 
 
 def test_resuming_nodes_is_hinted_at(optsched, write):
@@ -189,7 +191,7 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
     lines = done.stdout.splitlines()
     place = lines.index("not placed     3")
     assert [line.strip() for line in lines[place + 1 : place + 4]] == [
-        "job 5, priority 500: room for 0 of 1 chunk, short of cores",
+        "job 5, priority 500: finds 0 of 1 node, short of cores",
         "job 3, priority 97: it fits alone, but other jobs of the plan take its room",
         "job 4, priority 96: it fits alone, but other jobs of the plan take its room",
     ]
@@ -201,7 +203,7 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
         ("3", 97),
         ("4", 96),
     ]
-    assert found["not_placed"][0]["reason"] == "room for 0 of 1 chunk, short of cores"
+    assert found["not_placed"][0]["reason"] == "finds 0 of 1 node, short of cores"
     assert found["unseen"] == {"limits of QOS and associations, without assoc_mgr.txt": 5}
     done = optsched("slurm", "apply", "--from", folder)
     assert "not known of 5 jobs: limits of QOS and associations" in done.stderr

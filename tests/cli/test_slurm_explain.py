@@ -3,8 +3,12 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta, timezone
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
+
+from optsched.cli import run
 
 
 @pytest.fixture
@@ -24,13 +28,13 @@ def test_a_blocked_job_is_explained(explain):
     assert done.stderr == ""
     asks, lines = done.stdout.split("\n\n")[0], done.stdout.split("\n\n")[2].splitlines()
     for text in (
-        "4 chunks of 1 core, 1,000 MB of memory, at most 1 on a node, in one switch",
+        "4 nodes, each with 1 core, 1,000 MB of memory, in one switch",
         "43 not drained",
-        "room for 1 chunk in switch leaf1, which has most, and 4 needed",
+        "room on 1 node in switch leaf1, which has most, and 4 needed",
         "so it cannot start",
-        "in 4.97 min, if jobs end at their limits and no other starts",
+        "in 4.97 min, if jobs end at their limits and no other job starts first",
         "19 jobs by priority, 3 of them by the tier of a partition: 24, 50, 11, ...",
-        "requeue jobs: 1, to start now on c[05-07,12]",
+        "requeue 1 job, to start now on c[05-07,12]",
         "proven by highs",
     ):
         assert text in asks
@@ -38,42 +42,71 @@ def test_a_blocked_job_is_explained(explain):
     assert lines[3:5] == ["# once job 61 has started:", "scontrol release 107"]
 
 
-def test_a_time_at_which_it_fits_needs_no_requeue(explain):
+def test_a_time_by_which_slurm_starts_it_needs_nothing(explain):
     done = explain(61, "--within", 298, "--json")
     answer = json.loads(done.stdout)
     assert answer["earliest"] == answer["by"] == answer["time"] + 298 == answer["slurm_start"]
-    assert answer["least"]["lifted"] == []
-    assert (answer["least"]["status"], answer["least"]["proven"]) == ("optimal", True)
+    assert (answer["expected_by_then"], answer["least"]) == (True, None)
     assert answer["now"]["fits"] is False
     assert answer["idle"]["fits"] is True
+    said = explain(61, "--within", 86400, "--actions", "requeue,hold,drain").stdout.splitlines()[-1]
+    least = "nothing has to be done, as Slurm expects to start it in 4.97 min"
+    assert said == f"least to do     at the latest in 1 d: {least}"
     same = json.loads(explain(61, "--by", answer["by"], "--json").stdout)
     assert same == answer
     date = datetime.fromtimestamp(answer["by"], timezone(timedelta(hours=-7))).isoformat()
     assert json.loads(explain(61, "--by", date, "--json").stdout) == answer
 
 
-def test_other_jobs_are_kept_away_until_the_time(explain):
-    done = explain(57, "--within", 320, "--actions", "hold,drain")
+def test_more_time_costs_no_more(explain):
+    """A start now is one of those by a time, and what it costs the least of all until then."""
+    now = json.loads(explain(61, "--json").stdout)
+    later = json.loads(explain(61, "--within", 200, "--json").stdout)
+    assert (now["by"], later["by"]) == (now["time"], now["time"] + 200)
+    for answer in (now, later):
+        least = answer["least"]
+        assert (least["start"], least["at_start"]) == (answer["time"], [])
+        assert (least["proven"], least["proven_for_start"]) == (True, True)
+        assert least["node_seconds"] == now["least"]["node_seconds"] > 0
+    said = explain(61, "--within", 200).stdout
+    assert "at the latest in 3.33 min: requeue 1 job, to start now on c[05-07,12]" in said
+
+
+def test_of_starts_that_are_not_all_tried_none_is_proven_to_be_the_least(monkeypatch, shared):
+    """The clock runs for hours during the first search."""
+    clock = SimpleNamespace(monotonic=count(0, 10**4).__next__)
+    monkeypatch.setattr("optsched.cli.slurm_explain_command.time", clock)
+    printed = []
+    monkeypatch.setattr("optsched.cli.slurm_explain_command.print_json", printed.append)
+    folder = str(shared("slurm/fixtures/26.05.5"))
+    words = ["--within", "297", "--actions", "requeue,hold", "--json"]
+    assert run(["slurm", "explain", "61", "--from", folder, *words]) == 0
+    least = printed[0]["least"]
+    assert (least["status"], least["proven"]) == ("feasible", False)
+    assert least["proven_for_start"]
+
+
+def test_other_jobs_are_kept_away_until_the_start(explain):
+    done = explain(57, "--within", 320, "--actions", "drain")
     assert done.returncode == 0
-    assert "drain nodes: 4, to start in 5.33 min on c[05-07],m4" in done.stdout
+    said = "at the latest in 5.33 min: drain 4 nodes, to start in 4.97 min on c[34-36,39]"
+    assert said in done.stdout
     lines = done.stdout.split("\n\n")[1].splitlines()
     drain, heading, *at_start = lines[1:5]
-    assert drain == "scontrol update 'NodeName=c[05-07],m4' State=DRAIN Reason=optsched:57"
+    assert drain == "scontrol update 'NodeName=c[34-36,39]' State=DRAIN Reason=optsched:57"
     assert re.fullmatch(r"# at 20\S+T\S+[+-]\d\d:\d\d:", heading)
     assert at_start == [
         "scontrol update JobId=57 Nice=-2080",
-        "scontrol update 'NodeName=c[05-07],m4' State=UNDRAIN",
+        "scontrol update 'NodeName=c[34-36,39]' State=UNDRAIN",
     ]
-    least = json.loads(explain(57, "--within", 320, "--actions", "hold,drain", "--json").stdout)[
-        "least"
-    ]
+    least = json.loads(explain(57, "--within", 320, "--actions", "drain", "--json").stdout)["least"]
     assert (least["lifted"], least["drained"], least["at_start"]) == ([], least["nodes"], at_start)
 
 
 def test_jobs_may_change_places(explain):
     done = explain(195, "--actions", "migrate", version="22.05.8")
     for text in (
-        "migrate jobs: 2, to start now on g02",
+        "migrate 2 jobs, to start now on g02",
         "migrate to g02     194",
         "# first migrate job 194 to g02: Slurm cannot, checkpoint and restart it by other means",
     ):
@@ -104,8 +137,8 @@ def test_a_closed_partition_is_told_once(explain):
 
 
 def test_what_the_lines_do_is_said_where_no_job_is_stopped(explain):
-    done = explain(61, "--within", 298, "--actions", "resume")
-    said = "least to do     put it before 16 jobs, pin it, to start in 4.97 min on"
+    done = explain(57, "--within", 320, "--actions", "resume")
+    said = "in 5.33 min: raise it above 12 jobs and pin it, to start in 4.97 min on"
     assert said in done.stdout
     assert "nothing has to be done" not in done.stdout
 
@@ -124,8 +157,9 @@ def test_a_rule_as_solver_proves_nothing(explain):
         (["--by", "17"], "expected a time from 2026-11-2"),
         (["--by", "999999999999"], "--by: '999999999999'; expected a time such as"),
         (["--by", "17", "--within", "3"], "--within: expected without --by"),
-        (["--within", "-3"], "--within: -3; expected a number from 0 to 10^9"),
-        (["--within", "9e9"], "--within: 9e+09; expected a number from 0 to 10^9"),
+        (["--within", "-3"], "--within: -3; expected a number of seconds from 0 to 10^9"),
+        (["--within", "9e9"], "--within: 9e+09; expected a number of seconds from 0 to 10^9"),
+        (["--within", "1h"], "--within: '1h'; expected a number of seconds\n"),
         (["--actions", "hold,hold"], "--actions: hold,hold; expected every action once"),
         (["--actions", "hold,requue"], "unknown action 'requue'; did you mean requeue"),
         (["--time-limit", "-1"], "--time-limit: -1.0 is not a time limit; expected a number"),

@@ -67,6 +67,7 @@ def await_end_of_group(group):
         pytest.fail("worker processes have outlived the sweep")
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched):
     undisturbed = start(folder, "smooth", "--workers", "2")
     assert undisturbed.wait(timeout=200) == 0
@@ -92,7 +93,12 @@ def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsche
 
 
 @pytest.mark.parametrize(
-    ("number", "finished"), [(signal.SIGINT, 0), (signal.SIGINT, 5), (signal.SIGTERM, 5)]
+    ("number", "finished"),
+    [
+        (signal.SIGINT, 5),
+        pytest.param(signal.SIGINT, 0, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, 5, marks=pytest.mark.long),
+    ],
 )
 def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
     process = start(folder, "out", "--workers", "2", stderr=subprocess.PIPE)

@@ -97,6 +97,7 @@ def test_a_place_must_be_free_and_as_asked(wrong):
         ({1: place(0, (0, 4), (1, 2)), 2: place(0, (0, 2), (1, 4))}, "2 cores of node 0 lack"),
         ({1: place(0, (0, 6))}, "2 cores of node 0 lack"),
         ({1: place(0, (0, 3), (1, 2))}, "job 1: 5 chunks in place of 6"),
+        ({1: place(0, (0, 4), (1, 2), (2, 0))}, "job 1: 6 chunks in place of 6"),
         ({1: place(1, (0, 1)), 2: place(2, (0, 1))}, "job 2 shares node 0"),
         ({1: place(1, (0, 1)), 2: place(1, (1, 1))}, "2 licences matlab lack"),
         ({1: place(3, (0, 2))}, "job 1: more than 1 chunks on a node"),

@@ -202,7 +202,7 @@ def test_a_plan_is_told_how_long_files_stay(tmp_path):
     ("rule", "settings", "stretch", "transfer", "reuse"),
     [
         ("fcfs", {}, 2.293481, 336704, 788),
-        ("lem", {"stop": "short"}, 2.322831, 259456, 993),
+        pytest.param("lem", {"stop": "short"}, 2.322831, 259456, 993, marks=pytest.mark.long),
     ],
 )
 def test_the_real_day_is_as_its_authors_computed_it(rule, settings, stretch, transfer, reuse):

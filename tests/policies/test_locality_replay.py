@@ -115,6 +115,7 @@ def test_a_replay_of_the_sample_is_what_the_engine_does(rule, backfill):
         assert_same(SAMPLE, "cluster:8x20", solver=rule, settings={"backfill": backfill} | more)
 
 
+@pytest.mark.long
 def test_a_replay_of_a_part_of_the_real_day_is_what_the_engine_does(shared):
     day = read_trace(shared("traces/rackham/2022-09-10_V10000_anonymous.txt.gz"))
     assert_same(day.jobs(1, 4500), "cluster:486x20", solver="lem", settings={"stop": "short"})

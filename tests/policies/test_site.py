@@ -16,14 +16,12 @@ from optsched import registry, simulate
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.policies import placement
-from optsched.policies.parts import partition_queues, room
+from optsched.policies.parts import partition_queues
 from optsched.policies.parts.partition_queues import PartitionQueues
-from optsched.policies.parts.room import NodeRoom
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.replay import find_replay, sample_of
 from optsched.simulator.system import columns_of
-from optsched.sites.queues import Queues
 from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
@@ -35,6 +33,17 @@ from optsched.traces.trace import Trace
 
 ORDERS = ("sjf", "saf", "wfp3", "unicef", "f1")
 """Priority orders."""
+
+
+def plain_site(nodes, cores):
+    """Return a site on which only processors count."""
+    return Site(
+        "plain",
+        tuple(f"n{node}" for node in range(nodes)),
+        ("cores", "memory"),
+        np.tile([cores, 1000], (nodes, 1)),
+    )
+
 
 SITE = Site(
     "small",
@@ -111,6 +120,13 @@ jobs = st.fixed_dictionaries(
 )
 
 
+FIELDS = (
+    *("tasks", "cores_per_task", "tasks_per_node", "memory_per_node", "memory_per_core"),
+    *("gpus", "gpus_per_node", "exclusive"),
+)
+"""Numbers that a job may state, beside its nodes."""
+
+
 def trace_of(rows):
     column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     numbers = set(column) - {"gap", "runtime", "slack", "processors", *TEXTS}
@@ -163,27 +179,86 @@ def test_schedules_equal_the_textbook(policy, backfill, site, site_textbook):
     @given(st.lists(jobs, min_size=1, max_size=20))
     @settings(max_examples=50, deadline=None)
     def compare(rows):
-        trace = trace_of(rows)
-        chosen = {"backfill": backfill} if policy == "sjf" else {}
-        run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
-        columns = [trace.submit, trace.runtime, trace.requested_time]
-        submit, runtime, estimate = (column.tolist() for column in columns)
-        capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
-        given_jobs = (capacity, site.licences.values(), alternatives(trace, site))
-        windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
-        options = queues(trace, site) | {"windows": windows}
-        if backfill == "all":
-            wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate, **options)
-        else:
-            wanted = site_textbook.easy(
-                *(*given_jobs, submit, runtime, estimate),
-                backfills=backfill == "easy",
-                order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
-                **options,
-            )
-        never = [start is None for start in wanted]
-        assert np.isnan(run.start).tolist() == never
-        assert run.start[~np.array(never)].tolist() == [at for at in wanted if at is not None]
+        assert_equal_to_the_textbook(trace_of(rows), site, policy, backfill, site_textbook)
+
+    compare()
+
+
+def assert_equal_to_the_textbook(trace, site, policy, backfill, site_textbook):
+    chosen = {"backfill": backfill} if policy == "sjf" else {}
+    run = simulate(trace, SiteMachine(site), policy, settings=chosen, check=True)
+    columns = [trace.submit, trace.runtime, trace.requested_time]
+    submit, runtime, estimate = (column.tolist() for column in columns)
+    capacity = np.where(site.is_usable[:, None], site.capacity, 0).tolist()
+    given_jobs = (capacity, site.licences.values(), alternatives(trace, site))
+    windows = [(each.start, each.end, {*site.places(each.nodes)}) for each in site.reservations]
+    options = queues(trace, site) | {"windows": windows}
+    if backfill == "all":
+        wanted = site_textbook.conservative(*given_jobs, submit, runtime, estimate, **options)
+    else:
+        wanted = site_textbook.easy(
+            *(*given_jobs, submit, runtime, estimate),
+            backfills=backfill == "easy",
+            order=(lambda job: (estimate[job], job)) if policy == "sjf" else None,
+            **options,
+        )
+    never = [start is None for start in wanted]
+    assert np.isnan(run.start).tolist() == never
+    assert run.start[~np.array(never)].tolist() == [at for at in wanted if at is not None]
+    return chosen
+
+
+SPARE = replace(
+    plain_site(20, 4),
+    partitions=(
+        Partition("batch", np.arange(20), default=True),
+        Partition("left", np.arange(9)),
+        Partition("right", np.arange(9, 20)),
+    ),
+    licences={"matlab": 3},
+)
+"""Nodes enough that heads have some to spare."""
+
+
+def on_nodes(most, cores, times):
+    """Draw a job on whole nodes or parts of them."""
+    unknown = dict.fromkeys(FIELDS, -1) | dict.fromkeys(TEXTS, "")
+    own = {
+        "gap": st.sampled_from([0, 0, 1, 3]),
+        "nodes": st.integers(1, most),
+        "cores": st.sampled_from(cores),
+        "runtime": st.integers(*times),
+        "slack": st.sampled_from([0, 0, 3, 9]),
+        "partition_name": st.sampled_from(["", "", "left", "right"]),
+        "licences": st.sampled_from(["", "", "", "matlab", "matlab:2"]),
+    }
+
+    def row(job):
+        return unknown | job | {"processors": job["nodes"] * job.pop("cores")}
+
+    return st.fixed_dictionaries(own).map(row)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
+@pytest.mark.parametrize(("policy", "backfill"), [("easy", "easy"), ("sjf", "easy")])
+def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, site_textbook):
+    # the first jobs hold half of the nodes for a while, heads need most of them, and jobs that last
+    # beyond their shadow times take several nodes each: more than one of them is often too much;
+    # as a job ends early, a shadow time may come before the end of a short one
+    running, heads = on_nodes(10, [4], (4, 9)), on_nodes(14, [2, 4], (2, 15))
+    long, short = on_nodes(5, [1, 4], (10, 30)), on_nodes(5, [1, 4], (2, 14))
+
+    @given(
+        st.lists(running, min_size=1, max_size=3),
+        st.lists(heads, min_size=1, max_size=2),
+        st.lists(st.one_of(long, short, heads), min_size=2, max_size=9),
+    )
+    @settings(max_examples=60, deadline=None)
+    def compare(first, blocked, later):
+        rows = [*first, *blocked, *later]
+        trace = trace_of(rows if several else [row | {"partition_name": ""} for row in rows])
+        chosen = assert_equal_to_the_textbook(trace, SPARE, policy, backfill, site_textbook)
+        assert_equal_to_the_engine(trace, SPARE, policy, chosen)
 
     compare()
 
@@ -252,33 +327,6 @@ def test_a_head_stops_only_the_partitions_that_share_nodes_with_its_own(make_tra
         assert [*run.resources] == nodes
 
 
-def test_with_one_queue_several_queues_are_the_same():
-    chosen = {"fcfs": {}, "easy": {}, "easy-sjbf": {}, "wfp3": {"backfill": "easy"}, "sjf": {}}
-
-    @given(
-        st.lists(jobs, min_size=1, max_size=20),
-        st.sampled_from(["batched", "one-by-one"]),
-        st.sampled_from([*chosen]),
-    )
-    @settings(max_examples=60, deadline=None)
-    def compare(rows, order, policy):
-        trace = trace_of([row | {"partition_name": ""} for row in rows])
-        found = []
-        for is_one in (True, False):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Queues, "is_one", is_one)
-                run = simulate(
-                    *(trace, SiteMachine(SITE), policy),
-                    settings=chosen[policy],
-                    event_order=order,
-                    check=True,
-                )
-            found.append((str(run.start.tolist()), [*run.resources]))
-        assert found[0] == found[1]
-
-    compare()
-
-
 def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     trace = make_trace((0, 9, 9, 2))
     trace = trace.changed(texts={"reservation": np.array(["gone"], dtype=object)})
@@ -288,14 +336,8 @@ def test_jobs_in_reservations_that_the_site_has_not_are_in_none(make_trace):
     assert note in run.notes
 
 
-def plain_site(nodes, cores):
-    """Return a site on which only processors count."""
-    return Site(
-        "plain",
-        tuple(f"n{node}" for node in range(nodes)),
-        ("cores", "memory"),
-        np.tile([cores, 1000], (nodes, 1)),
-    )
+ONE_OF_EACH = {("sjf", "none"), ("sjf", "easy"), ("wfp3", "easy")}
+"""Fixed scores and scores that grow, with and without backfilling; the rest takes long."""
 
 
 WHERE_PROCESSORS_COUNT = [
@@ -303,7 +345,14 @@ WHERE_PROCESSORS_COUNT = [
     ("easy", {}),
     ("easy-sjbf", {}),
     ("conservative", {}),
-    *((order, {"backfill": backfill}) for order in ORDERS for backfill in ("none", "easy")),
+    *(
+        pytest.param(
+            *(order, {"backfill": backfill}),
+            marks=() if (order, backfill) in ONE_OF_EACH else pytest.mark.long,
+        )
+        for order in ORDERS
+        for backfill in ("none", "easy")
+    ),
 ]
 
 
@@ -384,10 +433,17 @@ def assert_equal_to_the_engine(trace, site, policy, settings, event_order="batch
     assert schedule.decisions == engine.schedule.decisions
 
 
-@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "conservative"])
-def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "conservative"])
+@pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
+def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy, several):
     random, jobs = np.random.default_rng(7), 400
-    site = plain_site(24, 16)
+    parts = {"all": np.arange(24), "left": np.arange(10), "right": np.arange(10, 24)}
+    site = replace(
+        plain_site(24, 16),
+        partitions=tuple(
+            Partition(name, nodes, default=name == "all") for name, nodes in parts.items()
+        ),
+    )
     runtime = random.lognormal(5, 1, jobs).astype(np.int64) + 1
     nodes = random.integers(1, 13, jobs)
     trace = clean(
@@ -402,9 +458,67 @@ def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy):
                 "memory_per_core": random.integers(1, 60, jobs),
                 "exclusive": (random.random(jobs) < 0.1).astype(np.int64),
             },
+            texts={
+                "partition_name": random.choice([*parts] if several else ["all"], jobs).astype(
+                    object
+                )
+            },
         )
     )
-    assert_equal_to_the_engine(trace, site, policy, {})
+    chosen = {"backfill": "easy"} if policy == "sjf" else {}
+    assert_equal_to_the_engine(trace, site, policy, chosen)
+
+
+def own_job(gap, runtime, slack, nodes, licences=""):
+    unknown = dict.fromkeys(FIELDS, -1) | dict.fromkeys(TEXTS, "")
+    own = {"gap": gap, "runtime": runtime, "slack": slack, "nodes": nodes, "licences": licences}
+    return unknown | own | {"processors": nodes}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "starts"),
+    [
+        # At 4 s the first job ends early. The head, with all nodes, can start at 6 s now, in place
+        # of 10 s; what comes at 5 s would end at 9 s.
+        (
+            4,
+            [own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(1, 5, 0, 4), own_job(4, 4, 0, 1)],
+            [0, 0, 6, 11],
+        ),
+        # The head starts at 10 s with one of three licences and three of six nodes. Behind it, jobs
+        # with two licences and with one are too much.
+        (
+            6,
+            [
+                *(own_job(0, 10, 0, 4), own_job(1, 5, 0, 3, "matlab:1")),
+                *(own_job(1, 48, 0, 1, "matlab:2"), own_job(0, 48, 0, 1, "matlab:1")),
+            ],
+            [0, 10, 2, 15],
+        ),
+    ],
+    ids=["a head that may start earlier", "licences"],
+)
+def test_backfilled_jobs_leave_heads_what_they_need(nodes, rows, starts):
+    site, trace = replace(plain_site(nodes, 1), licences={"matlab": 3}), trace_of(rows)
+    run = simulate(trace, SiteMachine(site), "easy", check=True)
+    assert run.start.tolist() == starts
+    assert_equal_to_the_engine(trace, site, "easy", {})
+
+
+def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():
+    # of four nodes, three are held; the head needs three, and has two and the free one from 10 on
+    late, later = 10 + 5e-7, 10 + 9e-7
+    rows = [
+        *((0, late, 10, 1), (0, later, 10, 1), (4 + 2.5e-7, 6 + 5e-7, 6, 1)),
+        *((5, 9, 9, 3), (6, 50, 50, 1)),
+    ]
+    submit, runtime, requested, size = np.array(rows, dtype=np.float64).T
+    trace = clean(Trace(np.arange(5), submit, runtime, runtime, size.astype(np.int64)))
+    trace = replace(trace, requested_time=requested)
+    run = simulate(trace, SiteMachine(plain_site(4, 1)), "easy", check=True)
+    # as the first job ends, all should have: the head can spare one of the four nodes
+    assert run.start[4] == late
+    assert_equal_to_the_engine(trace, plain_site(4, 1), "easy", {})
 
 
 @given(st.lists(jobs, min_size=1, max_size=5))
@@ -447,26 +561,23 @@ def kept(policy, rows, **options):
     """Run jobs, and return for each that had a reservation its first shadow time and its start."""
     first = {}
 
-    class Observed(NodeRoom):
+    class Observed(PartitionQueues):
         def reserve(self, job):
             super().reserve(job)
-            first.setdefault(job, self._shadow)
-
-    class ObservedQueues(PartitionQueues):
-        def reserve(self, job):
-            super().reserve(job)
-            first.setdefault(job, self._heads.shadow[self._heads.number[0] - 1])
+            if job in self.promised:
+                first.setdefault(job, self.promised[job])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "NodeRoom", Observed)
-        patch.setattr(placement, "NodeRoom", Observed)
-        patch.setattr(partition_queues, "PartitionQueues", ObservedQueues)
+        patch.setattr(placement, "PartitionQueues", Observed)
+        patch.setattr(partition_queues, "PartitionQueues", Observed)
         trace = trace_of(rows)
         run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
     return [(shadow, run.start[job]) for job, shadow in first.items()]
 
 
-@pytest.mark.parametrize("solver", [None, "first-fit", "best-fit", "cp-sat"])
+@pytest.mark.parametrize(
+    "solver", [None, pytest.param("first-fit", marks=pytest.mark.long), "best-fit", "cp-sat"]
+)
 def test_a_reserved_job_starts_no_later_than_first_promised(solver):
     options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
 

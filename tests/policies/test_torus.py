@@ -155,6 +155,8 @@ def test_a_large_job_is_prepared_when_it_enters_the_window(coming):
     assert boxes(found)[10] == "1x1x7@0,0,12"
     figures = {"large_detected": 1, "large_mean_buffer": 30, "large_mean_ahead": 3, "prepared": 1}
     figures |= {"prepared_starts": 1, "prepared_mean_buffer": 30}
+    figures |= {"not_prepared": {}, "given_up": {}, "prepared_beside": 0}
+    figures |= {"migrations_at_start": 0, "migrations_ahead": 1}
     assert {name: found.summary[name] for name in figures} == figures
 
 
@@ -181,6 +183,59 @@ def test_the_queue_head_takes_the_prepared_box_if_it_fits_nowhere_else(coming):
     assert found.start.tolist()[7:10] == [30, 30, 40]
     assert boxes(found)[9] == "1x1x3@0,0,12"
     assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
+    assert found.summary["given_up"] == {"taken by the queue head": 1}
+
+
+def test_one_job_is_prepared_at_a_time_unless_more_may_be(coming):
+    # job 12, too, needs seven routers, which are free when jobs 2, 4 and 6 have ended
+    second = (6, 50, 7)
+    one, both = (ahead(coming(2, second), preparations=most) for most in (1, None))
+    assert one.start.tolist() == both.start.tolist()
+    assert one.start.tolist()[10:] == [40, 90]
+    # there is a plan for it from 30 s on, when job 1 has ended; job 11 starts at 40 s
+    assert one.summary["prepared_mean_buffer"] == (30 + 50) / 2
+    assert both.summary["prepared_mean_buffer"] == (30 + 60) / 2
+
+
+def test_what_keeps_a_detected_job_from_a_box_of_its_own_is_counted(coming, make_trace):
+    free = ahead(make_trace((0, 10, 10, 7)))
+    assert free.summary["not_prepared"] == {"started when detected": 1}
+    assert ahead(coming(), moves=0).summary["not_prepared"] == {"no plan": 1}
+
+
+def test_with_a_worth_other_jobs_get_a_box_in_the_plan_that_prepares_a_large_one(
+    make_trace, tmp_path
+):
+    # jobs hold 0-7 (until 38 s), 8-13 (until 30 s), 14-19, 20 and 22; 21 and 23 are free. Job 8 has
+    # 8-13 at 30 s, and job 10 expects seven of 0-7 at 38 s. Job 9, which is before it, takes that
+    # box unless it got another one, for which one more job moves
+    held = [(30, 6), (1000, 6), (38, 8), (1000, 1), (5, 1), (1000, 1), (5, 1)]
+    rows = [(0, end, end, size) for end, size in held]
+    queue = [(6, 100, 100, 6), (6, 100, 100, 2), (6, 50, 50, 7)]
+    options = {"interval": 10, "large": 6, "detect": "exact", "prepare": "ahead"}
+    found = {
+        (solver, worth): simulate(
+            make_trace(*rows, *queue),
+            "torus:1x1x24:wrap=none",
+            "torus",
+            settings=options | {"restart": 0, "per_node": 0, "worth": worth},
+            solver={"reconfiguration": solver},
+            check=True,
+            capture=tmp_path if (solver, worth) == ("highs", 3) else None,
+        )
+        for solver in ("migrate-then-place", "migration-based", "highs")
+        for worth in (2, 3)
+    }
+    # a move costs 10 node-seconds, and the two nodes, of the first job, count twice
+    for (solver, worth), run in found.items():
+        joint = worth == 3 and solver != "migrate-then-place"
+        assert run.start.tolist()[7:] == [30, 10 if joint else 40, 40]
+        names = ["prepared", "prepared_starts", "prepared_beside", "migrations_ahead"]
+        assert [run.summary[name] for name in names] == [1, joint, joint, joint]
+    problems = [load_snapshot(file) for file in sorted(tmp_path.iterdir())]
+    [problem] = [problem for problem in problems if problem.name == "reconfiguration"]
+    assert (problem.waiting, problem.profits, problem.required) == ((7, 2), (7, 4), (0,))
+    assert [str(box) for box in problem.ending] == ["1x1x8@0,0,0"]
 
 
 def test_no_job_beside_the_prepared_box_stands_in_the_way_of_the_queue_head(make_trace):
@@ -226,6 +281,7 @@ def test_layers_see_no_wrap_around(make_trace):
         ({"large": 0}, "large 0; expected a whole number from 1"),
         ({"interval": -1}, "interval -1; expected seconds from 0"),
         ({"moves": -1}, "moves -1; expected a whole number from 0, or None"),
+        ({"preparations": 0}, "preparations 0; expected a whole number from 1, or None"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):
@@ -344,7 +400,9 @@ CHOICES = {
     "pause": [False, True],
     "interval": [0, 7],
     "prepare": ["at-start", "ahead"],
+    "preparations": [1, 2, None],
     "moves": [None, None, 1],
+    "worth": [None, 0, 5, 3600],
 }
 
 
@@ -377,6 +435,7 @@ def workloads(draw):
 @given(
     trace=workloads(),
     options=st.fixed_dictionaries({name: st.sampled_from(of) for name, of in CHOICES.items()}),
+    solver=st.sampled_from(["migrate-then-place", "migration-based"]),
     machine=st.sampled_from(
         [
             "torus:3x2x2x2",
@@ -385,7 +444,7 @@ def workloads(draw):
         ]
     ),
 )
-def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
+def test_every_job_runs_and_the_head_is_never_put_off(trace, options, solver, machine):
     promised = {}
 
     class Watched(TorusBoxes):
@@ -397,18 +456,35 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
                 promised.setdefault(system.queue[0], shadow)
 
         def check_prepared(self, system):
-            prepared = self._prepared
-            if prepared is not None and prepared.job in system.queue:
-                for job, box in system.held.items():
-                    if self._torus.grid.overlap(box, prepared.box):
-                        assert system.running.estimated_end(job) <= prepared.at
+            boxes = {} if self._scan is None else self._scan.prepared
+            for one in boxes.values():
+                if one.job in system.queue:
+                    for job, box in system.held.items():
+                        if self._torus.grid.overlap(box, one.box):
+                            assert system.running.estimated_end(job) <= one.at
+            for one, other in itertools.combinations(boxes.values(), 2):
+                assert not self._torus.grid.overlap(one.box, other.box)
+            if options["preparations"] is not None:
+                large = [job for job in boxes if system.processors[job] > 8]
+                assert len(large) <= options["preparations"]
 
+    posed = options["migrate"] and options["worth"] is not None
     found = simulate(
-        trace, machine, Watched(large=8, **options), check=True, execution="migration",
-    )  # fmt: skip
+        trace,
+        machine,
+        Watched(large=8, **options),
+        check=True,
+        execution="migration",
+        solver={"reconfiguration": solver} if posed else None,
+    )
     assert found.summary["finished"] + found.summary["rejected"] == len(trace)
     for job, shadow in promised.items():
         assert found.start[job] <= shadow + options["interval"]
+    if options["migrate"] and options["prepare"] == "ahead":
+        s = found.summary
+        assert s["large_detected"] == s["prepared"] + sum(s["not_prepared"].values())
+        assert s["prepared"] == s["prepared_starts"] + sum(s["given_up"].values())
+        assert s["migrations"] == s["migrations_at_start"] + s["migrations_ahead"]
 
 
 @pytest.mark.parametrize(("place", "detect"), [("bins", "exact"), ("boxes", "exact")])

@@ -192,7 +192,7 @@ PLANS = (
         not_on("144@s1")),
     plan("S6", "slurm-cases/cap-24.11-defmempergpu", "300G each: 482 and 525 on two nodes",
         apart("482", "525")),
-    explain("S6", "482", "slurm-cases/cap-24.11-defmempergpu", "it asks 307,200 MB",
+    explain("S6", "482", "slurm-cases/cap-24.11-defmempergpu", "it asks for 307,200 MB",
         says("307,200 MB")),
     plan("S8", "slurm-cases/cap-24.11-focus", "no GPU job beside 6 GPUs as 4 + 2",
         every(apart("148", "149"), apart("148", "150"))),

@@ -11,9 +11,16 @@ import pytest
 
 from optsched import simulate
 from optsched.boxes.box import Box
+from optsched.report import style
 from optsched.simulator.actions import Action, Migrate, Start, Wake
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+
+
+@pytest.fixture
+def without_png(monkeypatch):
+    """Write pictures as SVG alone: a PNG takes as long to draw, and has tests of its own."""
+    monkeypatch.delitem(style.METADATA, ".png")
 
 
 @pytest.fixture

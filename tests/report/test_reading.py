@@ -11,6 +11,8 @@ import optsched
 from optsched.models import WindowMKP
 from optsched.traces.reading import write_trace
 
+pytestmark = pytest.mark.usefixtures("without_png")
+
 PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
 
 

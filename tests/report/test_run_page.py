@@ -12,6 +12,8 @@ from optsched.errors import InputError
 from optsched.report import run_folder, run_page
 from optsched.report.page import MISSING, Facts, Figure, Fold, Heading, Table, render
 
+pytestmark = pytest.mark.usefixtures("without_png")
+
 
 def section(page, title):
     [found] = [section for section in page.sections if section.title == title]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,23 +21,39 @@ ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
 
 
-@pytest.fixture
-def compared(make_trace, tmp_path):
-    """Return a comparison of three runs of four jobs, one of them under a hostile name."""
+pytestmark = pytest.mark.usefixtures("without_png")
+
+
+@pytest.fixture(scope="module")
+def runs(make_trace, tmp_path_factory):
+    """Return the folders of three runs of four jobs, one of them under a hostile name."""
     trace = make_trace(*ROWS, name="t")
-    runs = {"fcfs": "fcfs", HOSTILE: "easy", "long": "fcfs"}
-    for place, policy in enumerate(runs.values()):
-        machine = "nodes:20" if place == 2 else "nodes:10"
-        save(simulate(trace, machine, policy), tmp_path / f"run{place}", plots=False)
-    return read_runs({name: tmp_path / f"run{place}" for place, name in enumerate(runs)})
+    policies = {"fcfs": "fcfs", HOSTILE: "easy", "long": "fcfs"}
+    folders = {name: tmp_path_factory.mktemp("run") for name in policies}
+    for name, policy in policies.items():
+        machine = "nodes:20" if name == "long" else "nodes:10"
+        save(simulate(trace, machine, policy), folders[name], plots=False)
+    return folders
 
 
 @pytest.fixture
-def folder(compared, tmp_path):
-    made = tmp_path / "out"
-    made.mkdir()
-    runs_folder.fill(compared, made, ["a b", "c"])
+def compared(runs):
+    return read_runs(runs)
+
+
+@pytest.fixture(scope="module")
+def filled(runs, tmp_path_factory):
+    made = tmp_path_factory.mktemp("out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(style.METADATA, ".png")
+        runs_folder.fill(read_runs(runs), made, ["a b", "c"])
     return made
+
+
+@pytest.fixture
+def folder(filled, tmp_path):
+    """Return a copy of the folder of the comparison, for a test to change."""
+    return shutil.copytree(filled, tmp_path / "out")
 
 
 def tables(page, title):

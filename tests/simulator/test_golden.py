@@ -7,6 +7,7 @@ new hash, which the failing test prints, to ``golden.json``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,14 +55,22 @@ def on_a_site(policy: str) -> bool:
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
 
-@pytest.mark.parametrize("policy", sorted(registry.policies))
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def in_both_orders(policies: Iterable[str]) -> pytest.MarkDecorator:
+    """Return policies with orders of events; one by one takes long for all but a few."""
+    long = pytest.mark.long
+    cases = [pytest.param(policy, "batched", id=f"batched-{policy}") for policy in policies]
+    for policy in policies:
+        marks = () if policy in ("fcfs", "easy", "conservative", "placement", "gang") else long
+        cases.append(pytest.param(policy, "one-by-one", id=f"one-by-one-{policy}", marks=marks))
+    return pytest.mark.parametrize(("policy", "order"), cases)
+
+
+@in_both_orders(sorted(registry.policies))
 def test_the_journal_is_the_one_on_record(policy, order):
     assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
 
 
-@pytest.mark.parametrize("policy", [p for p in registry.policies if on_a_site(p)])
-@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+@in_both_orders([policy for policy in registry.policies if on_a_site(policy)])
 def test_the_journal_on_a_site_is_the_one_on_record(policy, order):
     machine = str(SITE) if policy == "multifactor" else ONE_QUEUE
     assert journal(policy, machine, order) == GOLDEN.get(f"{policy} on a site, {order}")
@@ -80,10 +89,11 @@ def test_files_that_stay_until_the_next_start_make_another_one(order):
     assert found == GOLDEN.get(f"locality, kept=next, {order}")
 
 
+@pytest.mark.parametrize("joint", [{}, {"worth": 3600, "preparations": None}])
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_large_jobs_that_are_prepared_make_another_one(order):
-    found = journal("torus", MACHINES["torus"], order, prepare="ahead")
-    assert found == GOLDEN.get(f"torus, prepare=ahead, {order}")
+def test_large_jobs_that_are_prepared_make_another_one(order, joint):
+    found = journal("torus", MACHINES["torus"], order, prepare="ahead", **joint)
+    assert found == GOLDEN.get(f"torus, prepare=ahead, {'jointly, ' if joint else ''}{order}")
 
 
 def with_requests(trace: Trace) -> Trace:

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
 import pytest
 
 from optsched.machines.nodes import Nodes
+from optsched.machines.site import SiteMachine
+from optsched.policies import easy, priority
+from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
+from optsched.policies.parts.partition_queues import PartitionQueues
+from optsched.policies.priority import SJF
 from optsched.schedule import State
+from optsched.simulator.actions import Start
 from optsched.simulator.engine import Engine
 from optsched.simulator.invariants import InvariantChecker, InvariantError
 from optsched.simulator.problem_solver import NoProblems
+from optsched.sites.site import Site
+
+
+class Promising(FCFS):
+    """FCFS that promises starts."""
+
+    promises: ClassVar[dict[int, float]] = {}
+
+    def promised(self, system):
+        return {job: at for job, at in self.promises.items() if job in list(system.queue)}
+
+
+class Unlimited(Promising):
+    enforces_limits = False
+
+
+class Ticking(Promising):
+    interval = 30.0
 
 
 @pytest.fixture
@@ -58,6 +86,88 @@ def test_a_damaged_state_is_told(engine, damage, message):
     damage(engine)
     with pytest.raises(InvariantError, match=message):
         checker.check(engine)
+
+
+def promising(trace, policy, promises):
+    """Return an engine, checked, under a policy that makes promises."""
+    policy.promises = promises
+    return Engine(trace, Nodes(4), policy, NoProblems(), observe=InvariantChecker().check)
+
+
+# the first job runs until 100; the others wait for it
+WAITING = (0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1)
+
+
+def test_a_promise_holds_until_the_job_starts(make_trace):
+    promising(make_trace(*WAITING), Promising(), {1: 100, 2: 150}).run()
+
+
+@pytest.mark.parametrize(
+    ("promises", "message"),
+    [
+        ({1: 2}, "at 2 s: job row 1 waits, but was promised to start by 2"),
+        # there is no event at this time
+        ({1: 60}, "at 100.*: job row 1 started at 100.*, but was promised 60"),
+        ({2: 100}, "at 100.* s: job row 2 waits, but was promised to start by 100"),
+    ],
+)
+def test_a_broken_promise_is_told(promises, message, make_trace):
+    with pytest.raises(InvariantError, match=message):
+        promising(make_trace(*WAITING), Promising(), promises).run()
+
+
+def test_a_promise_can_be_withdrawn(make_trace):
+    engine = promising(make_trace(*WAITING), Promising(), {2: 100})
+    checked = engine.observe
+
+    def withdraw(engine):
+        checked(engine)
+        engine.policy.promises = {}
+
+    engine.observe = withdraw
+    engine.run()
+
+
+def test_a_job_that_runs_beyond_its_estimated_end_voids_the_promises_of_the_moment(make_trace):
+    trace = make_trace(*WAITING, (300, 50, 50, 4), (301, 1, 1, 1))
+    trace = replace(trace, requested_time=np.array([60, 50, 20, 50, 1]))
+    promising(trace, Unlimited(), {1: 60, 2: 110}).run()
+    with pytest.raises(InvariantError, match=r"row 4 .* promised 340"):
+        promising(trace, Unlimited(), {1: 60, 4: 340}).run()
+
+
+def test_a_promise_is_kept_at_the_first_tick_from_then_on(make_trace):
+    promising(make_trace(*WAITING), Ticking(), {1: 100}).run()
+    with pytest.raises(InvariantError, match=r"row 1 .* promised 80"):
+        promising(make_trace(*WAITING), Ticking(), {1: 80}).run()
+
+
+def test_a_decision_that_is_charged_for_voids_promises(make_trace):
+    engine = promising(make_trace(*WAITING), Promising(), {1: 2})
+    engine.problem_solver.charged = 1.0
+    engine.run()
+
+
+@pytest.mark.parametrize("policy", [Easy(), SJF(backfill="easy")])
+@pytest.mark.parametrize("on_site", [False, True])
+def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
+    policy, on_site, make_trace, monkeypatch
+):
+    def start_all(self, jobs):
+        return (Start(job) for job in jobs if self.machine.fits(self.system.demands[job]))
+
+    def start_all_on_a_line(system, jobs, reservation):
+        yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
+
+    monkeypatch.setattr(PartitionQueues, "backfill", start_all)
+    for module in (easy, priority):
+        monkeypatch.setattr(module, "backfill", start_all_on_a_line)
+    plain = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
+    machine = SiteMachine(plain) if on_site else Nodes(4)
+    trace = make_trace((0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1))
+    observe = InvariantChecker().check
+    with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
+        Engine(trace, machine, policy, NoProblems(), observe=observe).run()
 
 
 def test_time_does_not_run_backwards(engine):

@@ -273,7 +273,17 @@ JUNK = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+LONG = (2, 4, 7)
+"""Kinds of it that take a second each, and are read as others are."""
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        pytest.param(junk, id=str(place), marks=pytest.mark.long if place in LONG else ())
+        for place, junk in enumerate(JUNK)
+    ],
+)
 def test_junk_in_yaml_takes_no_more_than_ten_times_its_size(tmp_path, junk):
     path = tmp_path / "topology.yaml"
     path.write_bytes(junk)

@@ -221,7 +221,7 @@ def _of_job(cluster: Captured, job: Record, at: list[Node]) -> Iterator[str]:
         yield "it cannot end before its deadline"
     most = number(job["max_nodes"]) or 0
     if most and len(at) > most:
-        yield f"it asks at most {most} nodes, and has {len(at)}"
+        yield f"it asks for at most {most} nodes, and has {len(at)}"
     own = {node.name for node in at}
     pinned = "optsched" in (job.get("comment") or "")
     if not pinned and not set(hosts(job["required_nodes"])) <= own:

@@ -75,7 +75,7 @@ def test_every_key_of_a_partition_is_obeyed_without_effect_or_named(tmp_path):
         ({"root_only": True}, {"user": "ada"}, NEW, "partition all is for root alone"),
         ({"root_only": True}, {"user": "root"}, NEW, ""),
         ({"reserved_only": True}, {}, NEW, "for jobs of a reservation alone"),
-        ({"least_nodes": 3}, {"least_nodes": 2}, NEW, "asks 2 nodes, and partition all wants 3"),
+        ({"least_nodes": 3}, {"least_nodes": 2}, NEW, "for 2 nodes, and partition all wants 3"),
         ({"memory_per_node": 8000}, {"memory_per_node": 8001}, NEW, "8,001 MB of memory on a node"),
         ({"memory_per_node": 8000}, {"memory_per_core": 1000, "least_cores": 9}, NEW, "9,000 MB"),
         ({"memory_per_node": 8000}, {"memory_per_core": 1000, "tasks": 9}, NEW, ""),
@@ -148,7 +148,7 @@ class TestCoresOfAPartition:
         waits = job(cores_per_task=12, required=("c1",))
         there = replace(there, free=there.free - np.array([[8, 0, 0, 0]] + [[0] * 4] * 6))
         assert earliest_start(waits, queue_of(waits, runs), there) == 1600
-        [question] = explain(queue_of(waits, runs), there, "1").questions
+        [question] = explain(queue_of(waits, runs), there, "1").questions(1000)
         result = solve(question.problem, "highs")
         assert [question.claims[claim].label for claim in result.solution.lifted] == ["job 7"]
 

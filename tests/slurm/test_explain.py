@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -69,20 +70,25 @@ def read(request, shared):
     return queue, read_supply(folder, queue.time)
 
 
-def answer(explanation):
-    """The cheapest answer to the questions of an explanation."""
-    found = [(each, solve(each.problem)) for each in explanation.questions]
-    known = [(result.objective, each, result) for each, result in found if result.solution]
-    if not known:
-        return None
-    _, question, result = min(known, key=lambda each: each[0])
-    return Relief(explanation, question, result.solution)
+def answer(explanation, *starts):
+    """The cheapest answer to the questions of some starts; by default, of one at the time asked."""
+    best = None
+    for start in starts or [explanation.by]:
+        for question in explanation.questions(start):
+            result = solve(question.problem)
+            if result.solution is None:
+                continue
+            found = Relief(explanation, question, result.solution)
+            if best is None or (found.lost, found.count) < (best.lost, best.count):
+                best = found
+    return best
 
 
-def test_every_captured_pending_job_is_explained(read):
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_captured_pending_jobs_are_explained(read, every):
     queue, supply = read
     kinds = set()
-    for job in queue.pending:
+    for job in queue.pending[::every]:
         found = explain(queue, supply, job.label)
         if found.left:
             continue
@@ -148,7 +154,7 @@ def test_the_least_work_is_lost(job, left_by, running):
     there = left_by(*others)
     queue = queue_of(job(partitions=("own",), cores_per_task=16), *others)
     found = explain(queue, there, "1")
-    (question,) = found.questions
+    (question,) = found.questions(NOW)
     assert [claim.name for claim in question.claims] == [f"requeue {n}" for n in (7, 8, 9, 10)]
     assert [claim.lost for claim in question.claims] == [n * 10**6 for n in (1000, 50, 25, 1000)]
     least = answer(found)
@@ -399,7 +405,7 @@ def test_the_answer_is_the_cheapest_set_of_all(job, running, left_by, situation)
     asked = job(**asks | {"eligible": None})
     found = explain(queue_of(asked, *others), left_by(*others), "1")
     least = answer(found)
-    costs = {claim.job.job_id: claim.lost for each in found.questions for claim in each.claims}
+    costs = {claim.job.job_id: claim.lost for each in found.questions(NOW) for claim in each.claims}
     best = None
     for count in range(len(others) + 1):
         for gone in combinations(others, count):
@@ -451,9 +457,9 @@ def test_jobs_that_slurm_plans_to_start_before_are_held(job, left_by, running, p
     assert [claim.name for claim in late.lifted] == ["hold 21"]
     assert late.lost == 2 * 200 * 10**6
     assert late.lines[-1] == "scontrol hold 21"
-    assert not any("Nice" in line for line in (*late.lines, *late.afterwards))
-    assert late.afterwards[0] == "scontrol release 21"
-    assert late.at_start == ()
+    assert not any("Nice" in line for line in late.lines)
+    assert late.at_start == ("scontrol update JobId=1 Nice=-100",)
+    assert late.afterwards == ("scontrol release 21", "scontrol update JobId=1 Nice=0")
     first = answer(explain(queue, there, "1", by=NOW + 600))
     assert first.lifted == ()
     assert "Nice" in first.lines[0]
@@ -587,6 +593,99 @@ def test_an_unknown_action_is_named(job, supply):
         explain(queue_of(job()), supply(), "1", actions=("requeu",))
 
 
+PLANS = st.lists(
+    st.tuples(
+        st.sampled_from(["c1", "c2", "c3", "c4"]),
+        st.sampled_from([4, 8, 16]),
+        st.integers(1000, 1012),
+        st.integers(1, 12),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    situations(),
+    PLANS,
+    st.integers(0, 12),
+    st.sampled_from([(), ("hold",), ("hold", "drain"), ("drain",), ("migrate",)]),
+)
+def test_no_second_by_the_time_is_cheaper_than_the_starts_that_are_tried(
+    job, running, planned, left_by, situation, plans, seconds, actions
+):
+    """Every second is tried: none is cheaper, so more time is never dearer than a start now."""
+    jobs, reserved, asks = situation
+    others, load = [], {}
+    for number, (node, cores, end) in enumerate(jobs, 10):
+        load[node] = load.get(node, 0) + cores
+        if load[node] <= 16:
+            end = NOW + (end - 990) // 4
+            others.append(running(number, node, cores=cores, start=NOW - 7 * number, end=end))
+    waiting = [
+        planned(number, node, start=start, end=start + length, cores=cores)
+        for number, (node, cores, start, length) in enumerate(plans, 30)
+    ]
+    reservations = tuple(
+        Reservation(f"r{place}", (node,), first := NOW + (start - 1000) // 5, first + length)
+        for place, (node, start, length) in enumerate(reserved)
+    )
+    there = left_by(*others, reservations=reservations)
+    asked = job(**asks | {"eligible": asks["eligible"] and asks["eligible"] - 10})
+    queue = queue_of(asked, *others, *waiting)
+    found = explain(queue, there, "1", by=NOW + seconds, actions=("requeue", *actions))
+
+    def least(*starts):
+        starts = [start for start in starts if not found.rule_at(start)]
+        relief = answer(found, *starts) if starts else None
+        return (math.inf, 0) if relief is None else (relief.lost, relief.count)
+
+    best = least(*found.starts)
+    assert best == min(map(least, range(NOW, NOW + seconds + 1)))
+    assert best <= least(NOW)
+
+
+@pytest.mark.parametrize(
+    ("actions", "seconds", "starts"),
+    [
+        (("requeue",), 50, (0,)),
+        (("requeue",), 200, (60,)),  # the earliest one, which costs nothing
+        (("hold",), 200, (0, 60, 90)),
+        (("drain",), 200, (0, 1, 60, 90)),
+        (("drain",), 0, (0,)),
+    ],
+)
+def test_starts_are_where_something_becomes_free(
+    job, left_by, running, planned, actions, seconds, starts
+):
+    """c3 is busy for 60 s, and then planned for 30 s."""
+    other, first = running(7, "c3"), planned(20, "c3", start=NOW + 60, end=NOW + 90)
+    asks = job(partitions=("own",), cores_per_task=16, required=("c3",))
+    queue, by = queue_of(asks, other, first), NOW + seconds
+    found = explain(queue, left_by(other), "1", by=by, actions=actions)
+    assert found.starts == tuple(NOW + second for second in starts)
+
+
+@pytest.mark.parametrize(
+    ("start", "by", "fields", "expected"),
+    [
+        (NOW + 50, NOW + 50, {}, True),
+        (NOW + 50, NOW + 49, {}, False),
+        (NOW + 50, NOW + 60, {"held": True}, False),  # as Slurm last saw it
+        (NOW + 50, NOW + 60, {"eligible": NOW + 50}, False),  # when it may start, not when it does
+        (NOW - 5, NOW + 60, {}, False),  # which is over, and it does not fit
+        (None, NOW + 60, {}, False),
+    ],
+)
+def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
+    job, left_by, running, start, by, fields, expected
+):
+    other = running(7, "c3")
+    asks = job(partitions=("own",), cores_per_task=16, required=("c3",), start=start, **fields)
+    found = explain(queue_of(asks, other), left_by(other), "1", by=by)
+    assert found.is_expected is expected
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     situations(),
@@ -684,7 +783,7 @@ def test_planned_jobs_hold_what_they_ask_there(job, planned, supply):
     ]  # fmt: skip
     assert held("g1", cores=3, per_node={"gpu": 2}).amounts.tolist() == [[3, 0, 2, 0]]
     assert held("c2", exclusive="node").amounts.tolist() == [[16, 64000, 0, 0]]
-    assert held("c2", other=("it asks adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
+    assert held("c2", other=("it asks for adjacent nodes",)).amounts.tolist() == [[16, 64000, 0, 0]]
     spread = planned(31, "c1", "c2", start=NOW, cores=4, tasks=5, most_nodes=0)
     assert held_as_planned(spread, there).amounts[:, 0].tolist() == [16, 4]
 

@@ -93,7 +93,7 @@ def least(queue, supply, job):
     """The earliest start in seconds from now, what is lifted, and the seconds of a node lost."""
     found = explain(queue, supply, str(job))
     best = None
-    for question in found.questions:
+    for question in found.questions(found.by):
         result = solve(question.problem, "highs")
         if result.solution is not None:
             relief = Relief(found, question, result.solution)
@@ -236,7 +236,7 @@ def test_jobs_of_which_slurm_alone_knows_the_gpus_are_left_to_it(cluster):
     queue, supply = cluster([node(**has)], asked)
     posed = placement_problem(queue, supply)
     assert list(posed.left) == ["1", "2", "3", "4"]
-    assert posed.left["1"] == "it asks mps, and only Slurm knows of which GPUs"
+    assert posed.left["1"] == "it asks for mps, and only Slurm knows of which GPUs"
     assert "what it lacks of them is not modelled" in explain(queue, supply, "5").left
 
 

@@ -77,10 +77,10 @@ def queue_of(*jobs):
         ({"user": "GrpTRESMins=cpu=500(499)", "safe": True}, "480 asked, 479 too many"),
         ({"user": "GrpTRESMins=cpu=500(500)"}, "500 minutes of cpu (GrpTRESMins): 500 in use"),
         ({"user": "GrpWall=60(60.50)"}, "allows 60 minutes (GrpWall): 60 in use"),
-        ({"user": "GrpTRES=gres/gpu=0(0)"}, ""),  # of which it asks none
+        ({"user": "GrpTRES=gres/gpu=0(0)"}, ""),  # of which it asks for none
         (
             {"qos": "QOS=normal(1) MinTRESPJ=gres/gpu=1"},
-            "QOS normal asks at least 1 gres/gpu, and it asks 0 (MinTRESPJ)",
+            "QOS normal requires at least 1 gres/gpu, and it asks for 0 (MinTRESPJ)",
         ),
         (
             {"qos": "QOS=normal(1) Account Limits= User Limits= ada(7)={MaxJobsPU=2(2)}"},

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from optsched.cli import run
 from slurm.plan_checker import illegal_starts, needless_weights
 from slurm.raw_capture import gres, hosts
 
@@ -21,13 +20,11 @@ NONE = pytest.param(SHARED, marks=pytest.mark.skip(reason="needs ../shared/slurm
 
 
 @pytest.mark.parametrize("folder", CAPTURES or [NONE], ids=lambda folder: folder.name)
-def test_slurm_would_make_every_planned_start(folder: Path) -> None:
-    words = ("slurm", "plan", "--json", "--from", str(folder))
-    done = subprocess.run(
-        (sys.executable, "-m", "optsched", *words), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert illegal_starts(folder, json.loads(done.stdout)) == []
+def test_slurm_would_make_every_planned_start(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["slurm", "plan", "--json", "--from", str(folder)]) == 0
+    assert illegal_starts(folder, json.loads(capsys.readouterr().out)) == []
 
 
 Build = Callable[..., Path]

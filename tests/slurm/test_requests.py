@@ -121,7 +121,7 @@ def test_what_does_not_divide_is_noted(job, supply):
     assert "its 5 gpu count as 3 on each node" in notes
     assert "it is taken on the fewest nodes that can hold it, 2" in notes
     assert request_of(job(tasks=7, cores_per_task=2), supply()).notes == ()
-    odd = ("each chunk counts as whole cores on nodes of several threads per core",)
+    odd = ("each task counts as whole cores on nodes of several threads per core",)
     assert request_of(job(tasks=7), supply()).notes == odd
     assert request_of(job(tasks=7, excluded=("m1",)), supply()).notes == ()
 
@@ -238,7 +238,7 @@ def test_limits_of_groups(job, supply):
         request_of(job(partitions=("block",), tasks=2, segment=segment), supply()).notes
         for segment in (0, None)
     )
-    assert {*unknown} - {*known} == {"whether it asks segments is not known"}
+    assert {*unknown} - {*known} == {"whether it asks for segments is not known"}
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ BLOCK = {"partitions": ("block",)}
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"other": ("it asks adjacent nodes",)}, "it asks adjacent nodes"),
+        ({"other": ("it asks for adjacent nodes",)}, "it asks for adjacent nodes"),
         ({"constraint": "[ib*2&old*1]"}, "node counts"),
         ({"constraint": "ib&&old"}, "constraint"),
         ({"exclusive": "mcs"}, "by the rule mcs"),
@@ -286,7 +286,7 @@ BLOCK = {"partitions": ("block",)}
         ({"partitions": ("unknown",)}, "no partition unknown"),
         ({"partitions": ()}, "no partition for it"),
         ({"partitions": ("torus",), "tasks": 2}, "torus of partition torus"),
-        ({"partitions": ("off", "block"), "least_nodes": 3}, "off is down; it asks 3 nodes"),
+        ({"partitions": ("off", "block"), "least_nodes": 3}, "off is down; it asks for 3 nodes"),
         (BLOCK | {"least_nodes": 2, "tasks": 4, "segment": 1}, "segments and any number of nodes"),
         (
             {"required": ("c1",), "least_nodes": 2, "most_nodes": 2, "tasks": 2},
@@ -315,7 +315,7 @@ def test_what_the_model_cannot_state_is_left_to_slurm(job, supply, fields, words
         ({"partitions": ("off",)}, "partition off is down"),
         (
             {"partitions": ("rest",), "least_nodes": 4},
-            "it asks 4 nodes, and partition rest has 3",
+            "it asks for 4 nodes, and partition rest has 3",
         ),
         ({"partitions": ("rest", "own"), "least_nodes": 4}, ""),
         (

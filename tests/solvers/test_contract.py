@@ -66,8 +66,23 @@ REFUSED = dict.fromkeys(("switch-groups", "leaf-best-fit"), WHOLE_NODES_ALONE) |
     )
 }
 
+
+def _long(solver: str, example: str) -> bool:
+    """Return whether a generic solver has other examples of the model, or is slow on this one."""
+    if registry.solvers[solver].models is not None:
+        return False
+    model = _examples()[example][0].name
+    alike = [name for name, (problem, _) in _examples().items() if problem.name == model]
+    slow = example == "data-placement-waiting-is-worse" and solver != "cp-sat"
+    return slow or example not in alike[:2]
+
+
 CASES = [
-    pytest.param(solver, example, id=f"{solver}-{example}")
+    pytest.param(
+        *(solver, example),
+        id=f"{solver}-{example}",
+        marks=pytest.mark.long if _long(solver, example) else (),
+    )
     for solver in registry.solvers
     for example, (problem, _) in _examples().items()
     if registry.solvers[solver].supports(problem.name)

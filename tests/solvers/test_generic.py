@@ -265,7 +265,7 @@ def test_callbacks_come_in_the_callers_thread(generic):
     solve(
         HARD,
         generic,
-        budget=Budget(seconds=2),
+        budget=Budget(seconds=0.5),
         on_incumbent=lambda _: threads.add(threading.get_ident()),
     )
     assert threads == {threading.get_ident()}

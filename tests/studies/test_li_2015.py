@@ -242,6 +242,7 @@ def test_what_is_known_of_the_share_of_proofs_is_shown(variant, shown):
     assert proven_share(runs, VARIANTS[variant]).text == shown
 
 
+@pytest.mark.long
 def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
     table = results(LIKE_THE_PAPER.__getitem__)
     table.loc[table["settings.depth"] == 500, ["occupied", "useful", "recorded_from"]] = np.nan

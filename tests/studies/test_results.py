@@ -31,7 +31,13 @@ def test_every_study_has_results():
     assert own - set(KEPT) == set(FOLDERS)
 
 
-@pytest.mark.parametrize("name", KEPT)
+CHEAPEST = "openb-2023"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == CHEAPEST else pytest.mark.long) for name in KEPT],
+)
 def test_page_figures_and_verdicts_follow_from_the_results(name, tmp_path, monkeypatch):
     """Otherwise: optsched report docs/results/NAME, and remove report.html and *.png."""
     monkeypatch.delitem(style.METADATA, ".png")  # not kept, and as long in drawing as the others

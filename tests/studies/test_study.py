@@ -72,6 +72,7 @@ def theirs(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_study_of_another_package_is_run_and_judged(theirs):
     def run(*command):
         done = subprocess.run(

@@ -306,7 +306,7 @@ def test_loads_and_shakes_without_effect_are_one_run(read):
         " load: 'x'; expected a factor, 0.8 for instance",
         " shake: 1.5; expected a whole number of seconds",
         " load: 0; expected a factor from 1e-06 to 1e+06",
-        " runs[1].shake_seed: -1; expected a whole number from 0 to 9,007,199,254,740,992",
+        " runs[1].shake_seed: -1; expected a whole number from 0 to 2^53",
     ]
     with pytest.raises(InputError, match="shake_seed: nothing to shake"):
         read(HEAD + "shake_seed = 1")

@@ -146,7 +146,7 @@ def test_a_site_lies_beside_the_sweep_file(machine, tiny, work, contents, monkey
             'kind = "site"\n[[nodes]]\nnames = "n[1-5]"\ncores = 2\nmemory = 1\n'
         )
         if place == places[0]:
-            optsched.sweep(place / "sweep.toml", place / "results", workers=2)
+            optsched.sweep(place / "sweep.toml", place / "results", workers=1)
         else:
             work(place / "sweep.toml", place / "results")
         monkeypatch.chdir(place)
@@ -271,7 +271,7 @@ def test_results_of_a_former_sweep_file_do_not_stay(sweep_file, tiny, work):
 
 
 def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, work):
-    sweep_file |= {"seed": list(range(6)), "runs": sweep_file["runs"][1:]}  # 24 runs
+    sweep_file |= {"seed": list(range(3)), "runs": sweep_file["runs"][1:]}  # 12 runs
     sweep = Sweep(read_sweep(sweep_file), tiny / "out")
     names = []
     before = set(multiprocessing.active_children())

@@ -95,6 +95,27 @@ def test_other_names_and_dates_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("names", "rows"),
+    [
+        ("start,end", ["6,16", ",19", "9,"]),
+        ("wait,end", ["5,16", ",19", "6,"]),
+        ("wait,start,end", ["5,6,16", ",,19", "6,9,"]),
+        ("start,end,runtime", ["6,16,", ",19,", "9,,"]),
+    ],
+)
+def test_run_times_come_from_ends_where_none_is_known(names, rows, tmp_path):
+    lines = [f"submit,processors,{names}", *(f"{at},1,{row}" for at, row in zip((1, 2, 3), rows))]
+    trace = read_trace(write(tmp_path, "\n".join(lines)), clean=False)
+    assert trace.runtime.tolist() == [10, -1, -1]
+    assert trace.wait.tolist() == [5, -1, 6]
+
+
+def test_a_known_run_time_is_kept_whatever_the_end_is(tmp_path):
+    path = write(tmp_path, "submit,processors,wait,end,runtime\n0,1,5,15,7\n0,1,5,15,\n")
+    assert read_trace(path, clean=False).runtime.tolist() == [7, -1]
+
+
+@pytest.mark.parametrize(
     ("texts", "seconds"),
     [
         (["00:00:05", "02:00:00", ""], [5, 7200, -1]),

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.errors import InputError
-from optsched.models.fields import first_few
 from optsched.models.migration.solution import Plan
 from optsched.models.problem import Violation
 from optsched.models.running_jobs import MigratingProblem, steps_from_json, steps_to_json
-from optsched.models.schema import Fields, Integer, Label, declared, field
-from optsched.models.torus_fields import LONGEST_SIDE, MOST_NODES, Boxes
+from optsched.models.schema import Integer, Label, declared, field
+from optsched.models.torus_fields import LONGEST_SIDE, MOST_NODES
 from optsched.registry import models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
 """Number of nodes of the largest torus."""
@@ -53,26 +48,10 @@ class Migration(MigratingProblem[Plan]):
     """
 
     incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job, in whole routers")
-    ending: tuple[Box, ...] = field(
-        Boxes(),
-        "boxes of jobs that end before the large job starts: the large job may take their routers, "
-        "moved jobs may not; they overlap neither a running job nor a hole",
-        symbol="E",
-        default=(),
-        kw_only=True,
-    )
     incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
 
     sense = "min"
     default_solver = "position-search"
-
-    @staticmethod
-    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the mistakes in running jobs, and those in boxes of ending jobs."""
-        return [
-            *MigratingProblem.joint_mistakes(fields, on_file=on_file),
-            *_wrong_endings(fields),
-        ]
 
     @property
     def size(self) -> str:
@@ -97,10 +76,6 @@ class Migration(MigratingProblem[Plan]):
             return "the large job" if self.incoming_job is None else f"job {self.incoming_job}"
         return self.name_of_running(job)
 
-    def room(self) -> NDArray[np.bool_]:
-        """Return the mask of routers that moved jobs may take, shape `torus`."""
-        return self.place_room() & self.grid.free_of(self.ending)
-
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
         """Return the plan of moves, with the steps in the order of `ordered`.
 
@@ -119,7 +94,7 @@ class Migration(MigratingProblem[Plan]):
 
     def violations(self, solution: Plan) -> list[Violation]:
         """Execute the plan step by step, and check every step."""
-        holder, found = self.executed(solution.steps, self.ending)
+        holder, found = self.executed(solution.steps)
         if solution.place is None:
             return [*found, Violation("place", "the large job has no box")]
         return found + self.placed(holder, len(self.running), solution.place, self.incoming)
@@ -152,20 +127,7 @@ class Migration(MigratingProblem[Plan]):
         """Return the problem with the size of its program, or a plan step by step."""
         if solution is None:
             shapes = f"{self.incoming} nodes, shapes: {len(self.place_extents)}"
-            ends = [("ending", f"{len(self.ending)} jobs")] if self.ending else []
-            return [*self.describe_torus(), *ends, ("large job", shapes), self.describe_program()]
+            return [*self.describe_torus(), ("large job", shapes), self.describe_program()]
         place = "-" if solution.place is None else str(solution.place)
         start = f"{self.named(len(self.running))} ({self.incoming}) in {place}"
         return [*self.describe_steps(solution.steps), ("start", start)]
-
-
-def _wrong_endings(fields: Fields) -> list[str]:
-    """Return a mistake for each box of an ending job that overlaps a running job or a hole."""
-    grid = Grid(fields["torus"], fields["wrap"])
-    others = grid.free_of([*fields["running"], *fields["holes"]])
-    wrong = [
-        f"ending[{place}]: {box} overlaps a running job or a hole"
-        for place, box in enumerate(fields["ending"])
-        if not others[grid.routers_of(box)].all()
-    ]
-    return first_few("ending", wrong)

@@ -61,7 +61,7 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
         found.add_router_rows(builder, v, problem.grid)
         areas = [min(map(math.prod, shapes), default=0) for _, shapes, _ in problem.choices()]
         of_running = sum(areas[len(first) :])
-        area = int(np.count_nonzero(problem.room())) - of_running
+        area = int(np.count_nonzero(problem.place_room())) - of_running
         builder.row("area", (np.array(areas[: len(first)], dtype=np.int64), z), at_most=area)
         return builder.build(offset=int((worth * most).sum()))
 

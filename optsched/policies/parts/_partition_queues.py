@@ -1,7 +1,12 @@
-"""Shadow times of blocked jobs of several queues, and places beside their reservations, compiled.
+"""Shadow times of the blocked jobs of a site, and places beside their reservations, compiled.
 
-The blocked jobs, or *heads*, want different nodes: a node has one of them at most as its *owner*.
-What is free on a node at the shadow time of its owner is kept in one table for all heads.
+The blocked jobs, or *heads*, one for each queue at most, want different nodes: a node has one of
+them at most as its *owner*. What is free on a node at the shadow time of its owner is kept in one
+table for all heads.
+
+Of a head, the chunks that fit at its shadow time are counted, node by node: chunks of one job are
+alike, so the head fits exactly if these are enough. Its *slack* is what is over. A job that runs
+beyond the shadow time may start as long as its nodes cost the head no more chunks than the slack.
 """
 
 from __future__ import annotations
@@ -21,22 +26,25 @@ from optsched.machines._site_nodes import (
     Numbers,
     Place,
     give,
+    is_full,
     may_fit,
     most_on,
 )
+from optsched.policies.parts._profile import position
 from optsched.policies.parts._site_backfilling import (
-    JOBS,
     Running,
     Shortages,
     copy,
     cost,
+    drop,
+    ease,
     is_short,
     most_beside,
 )
 
 Times = NDArray[np.float64]
 
-NO_HEAD = -1
+NO_HEAD = UNKNOWN = -1
 
 
 @by_reference
@@ -52,22 +60,97 @@ class Closed(NamedTuple):
 
 @by_reference
 class Heads(NamedTuple):
-    """The blocked jobs that have reservations."""
+    """The blocked jobs that have reservations.
 
-    number: Numbers  # one entry
+    What is free at the shadow time of a head is what is free now and what the jobs hold whose
+    estimated ends are not after it. This can be kept up to date as jobs end and are backfilled, so
+    that a job that remains a head needs no search from now on. Until it is a head again in the next
+    decision, it counts for no other job.
+
+    A node is *open* if a job that runs beyond all shadow times may perhaps have a chunk on it. No
+    node becomes open until a job ends.
+    """
+
+    number: Numbers  # one entry, as the next two
+    kept: Numbers  # how many of this decision and the last are up to date, with the present ones
+    opened: Numbers  # number of open nodes, or `UNKNOWN`
     alternative: Numbers
     shadow: Times
     slack: Numbers  # chunks of each head that are over
     left: Numbers  # the same, for the search
     licences: Numbers  # shape (heads, licences), free at the shadow time of each
+    open: Numbers  # ascending nodes
+    least: Numbers  # the least of each resource that any chunk needs
 
 
-def no_heads(heads: int, licences: int) -> Heads:
-    """Return the table of so many heads at most."""
-    alternative, slack, left = np.zeros((3, heads), dtype=np.int64)
-    number = np.zeros(1, dtype=np.int64)
-    table = np.zeros((heads, licences), dtype=np.int64)
-    return Heads(number, alternative, np.zeros(heads), slack, left, table)
+@by_reference
+class Room(NamedTuple):
+    """Room for jobs now, and at the shadow times of heads."""
+
+    asked: Asked
+    free: Free
+    then: Free  # what is free on each node at the shadow time of its owner
+    owner: Numbers  # the head of each node, or another number
+    heads: Heads
+    closed: Closed
+    allowed: Flags  # nodes on which the next job may start
+    place: Place  # the place that was found
+    on_node: Numbers  # for the search, as the next
+    at_shadow: Free
+
+
+@by_reference
+class Candidates(NamedTuple):
+    """Jobs to backfill, in order."""
+
+    job: Numbers
+    requests: Numbers  # of each job of the trace
+    requested: Times  # of each job of the trace
+    failed: Flags  # shape (heads and 1, requests), see `next_beside_heads`
+
+
+def new_room(asked: Asked, free: Free, heads: Heads, closed: Closed) -> Room:
+    """Return the room of a site of which no node has an owner."""
+    then, at_shadow = (Free(*(part.copy() for part in free)) for _ in range(2))
+    owner, on_node, *place = np.zeros((4, len(free.jobs)), dtype=np.int64)
+    owner[:] = NO_HEAD
+    allowed = np.ones(len(owner), dtype=bool)
+    return Room(asked, free, then, owner, heads, closed, allowed, Place(*place), on_node, at_shadow)
+
+
+def no_heads(asked: Asked, queues: int) -> Heads:
+    """Return the table of the heads of so many queues."""
+    number, kept, opened = np.zeros((3, 1), dtype=np.int64)
+    opened[0] = UNKNOWN
+    alternative, slack, left = np.zeros((3, queues), dtype=np.int64)
+    licences = np.zeros((queues, asked.licences.shape[1]), dtype=np.int64)
+    open_nodes = np.zeros(asked.belongs.shape[1], dtype=np.int64)
+    least = asked.demand.min(axis=0) if len(asked.demand) else asked.demand.sum(axis=0)
+    tables = np.zeros(queues), slack, left, licences, open_nodes, least
+    return Heads(number, kept, opened, alternative, *tables)
+
+
+@kernel(allocates=False)
+def forget_heads(heads: Heads) -> None:
+    """Let there be no heads; the last ones can be kept."""
+    heads.number[0] = 0
+    heads.opened[0] = UNKNOWN
+
+
+@kernel(allocates=False)
+def keep_no_others(heads: Heads) -> None:
+    """Let no other head than the present ones be kept: a job starts that they do not count."""
+    heads.kept[0] = heads.number[0]
+
+
+@kernel(allocates=False)
+def count_late(heads: Heads, end: float) -> int:
+    """Return for how many heads a job that runs until `end` is late: beyond the shadow time."""
+    late = 0
+    for head in range(heads.number[0]):
+        if end > heads.shadow[head]:
+            late += 1
+    return late
 
 
 @kernel(allocates=False)
@@ -100,40 +183,33 @@ def room_on_open(asked: Asked, free: Free, one: int, open_nodes: Flags) -> int:
 
 @kernel(allocates=False)
 def shadow_of(
-    asked: Asked,
-    free: Free,
-    then: Free,
-    running: Running,
-    held: Place,
-    closed: Closed,
-    one: int,
-    duration: float,
-    now: float,
+    room: Room, running: Running, one: int, duration: float, now: float
 ) -> tuple[float, int]:
     """Return when an alternative fits by estimated ends, and how many chunks are over; or infinity.
 
-    What is free then is in `then`, and the open nodes in `closed`.
+    What is free then is in `at_shadow`, and the open nodes in `closed`.
     """
-    copy(free, then)
+    asked, then, held, closed = room.asked, room.at_shadow, running.held, room.closed
+    copy(room.free, then)
     note_closed(closed, now, now + duration)
-    room = room_on_open(asked, then, one, closed.open)
+    chunks = room_on_open(asked, then, one, closed.open)
     at, time, group = 0, now, asked.nodes[one]
     while True:
-        while at < running.tally[JOBS] and running.end[at] <= time:
+        while at < running.number[0] and running.end[at] <= time:
             begin, stop = running.begin[at], running.stop[at]
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
-                    room -= most_on(asked, then, one, node)
+                    chunks -= most_on(asked, then, one, node)
             give(asked, then, running.alternative[at], held, begin, stop)
             for entry in range(begin, stop):
                 node = held.node[entry]
                 if closed.open[node] and asked.belongs[group, node]:
-                    room += most_on(asked, then, one, node)
+                    chunks += most_on(asked, then, one, node)
             at += 1
-        if room >= asked.chunks[one] and may_fit(asked, then, one):
-            return time, room - asked.chunks[one]
-        following = running.end[at] if at < running.tally[JOBS] else np.inf
+        if chunks >= asked.chunks[one] and may_fit(asked, then, one):
+            return time, chunks - asked.chunks[one]
+        following = running.end[at] if at < running.number[0] else np.inf
         for window in range(len(closed.end)):
             if closed.end[window] > time:
                 following = min(following, closed.end[window])
@@ -141,35 +217,103 @@ def shadow_of(
             return np.inf, 0
         time = following
         if note_closed(closed, time, time + duration):
-            room = room_on_open(asked, then, one, closed.open)
+            chunks = room_on_open(asked, then, one, closed.open)
 
 
 @kernel(allocates=False)
-def add_head(
-    asked: Asked,
-    then: Free,
-    at_shadow: Free,
-    owner: Numbers,
-    closed: Closed,
-    heads: Heads,
-    one: int,
-    shadow: float,
-    slack: int,
-) -> None:
+def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) -> None:
+    """Count a running job as ended at the shadow time of a head (1), or undo that (-1)."""
+    asked, then, heads, held = room.asked, room.then, room.heads, running.held
+    reserved, one = heads.alternative[head], running.alternative[at]
+    for entry in range(running.begin[at], running.stop[at]):
+        node = held.node[entry]
+        if room.owner[node] != head:
+            continue
+        heads.slack[head] -= most_on(asked, then, reserved, node)
+        for resource in range(then.amount.shape[1]):
+            then.amount[node, resource] += sign * held.chunks[entry] * asked.demand[one, resource]
+        if asked.exclusive[one]:
+            then.jobs[node] = 0 if sign > 0 else -1
+        else:
+            then.jobs[node] -= sign
+        heads.slack[head] += most_on(asked, then, reserved, node)
+    for licence in range(heads.licences.shape[1]):
+        heads.licences[head, licence] += sign * asked.licences[one, licence]
+
+
+@kernel(allocates=False)
+def note_end(room: Room, running: Running, at: int) -> None:
+    """Keep heads up to date as a job ends: what it held is free now, and at all shadow times."""
+    for head in range(room.heads.kept[0]):
+        if running.end[at] > room.heads.shadow[head]:
+            count_as_ended(room, head, running, at, 1)
+
+
+@kernel(allocates=False)
+def remove(room: Room, running: Running, shortages: Shortages, job: int) -> None:
+    """Remove a job that has ended, if it is among the running ones; its nodes are free already."""
+    at = 0
+    while at < running.number[0] and running.job[at] != job:
+        at += 1
+    if at < running.number[0]:
+        ease(shortages, room.asked, room.free, running, at, 1)
+        note_end(room, running, at)
+        drop(running, at)
+
+
+@kernel(allocates=False)
+def advance_head(room: Room, head: int, running: Running, now: float) -> None:
+    """Move the shadow time of a head to the first release at which it fits.
+
+    That is not after the present one, and all releases until then count already. Totals need no
+    look: there is room on nodes.
+    """
+    asked, heads = room.asked, room.heads
+    stop = position(running.end, running.number[0], heads.shadow[head]) + 1
+    heads.shadow[head] = now
+    while stop > 0 and running.end[stop - 1] > now:
+        end, at = running.end[stop - 1], stop
+        while at > 0 and running.end[at - 1] == end:
+            at -= 1
+            count_as_ended(room, head, running, at, -1)
+        fits = heads.slack[head] >= 0
+        for licence in range(heads.licences.shape[1]):
+            if asked.licences[heads.alternative[head], licence] > heads.licences[head, licence]:
+                fits = False
+        if not fits:
+            for again in range(at, stop):
+                count_as_ended(room, head, running, again, 1)
+            heads.shadow[head] = end
+            break
+        stop = at
+
+
+@kernel(allocates=False)
+def add_head(room: Room, one: int, shadow: float, slack: int) -> None:
     """Add a head; it owns the nodes that it may use and that are open to it at its shadow time."""
-    head = heads.number[0]
-    heads.number[0] += 1
+    asked, then, at_shadow, heads = room.asked, room.then, room.at_shadow, room.heads
+    head, owner = heads.number[0], room.owner
+    heads.number[0] = heads.kept[0] = head + 1
     heads.alternative[head], heads.shadow[head], heads.slack[head] = one, shadow, slack
     for licence in range(len(at_shadow.licences)):
         heads.licences[head, licence] = at_shadow.licences[licence]
+    for node in range(len(owner)):
+        if owner[node] >= head:  # of a head that is not kept
+            owner[node] = NO_HEAD
     group = asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
-        if closed.open[node]:
+        if room.closed.open[node]:
             owner[node] = head
             then.jobs[node] = at_shadow.jobs[node]
             for resource in range(then.amount.shape[1]):
                 then.amount[node, resource] = at_shadow.amount[node, resource]
+
+
+@kernel(allocates=False)
+def is_late(heads: Heads, head: int, end: float) -> bool:
+    """Return whether a job that runs until `end` is late for the owner of a node."""
+    return bool(0 <= head < heads.number[0] and end > heads.shadow[head])
 
 
 @kernel(allocates=False)
@@ -187,68 +331,101 @@ def licensed_beside_heads(asked: Asked, heads: Heads, one: int, end: float) -> b
 
 
 @kernel(allocates=False)
-def spare_for_heads(
-    asked: Asked,
-    then: Free,
-    owner: Numbers,
-    heads: Heads,
-    one: int,
-    end: float,
-    place: Place,
-) -> bool:
+def spare_for_heads(room: Room, one: int, end: float, place: Place) -> bool:
     """Return whether all heads can do without a place until `end`; if so, it is taken for good."""
+    asked, heads = room.asked, room.heads
     if not licensed_beside_heads(asked, heads, one, end):
         return False
     for entry in range(len(place.node)):
         node = place.node[entry]
-        head = owner[node]
-        if head != NO_HEAD and end > heads.shadow[head]:
+        head = room.owner[node]
+        if is_late(heads, head, end):
             reserved = heads.alternative[head]
-            heads.left[head] -= cost(asked, then, one, reserved, node, place.chunks[entry])
+            heads.left[head] -= cost(asked, room.then, one, reserved, node, place.chunks[entry])
             if heads.left[head] < 0:
                 return False
-    take_beside(asked, then, owner, heads, one, end, place, len(place.node))
+    take_beside(room, one, end, place, len(place.node))
     return True
 
 
 @kernel(allocates=False)
-def place_beside_heads(
-    asked: Asked,
-    free: Free,
-    then: Free,
-    owner: Numbers,
-    open_nodes: Flags,
-    heads: Heads,
-    one: int,
-    end: float,
-    on_node: Numbers,
-    place: Place,
-) -> int:
-    """Place an alternative that runs from now until `end` at most on the first open nodes.
+def note_open(room: Room) -> None:
+    """Note which nodes are open."""
+    asked, free, then, heads, found = room.asked, room.free, room.then, room.heads, 0
+    for node in range(len(room.owner)):
+        head, kept, one = room.owner[node], 0, 0
+        if 0 <= head < heads.number[0]:  # chunks of the head that no slack makes up for
+            one = heads.alternative[head]
+            kept = max(0, most_on(asked, then, one, node) - heads.slack[head])
+        is_open = free.jobs[node] >= 0 and not (kept > 0 and asked.exclusive[one])
+        for resource in range(len(free.total)):
+            least = heads.least[resource]
+            left = then.amount[node, resource] - kept * asked.demand[one, resource]
+            if free.amount[node, resource] < least or (kept > 0 and left < least):
+                is_open = False
+        if is_open:
+            heads.open[found] = node
+            found += 1
+    heads.opened[0] = found
 
-    Returns the number of nodes, 0 if it does not fit or would delay a head. It takes first amounts
-    that cost no head anything, then within their slack. What it takes beyond the shadow time of a
-    head is taken from what is free then, and its cost from the slack.
+
+@kernel(allocates=False)
+def first_allowed(room: Room, one: int) -> int:
+    """Place an alternative on the first allowed nodes with room; return how many, or 0."""
+    asked, free, place = room.asked, room.free, room.place
+    missing, used, group = asked.chunks[one], 0, asked.nodes[one]
+    for member in range(asked.first_member[group], asked.first_member[group + 1]):
+        node = asked.member[member]
+        if is_full(asked, free, one, node) or not room.allowed[node]:
+            continue
+        most = most_on(asked, free, one, node)
+        if most > 0:
+            place.node[used], place.chunks[used] = node, min(most, missing)
+            used += 1
+            missing -= most
+            if missing <= 0:
+                return used
+    return 0
+
+
+@kernel(allocates=False)
+def place_beside_heads(room: Room, one: int, end: float, late: int) -> int:
+    """Place an alternative that runs from now until `end` at most on the first allowed nodes.
+
+    It is late for a number of heads. Returns the number of nodes, 0 if it does not fit or would
+    delay a head. It takes first amounts that cost no head anything, then within their slack. What
+    it takes beyond the shadow time of a head is taken from what is free then, and its cost from the
+    slack.
     """
+    asked, free, then, heads = room.asked, room.free, room.then, room.heads
     if not may_fit(asked, free, one):
         return 0
+    if late == 0:
+        return first_allowed(room, one)
     if not licensed_beside_heads(asked, heads, one, end):
         return 0
+    on_node, allowed, owner = room.on_node, room.allowed, room.owner
     group, missing = asked.nodes[one], asked.chunks[one]
-    first, stop = asked.first_member[group], asked.first_member[group + 1]
-    for member in range(first, stop):
-        on_node[asked.member[member]] = 0
+    nodes, first, stop = asked.member, asked.first_member[group], asked.first_member[group + 1]
+    if late == heads.number[0]:
+        if heads.opened[0] == UNKNOWN:
+            note_open(room)
+        nodes, first, stop = heads.open, 0, heads.opened[0]
+    for entry in range(first, stop):
+        on_node[nodes[entry]] = 0
     for within_slack in range(2):
-        for member in range(first, stop):
-            node = asked.member[member]
-            if not open_nodes[node] or missing == 0:
+        for entry in range(first, stop):
+            node = nodes[entry]
+            if is_full(asked, free, one, node) or not allowed[node]:
+                continue
+            if not asked.belongs[group, node]:
                 continue
             most = most_on(asked, free, one, node)
             if most <= on_node[node]:
                 continue
             most = min(most, on_node[node] + missing)
             head = owner[node]
-            if head != NO_HEAD and end > heads.shadow[head]:
+            if is_late(heads, head, end):
                 reserved, slack = heads.alternative[head], within_slack * heads.left[head]
                 most = min(most, most_beside(asked, then, one, reserved, node, slack))
                 if within_slack and most > on_node[node]:
@@ -256,41 +433,31 @@ def place_beside_heads(
             if most > on_node[node]:
                 missing -= most - on_node[node]
                 on_node[node] = most
-        if missing == 0 or heads.number[0] == 0:
+                if missing == 0:
+                    break
+        if missing == 0:
             break
     if missing > 0:
         return 0
     used = 0
-    for member in range(first, stop):
-        node = asked.member[member]
+    for entry in range(first, stop):
+        node = nodes[entry]
         if on_node[node] > 0:
-            place.node[used], place.chunks[used] = node, on_node[node]
+            room.place.node[used], room.place.chunks[used] = node, on_node[node]
             used += 1
-    take_beside(asked, then, owner, heads, one, end, place, used)
+    take_beside(room, one, end, room.place, used)
     return used
 
 
 @kernel(allocates=False)
-def place_request(
-    asked: Asked,
-    free: Free,
-    then: Free,
-    owner: Numbers,
-    open_nodes: Flags,
-    heads: Heads,
-    request: int,
-    end: float,
-    on_node: Numbers,
-    place: Place,
-) -> tuple[int, int]:
+def place_request(room: Room, request: int, end: float) -> tuple[int, int]:
     """Place a job by the first of its alternatives that `place_beside_heads` can place.
 
     Returns the alternative, or `NOWHERE`, and the number of nodes.
     """
-    for one in range(asked.first[request], asked.first[request + 1]):
-        used = place_beside_heads(
-            asked, free, then, owner, open_nodes, heads, one, end, on_node, place
-        )
+    late = count_late(room.heads, end)
+    for one in range(room.asked.first[request], room.asked.first[request + 1]):
+        used = place_beside_heads(room, one, end, late)
         if used > 0:
             return one, used
     return NOWHERE, 0
@@ -298,46 +465,28 @@ def place_request(
 
 @kernel(allocates=False)
 def next_beside_heads(
-    asked: Asked,
-    free: Free,
-    then: Free,
-    owner: Numbers,
-    open_nodes: Flags,
-    heads: Heads,
-    shortages: Shortages,
-    candidates: Numbers,
-    first: int,
-    stop: int,
-    requests: Numbers,
-    requested: Times,
-    now: float,
-    failed: Flags,
-    on_node: Numbers,
-    place: Place,
+    room: Room, shortages: Shortages, candidates: Candidates, first: int, stop: int, now: float
 ) -> tuple[int, int, int]:
     """Place the next of the candidates from `first` to before `stop` that delays no head.
 
-    Requests that do not fit beyond a number of shadow times are noted in `failed`, shape (heads and
-    1, requests). They do not fit later in the decision.
+    Requests that do not fit beyond a number of shadow times are noted in `failed`. They do not fit
+    later in the decision.
 
     Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
     """
+    asked, free, failed = room.asked, room.free, candidates.failed
     for at in range(first, stop):
         if free.total[0] == 0:
             break
-        job = candidates[at]
-        request, end, late = requests[job], now + requested[job], 0
-        for head in range(heads.number[0]):
-            if end > heads.shadow[head]:
-                late += 1
+        job = candidates.job[at]
+        request, end = candidates.requests[job], now + candidates.requested[job]
+        late = count_late(room.heads, end)
         if failed[0, request] or failed[late, request]:
             continue
         for one in range(asked.first[request], asked.first[request + 1]):
             if is_short(shortages, asked, free, one):
                 continue
-            used = place_beside_heads(
-                asked, free, then, owner, open_nodes, heads, one, end, on_node, place
-            )
+            used = place_beside_heads(room, one, end, late)
             if used > 0:
                 return at, one, used
         failed[late, request] = True
@@ -345,54 +494,44 @@ def next_beside_heads(
 
 
 @kernel(allocates=False)
-def forget_failed(candidates: Numbers, number: int, requests: Numbers, failed: Flags) -> None:
+def forget_failed(heads: Heads, candidates: Candidates, number: int) -> None:
     """Forget which requests of the first candidates did not fit."""
     for at in range(number):
-        for late in range(len(failed)):
-            failed[late, requests[candidates[at]]] = False
+        for late in range(heads.number[0] + 1):
+            candidates.failed[late, candidates.requests[candidates.job[at]]] = False
 
 
 @kernel(allocates=False)
-def reserve(
-    asked: Asked,
-    free: Free,
-    then: Free,
-    at_shadow: Free,
-    owner: Numbers,
-    running: Running,
-    held: Place,
-    closed: Closed,
-    heads: Heads,
-    request: int,
-    duration: float,
-    now: float,
-) -> None:
-    """Add a blocked job to the heads, with the alternative that fits first by estimated ends."""
+def reserve(room: Room, running: Running, request: int, duration: float, now: float) -> float:
+    """Add a blocked job to the heads, with the alternative that fits first by estimated ends.
+
+    Returns its shadow time, infinity if it never fits: then it is no head.
+    """
+    asked, heads, windows = room.asked, room.heads, len(room.closed.start)
     first, stop = asked.first[request], asked.first[request + 1]
+    head, is_only = heads.number[0], stop == first + 1 and windows == 0
+    is_kept = head < heads.kept[0] and heads.alternative[head] == first
+    if is_only and is_kept and heads.shadow[head] >= now:
+        advance_head(room, head, running, now)
+        heads.number[0] += 1
+        return float(heads.shadow[head])
     shadow, slack, chosen = np.inf, 0, NOWHERE
     for one in range(first, stop):
-        at, over = shadow_of(asked, free, at_shadow, running, held, closed, one, duration, now)
+        at, over = shadow_of(room, running, one, duration, now)
         if at < shadow:
             shadow, slack, chosen = at, over, one
     if chosen == NOWHERE:
-        return
+        return shadow
     if chosen != stop - 1:
-        shadow_of(asked, free, at_shadow, running, held, closed, chosen, duration, now)
-    add_head(asked, then, at_shadow, owner, closed, heads, chosen, shadow, slack)
+        shadow_of(room, running, chosen, duration, now)
+    add_head(room, chosen, shadow, slack)
+    return shadow
 
 
 @kernel(allocates=False)
-def take_beside(
-    asked: Asked,
-    then: Free,
-    owner: Numbers,
-    heads: Heads,
-    one: int,
-    end: float,
-    place: Place,
-    used: int,
-) -> None:
+def take_beside(room: Room, one: int, end: float, place: Place, used: int) -> None:
     """Take a place from what is free at the shadow times that it lasts beyond."""
+    asked, then, heads = room.asked, room.then, room.heads
     for head in range(heads.number[0]):
         heads.slack[head] = heads.left[head]
         if end > heads.shadow[head]:
@@ -400,8 +539,7 @@ def take_beside(
                 heads.licences[head, licence] -= asked.licences[one, licence]
     for entry in range(used):
         node = place.node[entry]
-        head = owner[node]
-        if head != NO_HEAD and end > heads.shadow[head]:
+        if is_late(heads, room.owner[node], end):
             for resource in range(then.amount.shape[1]):
                 amount = place.chunks[entry] * asked.demand[one, resource]
                 then.amount[node, resource] -= amount

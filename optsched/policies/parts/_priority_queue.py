@@ -15,7 +15,6 @@ import numpy as np
 from optsched.compiled import kernel
 from optsched.machines._site_nodes import OnSite
 from optsched.policies.parts._kinds import Kinds, kinds_of
-from optsched.policies.parts._queues_replay import replay_in_queues
 from optsched.policies.parts._site_replay import replay_on_site
 from optsched.policies.parts._tournament import (
     BEHIND,
@@ -420,8 +419,9 @@ def replay_by_score(
         if power:
             return None
         rank = np.arange(len(state.submit), dtype=np.float64) if score is None else score
-        replayed = replay_on_site if nodes.queues is None else replay_in_queues
-        return replayed(state, nodes, rank, backfills=backfills, shortest_first=shortest_first)
+        return replay_on_site(
+            state, nodes, rank, backfills=backfills, shortest_first=shortest_first
+        )
     if score is None and not (power or backfills):  # then all jobs that fit are alike
         kinds = kinds_of(np.where(state.processors > nodes, 2, 1), np.ones_like(state.requested))
     else:

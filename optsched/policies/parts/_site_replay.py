@@ -1,7 +1,7 @@
 """Replay on a site of policies that order the queue by a fixed score, compiled.
 
-As the policies do, with the kernels that they use: jobs start in order while they fit; then the
-first that does not has a reservation, and the others are backfilled.
+As `optsched.policies.parts.partition_queues` decides where no reservation of the site counts, with
+the kernels that it uses.
 """
 
 from __future__ import annotations
@@ -12,33 +12,30 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._site_nodes import (
-    Asked,
-    Free,
-    Numbers,
-    OnSite,
-    Place,
-    first_possible,
-    give,
-    take,
+from optsched.machines._site_nodes import Flags, Numbers, OnSite, Place, give, take
+from optsched.policies.parts._partition_queues import (
+    Candidates,
+    Closed,
+    Room,
+    Times,
+    forget_failed,
+    forget_heads,
+    keep_no_others,
+    new_room,
+    next_beside_heads,
+    no_heads,
+    note_end,
+    place_request,
+    reserve,
 )
 from optsched.policies.parts._site_backfilling import (
-    JOBS,
-    USED,
-    Reservation,
     Running,
     Shortages,
     add,
-    doubt,
     drop,
     ease,
-    forget,
-    next_backfilled,
-    no_reservation,
     no_shortages,
     nothing_runs,
-    reserve,
-    unlist,
 )
 from optsched.simulator._replay import (
     ENDED,
@@ -47,7 +44,6 @@ from optsched.simulator._replay import (
     STARTED,
     Runs,
     State,
-    Times,
     advance,
     has_room,
     hold,
@@ -59,22 +55,58 @@ from optsched.simulator._replay import (
 
 NOBODY = -1
 
-WAITING = 0
-"""Entry of `Queue.tally`: number of waiting jobs."""
+
+@by_reference
+class Waiting(NamedTuple):
+    """The waiting jobs."""
+
+    rank: Times  # order of the jobs
+    backfilling: Times  # order in which they are backfilled
+    queue: Numbers  # queue of each job
+    order: Numbers  # the waiting jobs, in order
+    behind: Numbers  # the same in the order of backfilling
+    number: Numbers  # one entry: of these
+    new: Numbers  # jobs that come, in order
+    candidates: Candidates
 
 
 @by_reference
-class Queue(NamedTuple):
-    """The waiting jobs, and what a decision needs."""
+class Stops(NamedTuple):
+    """What blocked jobs stop: later jobs of their queues, and of others that share nodes."""
 
-    score: Times
-    requests: Numbers
-    order: Numbers  # the waiting jobs by score, then by number
-    shortest: Numbers  # the same by requested time, if these are backfilled first
-    candidates: Numbers
-    failed: Numbers
-    on_node: Numbers
-    tally: Numbers
+    cells: Flags  # shape (queues, nodes)
+    shares: Flags  # shape (queues, queues), whether two share nodes
+    blocked: Numbers  # the blocked job of each queue, or `NOBODY`
+    open: Flags  # nodes of no queue of a blocked job
+    stopped: Flags  # queues
+
+
+@kernel(allocates=False)
+def forget_stops(stops: Stops) -> None:
+    """Let no job be blocked."""
+    stops.blocked[:] = NOBODY
+    stops.open[:] = True
+    stops.stopped[:] = False
+
+
+@kernel(allocates=False)
+def stop(stops: Stops, queue: int, job: int, shared: bool) -> None:
+    """Let a blocked job stop its queue and others: with `shared`, all that share nodes with it.
+
+    Otherwise, those of which all nodes are of queues of blocked jobs.
+    """
+    stops.blocked[queue] = job
+    if shared:
+        for other in range(len(stops.cells)):
+            stops.stopped[other] |= stops.shares[queue, other]
+        return
+    for node in range(len(stops.open)):
+        stops.open[node] &= not stops.cells[queue, node]
+    for other in range(len(stops.cells)):
+        is_stopped = True
+        for node in range(len(stops.open)):
+            is_stopped &= not (stops.cells[other, node] and stops.open[node])
+        stops.stopped[other] = is_stopped
 
 
 @kernel(allocates=False)
@@ -102,10 +134,10 @@ def keep_waiting(state: State, order: Numbers, count: int) -> int:
 
 
 @kernel(allocates=False)
-def compact(running: Running, held: Place, other: Place) -> None:
+def compact(running: Running, other: Place) -> None:
     """Close the gaps that ended jobs have left in the places of the running ones."""
-    used = 0
-    for at in range(running.tally[JOBS]):
+    used, held = 0, running.held
+    for at in range(running.number[0]):
         begin, stop = running.begin[at], running.stop[at]
         running.begin[at], running.stop[at] = used, used + stop - begin
         for entry in range(begin, stop):
@@ -113,152 +145,112 @@ def compact(running: Running, held: Place, other: Place) -> None:
             used += 1
     for entry in range(used):
         held.node[entry], held.chunks[entry] = other.node[entry], other.chunks[entry]
-    running.tally[USED] = used
+    running.used[0] = used
 
 
 @kernel(allocates=False)
 def begin(
-    state: State,
-    asked: Asked,
-    free: Free,
-    running: Running,
-    held: Place,
-    other: Place,
-    job: int,
-    one: int,
-    place: Place,
-    used: int,
+    state: State, room: Room, running: Running, other: Place, job: int, one: int, used: int
 ) -> None:
-    """Start a job on the first `used` nodes of a place."""
-    take(asked, free, one, place, 0, used)
+    """Start a job on the first `used` nodes of the place that was found."""
+    take(room.asked, room.free, one, room.place, 0, used)
     start(state, job)
-    if not add(running, held, state.estimated_end[job], job, one, place, used):
-        compact(running, held, other)
-        add(running, held, state.estimated_end[job], job, one, place, used)
+    if not add(running, state.estimated_end[job], job, one, room.place, used):
+        compact(running, other)
+        add(running, state.estimated_end[job], job, one, room.place, used)
     for entry in range(used):
-        hold(state, job, place.node[entry])
+        hold(state, job, room.place.node[entry])
 
 
 @kernel(allocates=False)
-def finish(
-    state: State,
-    asked: Asked,
-    free: Free,
-    then: Free,
-    shortages: Shortages,
-    reservation: Reservation,
-    running: Running,
-    held: Place,
-    job: int,
-) -> None:
+def finish(state: State, room: Room, running: Running, shortages: Shortages, job: int) -> None:
     """End a job."""
-    at = position(running.end, running.tally[JOBS], state.estimated_end[job])
+    at = position(running.end, running.number[0], state.estimated_end[job])
     while running.job[at] != job:
         at += 1
-    first, stop = running.begin[at], running.stop[at]
-    ease(shortages, asked, free, held, first, stop, -1)
-    give(asked, free, running.alternative[at], held, first, stop)
-    ease(shortages, asked, free, held, first, stop, 1)
-    drop(running, held, reservation, asked, then, at)
+    asked, free = room.asked, room.free
+    ease(shortages, asked, free, running, at, -1)
+    give(asked, free, running.alternative[at], running.held, running.begin[at], running.stop[at])
+    ease(shortages, asked, free, running, at, 1)
+    note_end(room, running, at)
+    drop(running, at)
 
 
 @kernel(allocates=False)
 def replay(
     state: State,
-    asked: Asked,
-    free: Free,
-    then: Free,
-    shortages: Shortages,
-    reservation: Reservation,
+    room: Room,
     running: Running,
-    held: Place,
     other: Place,
-    queue: Queue,
-    place: Place,
+    shortages: Shortages,
+    stops: Stops,
+    waiting: Waiting,
     backfills: bool,
-    shortest_first: bool,
 ) -> bool:
     """Process events; return whether these are all, see `process`."""
-    tally, waiting, candidates = state.tally, queue.tally, queue.candidates
-    blocked, shadow = NOBODY, 0.0
+    tally, heads, candidates = state.tally, room.heads, waiting.candidates
+    kept, last = False, 0.0
     while has_room(state):
         if not advance(state):
             return True
         now = state.now[0]
         for i in range(tally[ENDED]):
-            job = state.ended[i]
-            finish(state, asked, free, then, shortages, reservation, running, held, job)
-        if tally[ENDED]:
-            blocked = NOBODY
+            finish(state, room, running, shortages, state.ended[i])
+        kept = kept and tally[ENDED] == 0
         new = 0
         for job in range(tally[FIRST], tally[NEXT]):
-            if queue.requests[job] < 0:
+            if candidates.requests[job] < 0:
                 continue
-            enter(queue.order, waiting[WAITING], queue.score, job)
-            if shortest_first:
-                enter(queue.shortest, waiting[WAITING], state.requested, job)
-            waiting[WAITING] += 1
-            enter(candidates, new, state.requested if shortest_first else queue.score, job)
+            enter(waiting.order, waiting.number[0], waiting.rank, job)
+            enter(waiting.behind, waiting.number[0], waiting.backfilling, job)
+            waiting.number[0] += 1
+            enter(waiting.new, new, waiting.rank, job)
+            enter(candidates.job, new, waiting.backfilling, job)
             new += 1
-            if blocked != NOBODY and queue.score[job] < queue.score[blocked]:
-                blocked = NOBODY
-        if waiting[WAITING] == 0 or free.total[0] == 0:
-            blocked = NOBODY
+            kept = kept and waiting.rank[job] > last
+        if waiting.number[0] == 0 or room.free.total[0] == 0:
+            kept = False
             continue
         starts = tally[STARTED]
-        if blocked == NOBODY:
-            for at in range(waiting[WAITING]):
-                job = queue.order[at]
-                one, used = first_possible(asked, free, queue.requests[job], place)
-                if used == 0:
-                    blocked = job
-                    break
-                begin(state, asked, free, running, held, other, job, one, place, used)
-                unlist(shortages, one)
-                forget(reservation)
-            new = 0
-            if backfills and blocked != NOBODY and free.total[0] > 0:
-                request = queue.requests[blocked]
-                shadow = reserve(asked, free, then, running, held, request, now, reservation)
-                order = queue.shortest if shortest_first else queue.order
-                for at in range(waiting[WAITING]):
-                    job = order[at]
-                    if job != blocked and np.isnan(state.start[job]):
-                        candidates[new] = job
-                        new += 1
-        if backfills and new > 0:
-            for at in range(new):
-                request = queue.requests[candidates[at]]
-                queue.failed[0, request] = queue.failed[1, request] = 0
-            at = 0
-            while at < new:
-                at, one, used = next_backfilled(
-                    asked,
-                    free,
-                    then,
-                    shortages,
-                    reservation,
-                    candidates,
-                    at,
-                    new,
-                    queue.requests,
-                    state.requested,
-                    shadow - now,
-                    queue.failed,
-                    queue.on_node,
-                    place,
-                )
-                if used > 0:
-                    job = candidates[at]
-                    begin(state, asked, free, running, held, other, job, one, place, used)
-                    late = state.requested[job] > shadow - now
-                    doubt(reservation, state.estimated_end[job], late)
-                    at += 1
+        jobs, behind = waiting.new, candidates.job
+        if not kept:
+            forget_heads(heads)
+            forget_stops(stops)
+            last, new = -1.0, waiting.number[0]
+            jobs, behind = waiting.order, waiting.behind
+        for at in range(new):
+            if stops.stopped.all():
+                break
+            job = jobs[at]
+            queue, request = waiting.queue[job], candidates.requests[job]
+            if stops.stopped[queue]:
+                continue
+            one, used = place_request(room, request, now + state.requested[job])
+            if used > 0:
+                begin(state, room, running, other, job, one, used)
+                keep_no_others(heads)
+                continue
+            stop(stops, queue, job, backfills)
+            last = max(last, waiting.rank[job])
+            if backfills:
+                reserve(room, running, request, state.requested[job], now)
+        number = 0
+        for at in range(new if backfills else 0):
+            job = behind[at]
+            if np.isnan(state.start[job]) and stops.blocked[waiting.queue[job]] != job:
+                candidates.job[number] = job
+                number += 1
+        at = 0
+        forget_failed(heads, candidates, number)
+        while at < number:
+            at, one, used = next_beside_heads(room, shortages, candidates, at, number, now)
+            if used > 0:
+                begin(state, room, running, other, candidates.job[at], one, used)
+                at += 1
+        kept = room.free.total[0] > 0
         if tally[STARTED] > starts:
-            count = waiting[WAITING]
-            waiting[WAITING] = keep_waiting(state, queue.order, count)
-            if shortest_first:
-                keep_waiting(state, queue.shortest, count)
+            keep_waiting(state, waiting.behind, waiting.number[0])
+            waiting.number[0] = keep_waiting(state, waiting.order, waiting.number[0])
     return False
 
 
@@ -267,20 +259,37 @@ def replay_on_site(
 ) -> Runs:
     """Process all events; return the runs of nodes of the jobs, see `process`.
 
-    The job of lowest score is first, and of equal ones the first submitted.
+    Of a tier, the job of lowest score is first, and of equal ones the first submitted.
     """
-    asked, free, requests, *_ = site
-    jobs, nodes = len(requests), len(free.jobs)
-    then = Free(*(part.copy() for part in free))
-    # a job has a core at least on each of its nodes
-    most = len(state.free_start)
-    running, held = nothing_runs(len(state.due), 2 * most)
-    _, other = nothing_runs(1, most)
-    order, shortest, candidates = np.zeros((3, jobs), dtype=np.int64)
-    failed = np.zeros((2, len(asked.first)), dtype=np.int64)
-    on_node, *place = np.zeros((3, nodes), dtype=np.int64)
-    tally = np.zeros(1, dtype=np.int64)
-    queue = Queue(score, requests, order, shortest, candidates, failed, on_node, tally)
-    known = no_shortages(len(asked.chunks)), no_reservation(asked, nodes)
-    tables = (asked, free, then, *known, running, held, other, queue, Place(*place))
-    return process(state, lambda state: replay(state, *tables, backfills, shortest_first))
+    asked, free, requests, queues = site.asked, site.free, site.requests, site.queues
+    jobs, nodes, cells = len(requests), len(free.jobs), queues.cells
+    most = len(state.free_start)  # a job has a core at least on each of its nodes
+    numbers, tier = np.arange(jobs), -queues.tier
+    first = _rank(numbers, score, tier)
+    backfilling = _rank(first, state.requested, tier) if shortest_first else first
+    order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
+    waiting = Waiting(
+        *(first, backfilling, queues.of_job, order, behind, np.zeros(1, dtype=np.int64), new),
+        candidates=Candidates(
+            *(candidates, requests, state.requested),
+            failed=np.zeros((len(cells) + 1, len(asked.first)), dtype=bool),
+        ),
+    )
+    no_time, nowhere = np.zeros(0), np.zeros((0, nodes), dtype=bool)
+    closed = Closed(no_time, no_time, nowhere, np.zeros(0, bool), np.ones(nodes, dtype=bool))
+    room = new_room(asked, free, no_heads(asked, len(cells)), closed)
+    blocked, stopped = np.zeros(len(cells), dtype=np.int64), np.zeros(len(cells), dtype=bool)
+    stops = Stops(cells, cells @ cells.T, blocked, np.ones(nodes, dtype=bool), stopped)
+    if not backfills:
+        room = room._replace(allowed=stops.open)
+    running, other = nothing_runs(len(state.due), 2 * most), nothing_runs(1, most).held
+    tables = room, running, other, no_shortages(len(asked.chunks)), stops, waiting
+    return process(state, lambda state: replay(state, *tables, backfills))
+
+
+def _rank(*keys: Numbers | Times) -> Times:
+    """Return the place of each job in the order of some keys, of which the last is the first."""
+    order = np.lexsort(keys)
+    rank = np.empty(len(order))
+    rank[order] = np.arange(len(order), dtype=np.float64)
+    return rank

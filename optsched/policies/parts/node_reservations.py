@@ -35,6 +35,11 @@ class NodeReservations:
         The system before the first event.
     machine : SiteMachine
         Its machine.
+
+    Attributes
+    ----------
+    promised : dict of int to float
+        The earliest start that has been reserved for each waiting job.
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
@@ -50,6 +55,7 @@ class NodeReservations:
         edges = ((*closed.start, *closed.end) for closed in windows.values())
         self._changes = sorted({at for some in edges for at in some if math.isfinite(at)})
         self._starts: dict[int, float] = {}
+        self.promised: dict[int, float] = {}
         self._places: dict[int, Held] = {}
         nodes = len(machine.site.nodes)
         self._place, self._other = (Place(*np.zeros((2, nodes), dtype=np.int64)) for _ in range(2))
@@ -80,6 +86,7 @@ class NodeReservations:
             self._reserve(job, np.inf)
         for job in system.queue[:]:
             if self._starts.get(job, np.inf) <= now:
+                self.promised.pop(job, None)
                 yield Start(job, self._places[job])
         if self._changes and system.queue:
             yield from (Wake(at) for at in self._changes if at > now)
@@ -118,6 +125,7 @@ class NodeReservations:
             return False
         nodes, chunks = self._place.node[:used].copy(), self._place.chunks[:used].copy()
         self._starts[job], self._places[job] = start, Held(one, nodes, chunks)
+        self.promised[job] = min(start, self.promised.get(job, math.inf))
         self._book(job, 1)
         return True
 

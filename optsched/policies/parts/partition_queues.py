@@ -1,10 +1,10 @@
-"""Waiting jobs of a site in several queues, and reservations of nodes for some of them."""
+"""Waiting jobs of a site in its queues, and reservations of nodes for some of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from optsched.simulator.system import System
 from optsched.sites.queues import Windows
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import Flags, Free, Numbers
-    from optsched.policies.parts._partition_queues import Closed
+    from optsched.machines._site_nodes import Flags
+    from optsched.policies.parts._partition_queues import Room
 
 
 class PartitionQueues:
@@ -35,6 +35,12 @@ class PartitionQueues:
         The system before the first event.
     machine : SiteMachine
         Its machine.
+
+    Attributes
+    ----------
+    promised : dict of int to float
+        The time by which each head starts, the earliest that was reserved since it is a head and
+        no job has come first.
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
@@ -43,31 +49,29 @@ class PartitionQueues:
 
         self.system, self.machine, self._queues = system, machine, machine.queues
         self._kernels, self._tables, self._new_place = _partition_queues, _site_backfilling, Place
-        nodes, queues = len(machine.site.nodes), len(self._queues.cells)
+        self._take, self._no_tiers = take, not self._queues.has_tiers
         origin = self._queues.first - system.submit[0]
-        self._worlds = {
-            number: self._world(self._queues.windows(number, origin))
+        self._heads = _partition_queues.no_heads(machine.asked, len(self._queues.cells))
+        self._rooms = {
+            number: self._room(self._queues.windows(number, origin))
             for number in {-1, *self._queues.reservation}
         }
-        edges = ((*each.closed.start, *each.closed.end) for each in self._worlds.values())
+        edges = ((*each.closed.start, *each.closed.end) for each in self._rooms.values())
         self._changes = sorted({at for some in edges for at in some if math.isfinite(at)})
         self._woken = -math.inf
-        self._heads = _partition_queues.no_heads(queues, len(machine.site.licences))
-        self._scratch, self._take = self._copy_of_free(), take
-        self._running, self._held = _site_backfilling.nothing_runs()
-        self._on_node, *place = np.zeros((3, nodes), dtype=np.int64)
-        self._place = Place(*place)
-        self._requests = np.array(system.demands, dtype=np.int64)
-        self._requested = np.array(system.requested_time, dtype=np.float64)
+        self._running = _site_backfilling.nothing_runs()
         self._shortages = _site_backfilling.no_shortages(len(machine.requests.alternatives))
-        self._no_reservation = _site_backfilling.no_reservation(machine.asked, nodes)
-        self._failed = np.zeros((queues + 1, len(machine.requests.first)), dtype=bool)
-        self._tier = self._queues.tier if self._queues.has_tiers else None
+        self._candidates = _partition_queues.Candidates(
+            np.empty(0, dtype=np.int64),
+            np.array(system.demands, dtype=np.int64),
+            np.array(system.requested_time, dtype=np.float64),
+            np.zeros((len(self._queues.cells) + 1, len(machine.requests.first)), dtype=bool),
+        )
+        self.promised: dict[int, float] = {}
+        self._before = self.promised
         self._last, self._is_kept, self._until = -1, False, -math.inf
         self._stopped = np.zeros(self._queues.cells.shape[1], dtype=bool)
-        self._overlaps: list[bool] = []
-        self._is_stopped: list[bool] = []
-        self.forget_heads()
+        self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
 
     def decide(
         self,
@@ -101,23 +105,28 @@ class PartitionQueues:
         is_kept = self._is_kept and fixed and now < self._until
         if is_kept and min(system.submitted, default=math.inf) > self._last:
             jobs = system.submitted  # the others still do not fit
+        elif len(self._rooms) == 1:
+            self._start_again()
         else:
             self.forget_heads()
         behind: list[int] = []
         of_job = self._queues.of_job
-        for job in self.by_tier(jobs):
-            queue = of_job[job]
-            if self._overlaps[queue] if backfills else self._is_stopped[queue]:
+        ordered = iter(self.by_tier(jobs))
+        for job in ordered:
+            stopped = self._overlaps if backfills else self._is_stopped
+            if stopped[of_job[job]]:
                 behind.append(job)
+                if all(stopped):
+                    behind.extend(ordered)
             elif (place := self.place(job, unless_stopped=not backfills)) is not None:
-                yield from self.start(job, place)
+                yield from self.start_first(job, place)
             else:
                 self._stop(job)
                 if backfills:
                     self.reserve(job)
         if backfills:
             yield from self.backfill(self.by_tier(in_order(behind)))
-        self._is_kept = fixed and self._tier is None and self.machine.free > 0
+        self._is_kept = fixed and self._no_tiers and self.machine.free > 0
         self._until = next((at for at in self._changes if at > now), math.inf)
 
     def place(self, job: int, *, unless_stopped: bool = False) -> Held | None:
@@ -125,10 +134,11 @@ class PartitionQueues:
 
         With `unless_stopped`, not on nodes of queues that a head stops.
         """
-        open_nodes = self.open_to(job)
+        room = self._room_of(job)
+        room.allowed[:] = self.open_to(job)
         if unless_stopped and self._reservation_of(job) < 0:
-            open_nodes = open_nodes & ~self._stopped[: len(open_nodes)]
-        return self._place_on(job, open_nodes, self.machine.nodes)
+            room.allowed[:] &= ~self._stopped[: len(room.allowed)]
+        return self._place_in(room, job)
 
     def place_head(self, job: int) -> Held | None:
         """Return where the only head can start now, or None; then it is a head no longer."""
@@ -143,7 +153,7 @@ class PartitionQueues:
 
         It is valid until the next call.
         """
-        closed, now = self._world_of(job).closed, float(self.system.now)
+        closed, now = self._room_of(job).closed, float(self.system.now)
         self._kernels.note_closed(closed, now, now + self.system.requested_time[job])
         return closed.open
 
@@ -152,40 +162,32 @@ class PartitionQueues:
 
         These are the first ones, placed one after the other. There must be no head.
         """
-        chosen, together, left, asked = [], 0, self._scratch, self.machine.asked
-        for part, there in zip(left, self.machine.nodes):
-            part[:] = there
+        chosen, together = [], 0
+        left = type(self.machine.nodes)(*(part.copy() for part in self.machine.nodes))
         for at, job in enumerate(jobs):
             place = None
             if together == at:
-                place = self._place_on(job, self.open_to(job), left)
+                room = self._room_of(job)
+                room.allowed[:] = self.open_to(job)
+                place = self._place_in(room._replace(free=left), job)
             if place is not None:
                 where = self._new_place(place.nodes, place.chunks)
-                self._take(asked, left, place.alternative, where, 0, len(place.nodes))
+                self._take(room.asked, left, place.alternative, where, 0, len(place.nodes))
                 together += 1
             else:
                 place = self.place(job)
             chosen.append(-1 if place is None else place.alternative)
         return chosen, together
 
-    def _place_on(self, job: int, open_nodes: Flags, free: Free) -> Held | None:
-        world = self._world_of(job)
-        one, used = self._kernels.place_request(
-            self.machine.asked,
-            free,
-            world.then,
-            world.owner,
-            open_nodes,
-            self._heads,
-            self._requests[job],
-            self._end(job),
-            self._on_node,
-            self._place,
-        )
-        return self._found(one, used) if used else None
+    def _place_in(self, room: Room, job: int) -> Held | None:
+        if len(self._rooms) > 1:
+            self._heads.opened[0] = self._kernels.UNKNOWN  # each room has its own open nodes
+        request, end = self._candidates.requests[job], self._end(job)
+        one, used = self._kernels.place_request(room, request, end)
+        return self._found(room, one, used) if used else None
 
-    def _found(self, one: int, used: int) -> Held:
-        return Held(one, self._place.node[:used].copy(), self._place.chunks[:used].copy())
+    def _found(self, room: Room, one: int, used: int) -> Held:
+        return Held(one, room.place.node[:used].copy(), room.place.chunks[:used].copy())
 
     def backfill(self, jobs: Sequence[int]) -> Iterator[Action]:
         """Start those of the jobs behind heads that fit and delay no head, in order.
@@ -196,40 +198,26 @@ class PartitionQueues:
         if self._changes:
             yield from self._backfill_among_reservations(jobs)
             return
-        world, at = self._worlds[-1], 0
-        candidates = np.array(jobs, dtype=np.int64)
-        self._kernels.forget_failed(candidates, len(jobs), self._requests, self._failed)
+        room, now, at = self._rooms[-1], float(self.system.now), 0
+        room.allowed[:] = True
+        candidates = self._candidates._replace(job=np.array(jobs, dtype=np.int64))
+        self._kernels.forget_failed(self._heads, candidates, len(jobs))
         while at < len(jobs):
             at, one, used = self._kernels.next_beside_heads(
-                self.machine.asked,
-                self.machine.nodes,
-                world.then,
-                world.owner,
-                world.closed.open,
-                self._heads,
-                self._shortages,
-                candidates,
-                at,
-                len(jobs),
-                self._requests,
-                self._requested,
-                float(self.system.now),
-                self._failed,
-                self._on_node,
-                self._place,
+                room, self._shortages, candidates, at, len(jobs), now
             )
             if used:
-                yield from self.start(int(candidates[at]), self._found(one, used))
+                yield from self.start(int(candidates.job[at]), self._found(room, one, used))
                 at += 1
 
     def _backfill_among_reservations(self, jobs: Sequence[int]) -> Iterator[Action]:
         """Start jobs where nodes are closed to some: like ones are closed to the same, too."""
         now, heads = self.system.now, int(self._heads.number[0])
         edges = np.sort(np.concatenate((self._heads.shadow[:heads], self._changes)))
-        ends = now + self._requested[np.array(jobs, dtype=np.int64)]
+        ends = now + self._candidates.requested[np.array(jobs, dtype=np.int64)]
         failed: set[tuple[int, int, int]] = set()
         for job, beyond in zip(jobs, np.searchsorted(edges, ends).tolist()):
-            like = int(self._requests[job]), self._queues.of_job[job], beyond
+            like = int(self._candidates.requests[job]), self._queues.of_job[job], beyond
             if like in failed:
                 continue
             if (place := self.place(job)) is None:
@@ -258,17 +246,20 @@ class PartitionQueues:
         one, nodes, chunks = place
         end = float(self.system.running.estimated_end(job))
         entry = end, job, one, self._new_place(nodes, chunks), len(nodes)
-        if not self._tables.add(self._running, self._held, *entry):
-            tables = self._running, self._held
-            self._running, self._held = self._tables.with_room(*tables, len(nodes))
-            self._tables.add(self._running, self._held, *entry)
+        if not self._tables.add(self._running, *entry):
+            self._running = self._tables.with_room(self._running, len(nodes))
+            self._tables.add(self._running, *entry)
+
+    def start_first(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job that is before the heads that are to come, and may delay them."""
+        yield from self.start(job, place)
+        self._kernels.keep_no_others(self._heads)
+        self._before = {}
 
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free and open to it, unless that delays a head."""
-        world, where = self._world_of(job), self._new_place(place.nodes, place.chunks)
-        heads = world.then, world.owner, self._heads
-        asked, one = self.machine.asked, place.alternative
-        if self._kernels.spare_for_heads(asked, *heads, one, self._end(job), where):
+        room, where = self._room_of(job), self._new_place(place.nodes, place.chunks)
+        if self._kernels.spare_for_heads(room, place.alternative, self._end(job), where):
             yield from self.start(job, place)
 
     def _stop(self, job: int) -> None:
@@ -281,27 +272,17 @@ class PartitionQueues:
 
     def reserve(self, job: int) -> None:
         """Reserve for a head, at the earliest time at which it fits by estimated ends."""
-        world = self._world_of(job)
-        self._kernels.reserve(
-            self.machine.asked,
-            self.machine.nodes,
-            world.then,
-            self._scratch,
-            world.owner,
-            self._running,
-            self._held,
-            world.closed,
-            self._heads,
-            self._requests[job],
-            self._requested[job],
-            float(self.system.now),
-        )
+        now, requested = float(self.system.now), self._candidates.requested[job]
+        request = self._candidates.requests[job]
+        shadow = self._kernels.reserve(self._room_of(job), self._running, request, requested, now)
+        if shadow < math.inf:
+            self.promised[job] = min(shadow, self._before.get(job, math.inf))
 
     def _reservation_of(self, job: int) -> int:
         return self._queues.reservation[self._queues.of_job[job]]
 
-    def _world_of(self, job: int) -> _World:
-        return self._worlds[self._reservation_of(job)]
+    def _room_of(self, job: int) -> Room:
+        return self._rooms[self._reservation_of(job)]
 
     def _end(self, job: int) -> float:
         """Return until when a job may run that starts now."""
@@ -309,52 +290,44 @@ class PartitionQueues:
 
     def forget_heads(self) -> None:
         """Let there be no heads."""
-        self._heads.number[0] = 0
-        for world in self._worlds.values():
-            world.owner[:] = self._kernels.NO_HEAD
+        self._start_again()
+        self._kernels.keep_no_others(self._heads)
+        for room in self._rooms.values():
+            room.owner[:] = self._kernels.NO_HEAD
+
+    def _start_again(self) -> None:
+        """Let there be no heads; those that become heads again are not reserved for anew."""
+        self._kernels.forget_heads(self._heads)
+        self._before, self.promised = self.promised, {}
         self._stopped[:] = False
         self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
         self._last, self._is_kept, self._until = -1, False, -math.inf
 
     def update(self) -> None:
         """Remove the jobs that have ended from the running ones."""
-        tables = self._running, self._held, self._shortages, self._no_reservation
-        state = self.machine.asked, self.machine.nodes, self._scratch
         for job in self.system.ended:
-            self._tables.remove(*tables, *state, job)
+            self._kernels.remove(self._rooms[-1], self._running, self._shortages, job)
         if self.system.ended or self.system.rejected:
             self._is_kept = False
 
     def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:
         """Return jobs in order, those of a higher tier first."""
-        tier = self._tier
-        return jobs if tier is None else sorted(jobs, key=lambda job: -tier[job])
+        tier = self._queues.tier
+        return jobs if self._no_tiers else sorted(jobs, key=lambda job: -tier[job])
 
-    def _world(self, windows: Windows) -> _World:
+    def _room(self, windows: Windows) -> Room:
+        """Return the room of the jobs of one reservation, or of those of none.
+
+        No two of these have a node at the same time.
+        """
         nodes = len(self.machine.site.nodes)
         holds, open_nodes = np.zeros(len(windows.start), dtype=bool), np.ones(nodes, dtype=bool)
         closed = self._kernels.Closed(*windows, holds, open_nodes)
-        owner = np.zeros(nodes, dtype=np.int64)
-        return _World(closed, owner, self._copy_of_free())
-
-    def _copy_of_free(self) -> Free:
-        return type(self.machine.nodes)(*(part.copy() for part in self.machine.nodes))
-
-
-class _World(NamedTuple):
-    """Jobs of one reservation, or those of none: no two worlds have a node at the same time.
-
-    `owner` has the head of each node, `then` what is free on it at the shadow time of that head.
-    """
-
-    closed: Closed
-    owner: Numbers
-    then: Free
+        machine = self.machine
+        return self._kernels.new_room(machine.asked, machine.nodes, self._heads, closed)
 
 
 def queues_of(system: System) -> PartitionQueues | None:
-    """Return the queues of the machine of a simulation; None if one queue says all."""
+    """Return the queues of the machine of a simulation; None on a line of processors."""
     machine = system.machine
-    if isinstance(machine, SiteMachine) and not machine.queues.is_one:
-        return PartitionQueues(system, machine)
-    return None
+    return PartitionQueues(system, machine) if isinstance(machine, SiteMachine) else None

@@ -1,9 +1,11 @@
-"""Large jobs that a scan window detects, and the one for which the system is prepared."""
+"""Large jobs that a scan window detects, and those for which the system is prepared."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.metrics.measure import Group, Measure
@@ -36,12 +38,46 @@ MEASURES = {
         "mean time from preparation to start", "seconds", Group.LARGE,
         "Mean time from the preparation of the box to the start of the large job.",
     ),
+    "not_prepared": Measure(
+        "detected, but not prepared", "jobs", Group.LARGE,
+        "Large jobs detected in the window for which no box was prepared, by the reason.",
+        by="reason",
+    ),
+    "given_up": Measure(
+        "prepared boxes given up", "jobs", Group.LARGE,
+        "Large jobs that did not start in the box prepared for them, by the reason.",
+        by="reason",
+    ),
+    "prepared_beside": Measure(
+        "other jobs prepared", "jobs", Group.LARGE,
+        "Other jobs of the window that got a box in the plan for a large one.",
+    ),
+    "migrations_at_start": Measure(
+        "migrations as a large job starts", "migrations", Group.LARGE,
+        "Migrations for a large job that starts at once.",
+    ),
+    "migrations_ahead": Measure(
+        "migrations ahead of a start", "migrations", Group.LARGE,
+        "Migrations that prepare a box for a large job.",
+    ),
 }  # fmt: skip
 """The measures of `Scan.figures`."""
 
 
+class Reason(StrEnum):
+    """Why a detected large job has no box of its own, or does not start in it."""
+
+    AT_ONCE = "started when detected"
+    OTHERS = "others were prepared"
+    NO_PLAN = "no plan"
+    NO_ATTEMPT = "no attempt"
+    ELSEWHERE = "started elsewhere"
+    HEAD = "taken by the queue head"
+    RESERVED = "reserved for the queue head"
+
+
 class Prepared(NamedTuple):
-    """A waiting large job with a box of its own.
+    """A waiting job with a box of its own.
 
     Parameters
     ----------
@@ -117,28 +153,34 @@ def forecast(
 
 
 class Scan:
-    """Record of the large jobs that entered the scan window.
+    """Record of the large jobs that entered the scan window, and of prepared jobs.
 
     Parameters
     ----------
     large : int
         Most processors of a job that is not large.
+    most : int or None
+        Most large jobs that are prepared at a time; None without a limit.
 
     Attributes
     ----------
-    prepared : Prepared or None
-        The job for which the system is prepared: one at a time.
+    prepared : dict of int to Prepared
+        The waiting jobs with a box of their own.
     """
 
-    def __init__(self, large: int) -> None:
+    def __init__(self, large: int, most: int | None) -> None:
         self.large = large
-        self.prepared: Prepared | None = None
+        self.most = most
+        self.prepared: dict[int, Prepared] = {}
         self._last = -1
         self._detected: dict[int, tuple[float, int]] = {}
         self._waiting: list[int] = []
+        self._why_not: dict[int, Reason] = {}
         self._failed: dict[int, int] = {}
         self._since: dict[int, float] = {}
-        self._in_box = 0
+        self._given_up: Counter[Reason] = Counter()
+        self._in_box = self._beside = 0
+        self._is_ahead: dict[tuple[float, int], bool] = {}
 
     def look(self, window: Sequence[int], system: System) -> None:
         """Detect the large jobs that entered the window since the last call.
@@ -150,20 +192,26 @@ class Scan:
             if system.processors[job] > self.large:
                 self._detected[job] = system.now, place
                 self._waiting.append(job)
+                self._why_not[job] = Reason.AT_ONCE
         self._last = max(self._last, window[-1])
-        if self.prepared is not None and system.start[self.prepared.job] is not None:
-            self.prepared = None
+        self._release_started(system)
+
+    def others(self, head: int) -> list[Prepared]:
+        """Return the prepared jobs but for the queue head, in the order of the queue."""
+        return [self.prepared[job] for job in sorted(self.prepared) if job != head]
 
     def candidates(self, window: Sequence[int], system: System) -> list[int]:
-        """Return the places of the jobs to prepare, in order; none beside a prepared one.
+        """Return the places of the jobs to prepare, in order; none where enough are prepared.
 
         They are the detected jobs that wait and were not prepared before.
         """
-        if self.prepared is not None:
-            return []
-        waiting = [job for job in self._waiting if system.start[job] is None]
-        self._waiting = waiting
-        return [bisect_left(window, job) for job in waiting]
+        self._waiting = [job for job in self._waiting if system.start[job] is None]
+        prepared = sum(job in self._since for job in self.prepared)
+        is_full = self.most is not None and prepared >= self.most
+        for job in self._waiting:
+            if is_full or self._why_not[job] is Reason.AT_ONCE:
+                self._note(job, Reason.OTHERS if is_full else Reason.NO_ATTEMPT)
+        return [] if is_full else [bisect_left(window, job) for job in self._waiting]
 
     def may_try(self, job: int, free: int) -> bool:
         """Return whether more routers are free, as expected, than when there was no plan."""
@@ -172,21 +220,32 @@ class Scan:
     def fail(self, job: int, free: int) -> None:
         """Note that there was no plan for a job with that many free routers."""
         self._failed[job] = free
+        self._note(job, Reason.NO_PLAN)
 
-    def prepare(self, prepared: Prepared, now: float) -> None:
-        """Note that the system is prepared for a job."""
-        self.prepared = prepared
-        self._since[prepared.job] = now
-        self._waiting.remove(prepared.job)
+    def prepare(self, boxes: Mapping[int, Box], at: float, now: float) -> None:
+        """Note the boxes of a large job, the first one, and of others, reserved for a time."""
+        job = next(iter(boxes))
+        self.prepared |= {one: Prepared(one, at, box) for one, box in boxes.items()}
+        self._beside += len(boxes) - 1
+        self._since[job] = now
+        self._waiting.remove(job)
+        del self._why_not[job]
 
-    def give_up(self) -> None:
-        """Release the box of the prepared job, which is not prepared again."""
-        self.prepared = None
+    def give_up(self, job: int, reason: Reason) -> None:
+        """Release the box of a prepared job, which is not prepared again."""
+        del self.prepared[job]
+        self._given_up[reason] += job in self._since
 
-    def start(self) -> None:
-        """Note that the prepared job starts in its box."""
-        self.prepared = None
-        self._in_box += 1
+    def start(self, job: int) -> None:
+        """Note that a prepared job starts in its box."""
+        del self.prepared[job]
+        self._in_box += job in self._since
+
+    def migrate(self, jobs: Iterable[int], system: System, *, ahead: bool) -> None:
+        """Note migrations; a job that moves twice at one time, or starts then, has one or none."""
+        for job in jobs:
+            if (system.start[job] or 0.0) < system.now:
+                self._is_ahead.setdefault((system.now, job), ahead)
 
     def figures(self, system: System) -> dict[str, Any]:
         """Return the figures of the buffer periods, for the summary.
@@ -194,9 +253,12 @@ class Scan:
         ``large_mean_buffer`` is the mean number of seconds from the detection of a large job to its
         start, and ``large_mean_ahead`` the mean number of jobs before it in the window when it was
         detected. ``prepared_mean_buffer`` is the same from the preparation, over the ``prepared``
-        jobs, of which ``prepared_starts`` started in the box prepared for them.
+        jobs, of which ``prepared_starts`` started in the box prepared for them. The others are in
+        ``given_up``, and those never prepared in ``not_prepared``.
         """
+        self._release_started(system)
         buffers = _periods(system, {job: since for job, (since, _) in self._detected.items()})
+        ahead = sum(self._is_ahead.values())
         return {
             "large_detected": len(self._detected),
             "large_mean_buffer": _mean(buffers),
@@ -204,7 +266,26 @@ class Scan:
             "prepared": len(self._since),
             "prepared_starts": self._in_box,
             "prepared_mean_buffer": _mean(_periods(system, self._since)),
+            "not_prepared": _counts(Counter(self._why_not.values())),
+            "given_up": _counts(self._given_up),
+            "prepared_beside": self._beside,
+            "migrations_at_start": len(self._is_ahead) - ahead,
+            "migrations_ahead": ahead,
         }
+
+    def _release_started(self, system: System) -> None:
+        """Release the boxes of prepared jobs that have started elsewhere."""
+        for job in [job for job in self.prepared if system.start[job] is not None]:
+            self.give_up(job, Reason.ELSEWHERE)
+
+    def _note(self, job: int, reason: Reason) -> None:
+        """Note why a job is not prepared; what a solver said counts most."""
+        if self._why_not[job] is not Reason.NO_PLAN:
+            self._why_not[job] = reason
+
+
+def _counts(found: Counter[Reason]) -> dict[str, int]:
+    return {str(reason): found[reason] for reason in Reason if found[reason]}
 
 
 def _periods(system: System, since: dict[int, float]) -> list[float]:

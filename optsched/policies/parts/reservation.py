@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import math
+from collections.abc import Generator, Iterable, Mapping
 from typing import NamedTuple
 
 from optsched.simulator.actions import Action, Start
@@ -45,6 +46,13 @@ def reserve(system: System, job: int) -> Reservation:
             break
         needed -= processors[running]
     return Reservation(max(shadow, now), -needed)
+
+
+def promise(
+    promised: Mapping[int, float], job: int, reservation: Reservation
+) -> Mapping[int, float]:
+    """Return the promise of a reservation, or an earlier one that the job has already."""
+    return {job: min(reservation.shadow, promised.get(job, math.inf))}
 
 
 def backfill(

@@ -162,6 +162,11 @@ class Sharing(Policy):
             self._table.reserve(head, threshold, placement, self.limit(found), start)
             yield from self.backfill(system)
 
+    def promised(self, system: System) -> Mapping[int, float]:
+        """Return the first reserved start of the queue head."""
+        reserved = self._reservation
+        return {} if reserved is None else {reserved.job: reserved.start}
+
     def _kept(self, job: int, found: Found, system: System) -> Found | None:
         """Return the reserved place and start of a job, if the new ones are later.
 

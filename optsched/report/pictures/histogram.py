@@ -110,7 +110,7 @@ def _draw_levels(axes: Axes, held: Shares, running: Shares) -> None:
     axes.set_ylabel("share of the\nrecorded time")
     axes.set_xlabel("share of the nodes")
     axes.set_xlim(0, 1)
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.4 * max(*held, *running))  # the legend is above the levels
     axes.xaxis.set_major_formatter("{x:.0%}")
     axes.yaxis.set_major_formatter("{x:.0%}")
     axes.set_xticks(np.linspace(0, 1, 6 if style.is_narrow() else 11))

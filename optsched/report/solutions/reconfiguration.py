@@ -20,16 +20,18 @@ def figure(problem: Reconfiguration, solution: Arrangement) -> Figure:
     labels = problem.waiting_jobs or [f"w{job + 1}" for job in range(waiting)]
     moves = moves_of(solution.steps, names)
     before = dict(enumerate(problem.running))
+    ends = dict(enumerate(problem.ending, start=running + waiting))
+    to_end = f", {len(ends)} to end" if ends else ""
     started = {running + job: box for job, box in enumerate(solution.boxes) if box is not None}
     return relocation_figure(
         f"{problem.name} {problem.size}",
         (
-            f"before: {counted(len(moves), 'job')} to move; numbers are steps",
+            f"before: {counted(len(moves), 'job')} to move{to_end}; numbers are steps",
             f"after: {len(started):,} of {counted(waiting, 'job')} started",
         ),
         problem.grid,
         problem.holes,
-        before,
+        before | ends,
         before | solution.destinations | started,
         moves,
         {job: str(labels[job - running]) for job in started},

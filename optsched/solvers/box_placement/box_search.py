@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,7 @@ class BoxSearch(Solver):
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import OR-Tools, and compile the kernels."""
         CpSat().prepare(problem)
-        for anchors in ("all", "corners"):
-            example = BoxPlacement((4, 4, 4), ["1x1x1@0,0,0"], [2, 8], anchors=anchors)
-            placed = place_directly(example)
-            CpSat().solve(example, budget=Budget(work=self.default_work), hint=placed)
+        _solve_examples()
 
     def solve(
         self,
@@ -128,3 +126,12 @@ def _in_candidates(problem: BoxPlacement) -> Needs:
     for number, volume in least.items():
         for job in found.jobs[number]:
             yield volume, int(problem.profits[job])
+
+
+@cache
+def _solve_examples() -> None:
+    """Call all kernels, once."""
+    for anchors in ("all", "corners"):
+        example = BoxPlacement((4, 4, 4), ["1x1x1@0,0,0"], [2, 8], anchors=anchors)
+        placed = place_directly(example)
+        CpSat().solve(example, budget=Budget(work=CpSat.default_work), hint=placed)

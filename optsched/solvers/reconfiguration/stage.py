@@ -11,7 +11,8 @@ class Stage:
     """State of a reconfiguration after some waiting jobs have got a box.
 
     A waiting job with a box can be moved free of charge, as it has not started yet, and so can a
-    running job that moves in any case.
+    running job that moves in any case. A waiting job that takes routers of an ending job stays,
+    since a migration moves jobs at once.
 
     Parameters
     ----------
@@ -32,7 +33,12 @@ class Stage:
         """Return the problem of admitting a waiting job by moving jobs that have a box."""
         problem, running = self.problem, len(self.problem.running)
         jobs = list(self.boxes)
-        movers = {*problem.movers}
+        beside_ending = problem.grid.free_of(problem.ending)
+        movers = {*problem.movers} | {
+            one
+            for one, box in self.boxes.items()
+            if one >= running and beside_ending[problem.grid.routers_of(box)].all()
+        }
         return Migration.trusted(
             **problem.torus_fields,
             running=tuple(self.boxes.values()),
@@ -40,12 +46,12 @@ class Stage:
             elapsed=tuple(
                 0 if self._is_free_of_charge(one) else problem.elapsed[one] for one in jobs
             ),
-            movable=tuple(at for at, one in enumerate(jobs) if one in movers or one >= running),
+            movable=tuple(at for at, one in enumerate(jobs) if one in movers),
             shapes=problem.shapes,
             running_jobs=None,
             incoming=problem.waiting[job],
             incoming_job=None,
-            ending=(),
+            ending=problem.ending,  # a waiting job that takes a part of them stays
         )
 
     def carry_out(self, job: int, plan: Plan) -> None:

@@ -37,12 +37,7 @@ WITHOUT_HOST = Migration(
 
 def optimum_of(problem):
     """Try every place of the large job, and every box for every job, but for what costs more."""
-    grid, holes = problem.grid, holes_of(problem)
-    ending = frozenset(cell for box in problem.ending for cell in grid.cells(box).tolist())
-    choices = [
-        [own, *((cost, cells) for cost, cells in others if not cells & ending)]
-        for own, *others in choices_of(problem)
-    ]
+    holes, choices = holes_of(problem), choices_of(problem)
     best = None
     for _, cells in boxes_of(problem, extents_of(problem, problem.incoming)):
         if not cells & holes:

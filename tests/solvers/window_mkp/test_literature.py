@@ -49,11 +49,12 @@ def check(path, work):
     return result
 
 
-def test_small_instances_of_kataoka_and_yamada(unpacked):
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_small_instances_of_kataoka_and_yamada(unpacked, every):
     paths = sorted((unpacked / "SMALL").glob("*.txt"))
     assert len(paths) == 180
-    proven = sum(check(path, 1e6).status is Status.OPTIMAL for path in paths)
-    assert proven >= 90
+    proven = sum(check(path, 1e6).status is Status.OPTIMAL for path in paths[::every])
+    assert proven >= 90 / every
 
 
 @pytest.mark.parametrize("name", ["FK_1", "FK_3"])
