@@ -101,7 +101,7 @@ OF_TRACE = ("demand_high", "without_slack", "load")
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Keep what is evaluated: labels, figures of the measured jobs, and what the traces are like."""
+    """Keep labels, the figures of the measured jobs, and what the traces are like."""
     jobs = (pd.read_parquet(Path(folder) / "jobs.parquet") for folder in results["folder"])
     frame = results.assign(**pd.DataFrame(map(figures_of, jobs), index=results.index))
     known = {}
@@ -324,7 +324,7 @@ def misfit(
 
 def scanned(runs: pd.DataFrame, mix: str = "HIGH") -> list[int]:
     """Return the amounts of the scan that were run with a mix."""
-    own = runs.xs(("in-all", "raised", "RUA", "SDSC", mix), level=[1, 2, 3, 4])
+    own = runs.xs(("in-all", "raised", "RUA", "SDSC", mix), level=[1, 2, 3, 4, 5])
     return sorted(set(own.index.get_level_values("high")))
 
 
@@ -342,7 +342,7 @@ MEDIUM, HEADER, WITH_SLACK = (
 )
 CHOICES = (BELOW, ABOVE, MEDIUM, INSTANT, RAISED, NOBODY, HEADER, WITH_SLACK)
 TURN = 1725
-"""What may differ, rows of the figure; and the largest amount that the least threshold of RUA allows."""
+"""What may differ, and the largest amount whose penalty the least threshold of RUA allows."""
 
 
 def columns(runs: pd.DataFrame) -> Iterator[Column]:
@@ -407,8 +407,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
     verdicts = [judged.verdict(one.found) for one in curve]
     sides = [[one.found.mean for one in curve if side in one.choices] for side in (BELOW, ABOVE)]
     by_part = {name: parts(runs, one) for name, one in ends.items()}
-    slack = {name: sums(runs, name, SLACK[KILLED], AT_2000) for name in ("FF",)}
-    killed = sums(runs, "FF", KILLED, AT_2000)
+    slack, killed = (sums(runs, "FF", one, high) for one in (SLACK[KILLED], KILLED))
     first = usual(runs).reset_index().query("scheduler == 'FF'")
     found: dict[str, Any] = {
         "runs": len(runs),
@@ -439,7 +438,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "curve.open": verdicts.count("not decided"),
         "curve.fails": verdicts.count("does not hold"),
         "exact.same": same(runs, "LC, exact", "LC", "raised"),
-        "slack.none": 100 * (1 - slack["FF"].sum() / killed.sum()),
+        "slack.none": 100 * (1 - slack.sum() / killed.sum()),
         "slack.share": 100 * first["without_slack"].mean(),
         "raised.ff.sdsc": float(
             sums(runs, "FF", KILLED, READINGS["raised"], ("SDSC",), MIXES[:2]).sum()
@@ -460,14 +459,12 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
             top = mean(runs, scheduler, "p95_penalised_percent", end, centre, mix)
             found[f"p95.penalty.{at}"] = top
             found[f"slowdown.{at}"] = mean(runs, scheduler, SLOWDOWN, end, centre, mix)
-    for one, metric in product(("exact", "ends"), (KILLED, SLOWDOWN, PENALTY)):
-        if one == "exact":
-            own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
-            found[f"exact.{metric}"] = own
-    for name, (high_, scheduler) in {"after": (TURN + 1, "RUA"), "at": (TURN, "RUA")}.items():
+    for name, metric in (("killed", KILLED), ("slowdown", SLOWDOWN)):
+        found[f"exact.{name}"] = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
+    for name, after in (("at", 0), ("after", 1)):
         for centre in CENTRES:
-            at = killed_at(runs, Reading(high_), centre)
-            found[f"turn.{name}.{centre.lower()}"] = at
+            own = killed_at(runs, Reading(TURN + after), centre) + 100
+            found[f"turn.{name}.{centre.lower()}"] = own
     for what, scheduler, metric, floor in floors(runs):
         short = metric.removeprefix("mean_").removeprefix("p95_").partition("_")[0]
         found[f"noise.{what.split()[-1]}.{scheduler.lower()}.{short}"] = floor
@@ -487,18 +484,21 @@ def parts(runs: pd.DataFrame, reading: Reading) -> dict[str, np.ndarray]:
 def same(runs: pd.DataFrame, one: str, other: str, limits: str = "requested") -> bool:
     """Return whether two schedulers have the same figures in all runs with 2,000 MB/s."""
     own = usual(runs).loc[(CHOSEN, AT_2000.worst, limits)][[*FIGURES]]
-    return bool(
-        own.loc[one]
-        .drop(index="CTC of 340", level="centre", errors="ignore")
-        .equals(own.loc[other].drop(index="CTC of 340", level="centre", errors="ignore"))
+    both = (
+        own.loc[name].drop("CTC of 340", level="centre", errors="ignore") for name in (one, other)
     )
+    return bool(np.allclose(*both, rtol=1e-8))
 
 
 TITLES = {
-    KILLED: "killed jobs", "mean_penalised_percent": "penalty, mean, %", SLOWDOWN: "slowdown, 95th percentile",
-    "mean_bounded_slowdown": "slowdown, mean", "p95_wait": "wait, 95th percentile, s",
-    "mean_wait": "wait, mean, s", "p95_penalised_percent": "penalty, 95th percentile, %",
-}  # fmt: skip
+    KILLED: "killed jobs",
+    "mean_penalised_percent": "penalty, mean, %",
+    "p95_penalised_percent": "penalty, 95th percentile, %",
+    SLOWDOWN: "slowdown, 95th percentile",
+    "mean_bounded_slowdown": "slowdown, mean",
+    "p95_wait": "wait, 95th percentile, s",
+    "mean_wait": "wait, mean, s",
+}
 """The metrics, in words."""
 
 
