@@ -114,7 +114,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 
 def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
     """Compute the figures of the measured jobs; slowdowns, waits and penalties of finished ones."""
-    own = jobs[jobs["measured"]]
+    own = jobs[jobs["measured"] > 0]
     finished = own[own["final_state"] == State.FINISHED]
     killed = own[own["final_state"] == State.KILLED]
     found = {
@@ -206,7 +206,8 @@ def is_first_fit(scheduler: str, high: int) -> bool:
     Then no process is moved, no job waits for less penalty, and the runs are those of First Fit.
     """
     name, _, threshold = scheduler.partition("=")
-    return name == "LCT" and float(threshold) >= PROCESSORS * high / BANDWIDTH
+    exact = "," in threshold
+    return name == "LCT" and not exact and float(threshold) >= PROCESSORS * high / BANDWIDTH
 
 
 def sums(
@@ -251,7 +252,10 @@ def change_at(
     """
     others = [other] if isinstance(other, str) else other
     new, *old = (sums(runs, name, metric, reading, centres, mixes) for name in (one, *others))
-    return mean_of(100 * (new / np.min(old, axis=0) - 1))
+    least = np.min(old, axis=0)
+    if not least.all():
+        raise NotRunError  # what is more than nothing has no percentage
+    return mean_of(100 * (new / least - 1))
 
 
 def spanning(one: Interval, other: Interval) -> Interval:
@@ -370,7 +374,6 @@ def columns(runs: pd.DataFrame) -> Iterator[Column]:
 def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
     """Yield the noise floor of a change in percent: what is drawn, scheduler, metric, floor."""
     high = runs.loc[(HIGH_END, "in-all")].droplevel("limits")
-    levels = ["centre", "part"]
     drawn_again = (
         ("submissions", "shake_seed", {"LC": "LC", "RUA": "RUA"}, "FF"),
         ("random ties", "seed", {"LC": "LC, exact", "RUA": "RUA, same goal"}, ""),
@@ -385,7 +388,6 @@ def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
                 share = new.unstack(seed).div(plain, axis=0)
             else:
                 share = new.unstack(seed) / old.unstack(seed)
-            assert list(share.index.names) == levels
             yield what, scheduler, metric, noise_floor(100 * (share.mean() - 1))
 
 
@@ -415,6 +417,21 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "parts": 3,
         "parts.all": 6,
         "ends": (LOW_END, HIGH_END),
+        "scan.n": len(scanned(runs)),
+        "scan.others": len(scanned(runs)) - 2,
+        "scan.range": (scanned(runs)[0], scanned(runs)[-1]),
+        "none.sdsc": killed_at(runs, Reading(TURN), "SDSC").mean + 100,
+        "rua.killed.ctc.published-third": claims["rua.killed.ctc"].published == -66.67,
+        "lc.killed.never": {claims["lc.killed"].verdict(one) for one in claims["lc.killed"].found}
+        == {"does not hold"},
+        "rua.good": [claims[f"rua.{one}"].verdict() for one in ("lc.killed", "penalty")]
+        == ["holds"] * 2,
+        "third.most": 100 + claims["rua.killed.ctc"].region.high,
+        "rua.slowdown.most": claims["rua.slowdown"].region.high,
+        "paper.slowdown": PAPER[SLOWDOWN]["CTC"][0][0],
+        "requested.ctc.low": mean(
+            runs, "FF", SLOWDOWN, low._replace(instead=REQUESTED), "CTC", "HIGH"
+        ),
         "low.end": LOW_END,
         "high.end": HIGH_END,
         "chosen": CHOSEN,
@@ -459,8 +476,9 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
             top = mean(runs, scheduler, "p95_penalised_percent", end, centre, mix)
             found[f"p95.penalty.{at}"] = top
             found[f"slowdown.{at}"] = mean(runs, scheduler, SLOWDOWN, end, centre, mix)
-    for name, metric in (("killed", KILLED), ("slowdown", SLOWDOWN)):
-        found[f"exact.{name}"] = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
+    for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
+        own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
+        found[f"exact.{name}"] = own * sign
     for name, after in (("at", 0), ("after", 1)):
         for centre in CENTRES:
             own = killed_at(runs, Reading(TURN + after), centre) + 100
