@@ -255,7 +255,7 @@ def change_at(
     least = np.min(old, axis=0)
     if not least.all():
         raise NotRunError  # what is more than nothing has no percentage
-    return mean_of(100 * (new / least - 1))
+    return mean_of(np.round(100 * (new / least - 1), 6))  # sums of equal numbers may differ
 
 
 def spanning(one: Interval, other: Interval) -> Interval:
@@ -424,8 +424,12 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "rua.killed.ctc.published-third": claims["rua.killed.ctc"].published == -66.67,
         "lc.killed.never": {claims["lc.killed"].verdict(one) for one in claims["lc.killed"].found}
         == {"does not hold"},
-        "rua.good": [claims[f"rua.{one}"].verdict() for one in ("lc.killed", "penalty")]
-        == ["holds"] * 2,
+        "rua.fewer": claims["rua.lc.killed"].verdict() == "holds",
+        "rua.no-lower": claims["rua.penalty"].verdict("low") == "does not hold",
+        "requested.sdsc.low": mean(
+            runs, "FF", SLOWDOWN, low._replace(instead=REQUESTED), "SDSC", "HIGH"
+        ),
+        "paper.slowdown.sdsc": PAPER[SLOWDOWN]["SDSC"][0][0],
         "third.most": 100 + claims["rua.killed.ctc"].region.high,
         "rua.slowdown.most": claims["rua.slowdown"].region.high,
         "paper.slowdown": PAPER[SLOWDOWN]["CTC"][0][0],
@@ -466,6 +470,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
     for name, own in by_part.items():
         for centre, shares in own.items():
             found[f"parts.{centre.lower()}.{name}"] = (shares.min(), shares.max())
+    found["misfit.all.chosen"] = fits["all"][CHOSEN]
     for name, fit in fits.items():
         found |= {f"misfit.{name}.{one}": value for one, value in fit.items()}
     for (name, end), centre, mix in product(ends.items(), CENTRES, MIXES[:2]):
@@ -484,7 +489,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
             own = killed_at(runs, Reading(TURN + after), centre) + 100
             found[f"turn.{name}.{centre.lower()}"] = own
     for what, scheduler, metric, floor in floors(runs):
-        short = metric.removeprefix("mean_").removeprefix("p95_").partition("_")[0]
+        short = TITLES[metric].partition(",")[0].split()[0]
         found[f"noise.{what.split()[-1]}.{scheduler.lower()}.{short}"] = floor
     return found
 
@@ -642,7 +647,7 @@ def draw_scan(runs: pd.DataFrame, *, narrow: bool) -> Figure:
         axes.set(xlabel="high demand, MB/s for each process")
     fit.axhline(1, color="#666666", linewidth=1.0)
     killed.set(ylabel="RUA's killed jobs, % of First Fit's", ylim=(-3, 62))
-    fit.set(ylabel="mean penalty with First Fit, here over paper", ylim=(0, 3))
+    fit.set(ylabel="mean penalty, here over paper", ylim=(0, 3))
     killed.legend(loc="upper left")
     fit.legend(loc="upper left")
     return figure
