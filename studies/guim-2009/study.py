@@ -397,97 +397,80 @@ def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
 def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
     """Return the values of the page by name."""
     low, high = READINGS["low"], READINGS["high"]
-    ends = {"low": low, "high": high, "chosen": AT_2000}
-    highs = [one for one in scanned(runs, "MED") if one <= CHOSEN]
+    highs, mixed = scanned(runs), scanned(runs, "MED")
     fits = {
-        name: {one: misfit(runs, one, centres) for one in highs}
+        name: {one: misfit(runs, one, centres) for one in mixed}
         for name, centres in (("ctc", ("CTC",)), ("sdsc", ("SDSC",)), ("all", CENTRES))
     }
     best = {name: min(fit, key=lambda one: fit[one]) for name, fit in fits.items()}
     curve = [*columns(runs)]
-    judged = Region(high=claims["rua.killed.ctc"].region.high, with_high=True)
-    verdicts = [judged.verdict(one.found) for one in curve]
-    sides = [[one.found.mean for one in curve if side in one.choices] for side in (BELOW, ABOVE)]
-    by_part = {name: parts(runs, one) for name, one in ends.items()}
+    verdicts = [claims["rua.killed.ctc"].region.verdict(one.found) for one in curve]
+    all_jobs = [one for one in curve if WITH_SLACK not in one.choices]
+    below, above = (
+        [one.found.mean for one in all_jobs if side in one.choices] for side in (BELOW, ABOVE)
+    )
     slack, killed = (sums(runs, "FF", one, high) for one in (SLACK[KILLED], KILLED))
-    first = usual(runs).reset_index().query("scheduler == 'FF'")
+    quarter = claims["lc.killed"]
+    shares = parts(runs, low)["CTC"]
+
+    def first_fit(metric: str, reading: Reading = low, centre: str = "CTC") -> float:
+        return mean(runs, "FF", metric, reading, centre, "HIGH")
+
+    requested = low._replace(instead=REQUESTED)
     found: dict[str, Any] = {
         "runs": len(runs),
         "jobs": len(runs) * 20_000,
-        "parts": 3,
-        "parts.all": 6,
+        "parts": len(shares),
+        "parts.all": claims["rua.penalty"].main.n,
         "ends": (LOW_END, HIGH_END),
-        "scan.n": len(scanned(runs)),
-        "scan.others": len(scanned(runs)) - 2,
-        "scan.range": (scanned(runs)[0], scanned(runs)[-1]),
-        "none.sdsc": killed_at(runs, Reading(TURN), "SDSC").mean + 100,
-        "rua.killed.ctc.published-third": claims["rua.killed.ctc"].published == -66.67,
-        "lc.killed.never": {claims["lc.killed"].verdict(one) for one in claims["lc.killed"].found}
-        == {"does not hold"},
-        "rua.fewer": claims["rua.lc.killed"].verdict() == "holds",
-        "rua.no-lower": claims["rua.penalty"].verdict("low") == "does not hold",
-        "requested.sdsc.low": mean(
-            runs, "FF", SLOWDOWN, low._replace(instead=REQUESTED), "SDSC", "HIGH"
-        ),
-        "paper.slowdown.sdsc": PAPER[SLOWDOWN]["SDSC"][0][0],
-        "third.most": 100 + claims["rua.killed.ctc"].region.high,
-        "rua.slowdown.most": claims["rua.slowdown"].region.high,
-        "paper.slowdown": PAPER[SLOWDOWN]["CTC"][0][0],
-        "requested.ctc.low": mean(
-            runs, "FF", SLOWDOWN, low._replace(instead=REQUESTED), "CTC", "HIGH"
-        ),
         "low.end": LOW_END,
         "high.end": HIGH_END,
         "chosen": CHOSEN,
         "turn": TURN,
-        "turn.after": TURN + 1,
         "claims.judged": sum(bool(one.found) for one in claims.values()),
-        "factor.turn": PROCESSORS * TURN / BANDWIDTH,
-        "factor.low": PROCESSORS * LOW_END / BANDWIDTH,
-        "factor.high": PROCESSORS * HIGH_END / BANDWIDTH,
-        "high.for-1.5": 1.5 * BANDWIDTH / PROCESSORS,
-        "high.for-1.25": 1.25 * BANDWIDTH / PROCESSORS,
-        "high.full": BANDWIDTH // PROCESSORS,
-        "thresholds.are-first-fit": is_first_fit("LCT=1.25", HIGH_END),
-        "first-fit.checked": same(runs, "LCT=1.5", "FF"),
+        "lc.killed.never": {quarter.verdict(one) for one in quarter.found} == {"does not hold"},
+        "rua.fewer": claims["rua.lc.killed"].verdict() == "holds",
+        "rua.no-lower": claims["rua.penalty"].verdict("low") == "does not hold",
+        "third.most": 100 + claims["rua.killed.ctc"].region.high,
+        "parts.ctc.low": (shares.min(), shares.max()),
+        "scan.n": len(highs),
+        "scan.others": len(highs) - 2,
+        "scan.range": (highs[0], highs[-1]),
         "best.ctc": best["ctc"],
         "best.sdsc": best["sdsc"],
         "best.all": best["all"],
+        "misfit.ctc": fits["ctc"][best["ctc"]],
+        "misfit.sdsc": fits["sdsc"][best["sdsc"]],
+        "misfit.chosen": fits["all"][CHOSEN],
+        "factor.turn": PROCESSORS * TURN / BANDWIDTH,
         "turn.between": best["ctc"] < TURN < best["sdsc"],
+        "turn.at.ctc": 100 + killed_at(runs, Reading(TURN), "CTC").mean,
+        "turn.at.sdsc": 100 + killed_at(runs, Reading(TURN), "SDSC").mean,
+        "turn.after.ctc": 100 + killed_at(runs, Reading(TURN + 1), "CTC").mean,
+        "turn.after.sdsc": 100 + killed_at(runs, Reading(TURN + 1), "SDSC").mean,
+        "high.for-1.25": 1.25 * BANDWIDTH / PROCESSORS,
+        "high.for-1.5": 1.5 * BANDWIDTH / PROCESSORS,
+        "thresholds.are-first-fit": is_first_fit("LCT=1.25", HIGH_END),
         "curve": len(curve),
         "curve.holds": verdicts.count("holds"),
-        "curve.open": verdicts.count("not decided"),
         "curve.fails": verdicts.count("does not hold"),
-        "exact.same": same(runs, "LC, exact", "LC", "raised"),
+        "curve.apart": max(below) < min(above),
         "slack.none": 100 * (1 - slack.sum() / killed.sum()),
-        "slack.share": 100 * first["without_slack"].mean(),
-        "raised.ff.sdsc": float(
-            sums(runs, "FF", KILLED, READINGS["raised"], ("SDSC",), MIXES[:2]).sum()
-        ),
+        "raised.ff.sdsc": sums(runs, "FF", KILLED, READINGS["raised"], ("SDSC",)).sum(),
+        "killed.ctc": first_fit(KILLED),
+        "penalty.p95.low": first_fit("p95_penalised_percent"),
+        "penalty.p95.high": first_fit("p95_penalised_percent", high),
+        "slowdown.ctc": first_fit(SLOWDOWN),
+        "slowdown.sdsc": first_fit(SLOWDOWN, centre="SDSC"),
+        "slowdown.ctc.paper": PAPER[SLOWDOWN]["CTC"][0][0],
+        "slowdown.sdsc.paper": PAPER[SLOWDOWN]["SDSC"][0][0],
+        "slowdown.ctc.requested": first_fit(SLOWDOWN, requested),
+        "slowdown.sdsc.requested": first_fit(SLOWDOWN, requested, "SDSC"),
+        "exact.same": same(runs, "LC, exact", "LC", "raised"),
     }
-    for name, means in zip(("below", "above"), sides):
-        found[f"curve.{name}"] = (min(means), max(means))
-    for name, own in by_part.items():
-        for centre, shares in own.items():
-            found[f"parts.{centre.lower()}.{name}"] = (shares.min(), shares.max())
-    found["misfit.all.chosen"] = fits["all"][CHOSEN]
-    for name, fit in fits.items():
-        found |= {f"misfit.{name}.{one}": value for one, value in fit.items()}
-    for (name, end), centre, mix in product(ends.items(), CENTRES, MIXES[:2]):
-        for scheduler in ("FF", "LC", "RUA"):
-            at = f"{centre}.{mix}.{scheduler}.{name}".lower()
-            found[f"killed.{at}"] = mean(runs, scheduler, KILLED, end, centre, mix)
-            found[f"penalty.{at}"] = mean(runs, scheduler, PENALTY, end, centre, mix)
-            top = mean(runs, scheduler, "p95_penalised_percent", end, centre, mix)
-            found[f"p95.penalty.{at}"] = top
-            found[f"slowdown.{at}"] = mean(runs, scheduler, SLOWDOWN, end, centre, mix)
     for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
         own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
         found[f"exact.{name}"] = own * sign
-    for name, after in (("at", 0), ("after", 1)):
-        for centre in CENTRES:
-            own = killed_at(runs, Reading(TURN + after), centre) + 100
-            found[f"turn.{name}.{centre.lower()}"] = own
     for what, scheduler, metric, floor in floors(runs):
         short = TITLES[metric].partition(",")[0].split()[0]
         found[f"noise.{what.split()[-1]}.{scheduler.lower()}.{short}"] = floor
@@ -649,5 +632,5 @@ def draw_scan(runs: pd.DataFrame, *, narrow: bool) -> Figure:
     killed.set(ylabel="RUA's killed jobs, % of First Fit's", ylim=(-3, 62))
     fit.set(ylabel="mean penalty, here over paper", ylim=(0, 3))
     killed.legend(loc="upper left")
-    fit.legend(loc="upper left")
+    fit.legend(loc="lower right")
     return figure
