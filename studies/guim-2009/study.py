@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import bounded_slowdown
 from optsched.schedule import State
-from optsched.studies.claims import Claim, NotRunError, Region, written
+from optsched.studies.claims import Claim, NotRunError, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, mean_of, noise_floor
 from optsched.studies.plan import find_log
@@ -372,23 +372,15 @@ def columns(runs: pd.DataFrame) -> Iterator[Column]:
 
 
 def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
-    """Yield the noise floor of a change in percent: what is drawn, scheduler, metric, floor."""
-    high = runs.loc[(HIGH_END, "in-all")].droplevel("limits")
-    drawn_again = (
-        ("submissions", "shake_seed", {"LC": "LC", "RUA": "RUA"}, "FF"),
-        ("random ties", "seed", {"LC": "LC, exact", "RUA": "RUA, same goal"}, ""),
-    )
-    for what, seed, names, shaken in drawn_again:
-        for scheduler, metric in product(names, (KILLED, PENALTY, SLOWDOWN)):
-            own = high[high[seed] >= 0].xs("HIGH", level="mix")
-            new = own.loc[names[scheduler]].set_index(seed, append=True)[metric]
-            old = own.loc[shaken].set_index(seed, append=True)[metric] if shaken else None
-            if old is None:
-                plain = usual(high).xs(("FF", "HIGH"), level=["scheduler", "mix"])[metric]
-                share = new.unstack(seed).div(plain, axis=0)
-            else:
-                share = new.unstack(seed) / old.unstack(seed)
-            yield what, scheduler, metric, noise_floor(100 * (share.mean() - 1))
+    """Yield the noise floor of a change from First Fit in percent: log, scheduler, metric, floor."""
+    shaken = runs[runs["shake"] > 0].set_index("shake_seed", append=True)
+    for centre, scheduler, metric in product(CENTRES, ("LC", "RUA"), (KILLED, PENALTY, SLOWDOWN)):
+        own = shaken.xs(centre, level="centre")[metric]
+        new, old = (
+            own.xs(name, level="scheduler").groupby(["shake_seed", "part"]).sum().unstack("part")
+            for name in (scheduler, "FF")
+        )
+        yield centre, scheduler, metric, noise_floor(100 * (new / old - 1).mean(axis=1))
 
 
 # ---- What the page needs
@@ -471,9 +463,15 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
     for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
         own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
         found[f"exact.{name}"] = own * sign
-    for what, scheduler, metric, floor in floors(runs):
+    for metric in (KILLED, PENALTY, SLOWDOWN):
         short = TITLES[metric].partition(",")[0].split()[0]
-        found[f"noise.{what.split()[-1]}.{scheduler.lower()}.{short}"] = floor
+        ties = change_at(runs, READINGS["raised"], "LC, other ties", "LC, exact", metric)
+        found[f"ties.{short}"] = ties
+        found |= {
+            f"noise.{centre}.{scheduler}.{short}".lower(): floor
+            for centre, scheduler, one, floor in floors(runs)
+            if one == metric
+        }
     return found
 
 
@@ -549,13 +547,14 @@ def noise(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the noise floors as a table."""
     return pd.DataFrame(
         {
-            "drawn again": what,
-            "change of": f"{TITLES[metric].partition(',')[0]}, {scheduler}",
+            "log": centre,
+            "First Fit to": {"LC": "LessConsume"}.get(scheduler, scheduler),
+            "change of": TITLES[metric].partition(",")[0],
             "from": written(floor.low, digits=1),
             "to": written(floor.high, digits=1),
             "smallest effect to be seen, points": written(floor.smallest, digits=1),
         }
-        for what, scheduler, metric, floor in floors(runs)
+        for centre, scheduler, metric, floor in floors(runs)
     )
 
 
