@@ -33,6 +33,7 @@ NAMES = (
 KINDS = ("p95", "mean")
 CENTRES, MIXES, BANDWIDTH, PROCESSORS = ("CTC", "SDSC"), ("HIGH", "MED", "LOW"), 6000, 4
 LOW_END, HIGH_END, CHOSEN = 1700, 1800, 2000
+ENDS = (LOW_END, HIGH_END)
 KILLED, SLOWDOWN, PENALTY = "killed", "p95_bounded_slowdown", "mean_penalised_percent"
 _PUBLISHED = read_toml(Path(__file__).with_name("published.toml"))
 PAPER = {one["metric"]: one for one in _PUBLISHED["tables"]}
@@ -275,7 +276,7 @@ def change(runs: pd.DataFrame, reading: str, **what: Any) -> Interval:
     """Return by how many percent a metric differs; at both ends, an interval that spans the two."""
     if reading not in BOTH_ENDS:
         return change_at(runs, READINGS[reading], **what)
-    ends = (Reading(high, instead=BOTH_ENDS[reading]) for high in (LOW_END, HIGH_END))
+    ends = (Reading(high, instead=BOTH_ENDS[reading]) for high in ENDS)
     return spanning(*(change_at(runs, end, **what) for end in ends))
 
 
@@ -359,7 +360,7 @@ def columns(runs: pd.DataFrame) -> Iterator[Column]:
     for high, worst, raised, size, own, mix in product(
         highs, rules, limits, sizes, jobs, MIXES[:2]
     ):
-        if own and high not in (LOW_END, HIGH_END, CHOSEN):
+        if own and high not in (*ENDS, CHOSEN):
             continue
         reading = Reading(high, worst, raised, jobs[own], sizes[size])
         try:
@@ -372,7 +373,7 @@ def columns(runs: pd.DataFrame) -> Iterator[Column]:
 
 
 def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
-    """Yield the noise floor of a change from First Fit in percent: log, scheduler, metric, floor."""
+    """Yield the noise floor of a change from First Fit: log, scheduler, metric, floor."""
     shaken = runs[runs["shake"] > 0].set_index("shake_seed", append=True)
     for centre, scheduler, metric in product(CENTRES, ("LC", "RUA"), (KILLED, PENALTY, SLOWDOWN)):
         own = shaken.xs(centre, level="centre")[metric]
@@ -414,7 +415,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "jobs": len(runs) * 20_000,
         "parts": len(shares),
         "parts.all": claims["rua.penalty"].main.n,
-        "ends": (LOW_END, HIGH_END),
+        "ends": ENDS,
         "low.end": LOW_END,
         "high.end": HIGH_END,
         "chosen": CHOSEN,
@@ -458,11 +459,16 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "slowdown.sdsc.paper": PAPER[SLOWDOWN]["SDSC"][0][0],
         "slowdown.ctc.requested": first_fit(SLOWDOWN, requested),
         "slowdown.sdsc.requested": first_fit(SLOWDOWN, requested, "SDSC"),
+        "raised.more": all(
+            killed_at(runs, Reading(one, limits="raised"), "CTC").mean > 0 for one in ENDS
+        ),
         "exact.same": same(runs, "LC, exact", "LC", "raised"),
     }
     for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
         own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
         found[f"exact.{name}"] = own * sign
+    shaken = {one[:3]: one[3] for one in floors(runs)}["SDSC", "RUA", SLOWDOWN]
+    found |= {"slowdown.shaken.low": -shaken.low, "slowdown.shaken.high": shaken.high}
     for metric in (KILLED, PENALTY, SLOWDOWN):
         short = TITLES[metric].partition(",")[0].split()[0]
         ties = change_at(runs, READINGS["raised"], "LC, other ties", "LC, exact", metric)
@@ -535,11 +541,12 @@ def scan(runs: pd.DataFrame) -> pd.DataFrame:
             for centre in CENTRES
         }
         try:
-            fits = [written(misfit(runs, high, (centre,))) for centre in CENTRES]
+            fits = " / ".join(
+                written(misfit(runs, high, (centre,)), digits=2) for centre in CENTRES
+            )
         except NotRunError:
-            fits = ["", ""]
-        names = [f"{centre}, Table 6 off by" for centre in CENTRES]
-        rows[f"{high:,}"] = own | dict(zip(names, fits))
+            fits = ""
+        rows[f"{high:,}"] = own | {"Table 6: CTC / SDSC": fits}
     return pd.DataFrame(rows).T.rename_axis("MB/s")
 
 
@@ -550,9 +557,8 @@ def noise(runs: pd.DataFrame) -> pd.DataFrame:
             "log": centre,
             "First Fit to": {"LC": "LessConsume"}.get(scheduler, scheduler),
             "change of": TITLES[metric].partition(",")[0],
-            "from": written(floor.low, digits=1),
-            "to": written(floor.high, digits=1),
-            "smallest effect to be seen, points": written(floor.smallest, digits=1),
+            "from … to, %": f"{written(floor.low, digits=1)} … {written(floor.high, digits=1)}",
+            "smallest effect seen": written(floor.smallest, digits=1),
         }
         for centre, scheduler, metric, floor in floors(runs)
     )
@@ -582,7 +588,7 @@ def rua(runs: pd.DataFrame) -> pd.DataFrame:
             f"{scheduler}, {high:,}": written(
                 mean(runs, scheduler, metric, Reading(high), centre, mix)
             )
-            for high in (LOW_END, HIGH_END)
+            for high in ENDS
             for scheduler in ("FF", "LC", "RUA")
         }
         for centre, metric, mix in product(
