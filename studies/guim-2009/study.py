@@ -471,6 +471,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "slowdown.sdsc.paper": PAPER[SLOWDOWN]["SDSC"][0][0],
         "slowdown.ctc.requested": first_fit(SLOWDOWN, requested),
         "slowdown.sdsc.requested": first_fit(SLOWDOWN, requested, "SDSC"),
+        "instant.most": most_by_node(runs),
         "exact.same": same(runs, "LC, exact", "LC", "raised"),
     }
     for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
@@ -498,6 +499,17 @@ def parts(runs: pd.DataFrame, reading: Reading) -> dict[str, np.ndarray]:
         / sums(runs, "FF", KILLED, reading, (centre,), ("HIGH",))
         for centre in CENTRES
     }
+
+
+def most_by_node(runs: pd.DataFrame) -> float:
+    """Return by how many percent the other rule of the worst node changes killed jobs, at most."""
+    other = {one: Reading(one, "at-each-instant") for one in ENDS}
+    cases = product(ENDS, ("FF", "LC", "RUA"), CENTRES, MIXES[:2])
+    return max(
+        100 * abs(mean(runs, name, KILLED, other[one], *at) / own - 1)
+        for one, name, *at in cases
+        if (own := mean(runs, name, KILLED, Reading(one), *at))
+    )
 
 
 def same(runs: pd.DataFrame, one: str, other: str, limits: str = "requested") -> bool:
