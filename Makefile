@@ -27,7 +27,7 @@ demo: .venv/usable
 	@echo "The answer names what is missing, the earliest start, and the least to do for a start now, with the lines that take it back."
 	@echo
 	@echo "3. What is an exact placement worth? Eight jobs wait for 35 free GPUs: by best fit, and exactly."
-	$(OPTSCHED) solve gpu-queue --solver tree-best-fit
+	$(OPTSCHED) solve gpu-queue --solver best-fit
 	@echo
 	$(OPTSCHED) solve gpu-queue --solver highs --picture demo/gpu-queue.svg
 	@echo "Best fit fills 18 of them, and job 8, which needs 16, waits. An exact placement fills 34; no placement fills more."
@@ -142,7 +142,7 @@ benchmark: .venv/ready .venv-mtm/ready
 # What users need. Python compiles a module when it is first imported, which takes less than all of them at once.
 .venv/usable: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@echo "Installing optsched and its packages (0.6 GB) in .venv ..."
+	@echo "Installing optsched and its packages (0.7 GB) in .venv ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable .
 	@touch $@

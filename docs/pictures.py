@@ -34,7 +34,7 @@ def main(folder: str) -> None:
 def hero() -> str:
     """Solve a snapshot by a rule and exactly, and draw both answers."""
     problem = optsched.load_snapshot("node-placement/gpu-queue")
-    rule = optsched.solve(problem, solver="tree-best-fit")
+    rule = optsched.solve(problem, solver="best-fit")
     exact = optsched.solve(problem, solver="highs")
     assert exact.status == "optimal"
     free = int(problem.free.sum())
@@ -66,7 +66,7 @@ def job() -> str:
     """Draw how long a pending job of the sample of Slurm has to wait."""
     found = printed(["slurm", "explain", "290", "--from", "sample-slurm", "--json"])
     waits = [found[start] - found["time"] for start in ("slurm_start", "earliest")]
-    labels = ("Slurm expects it", "if no other starts", "requeue one job")
+    labels = ("Slurm expects it", "if it goes first", "requeue one job")
     assert found["least"]["lifted"] == ["requeue 236"]
     return bars(
         "Start of job 290", labels, [*waits, 0], [*(f"in {short(w)}" for w in waits), "now"]

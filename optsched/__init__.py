@@ -1,4 +1,4 @@
-"""Every decision of a batch scheduler as a declarative optimization model.
+"""Decisions of a batch scheduler as optimization models: solved, proven and simulated.
 
 Decisions::
 
@@ -29,7 +29,7 @@ Folders::
     read_comparison         read a Comparison from its folder
     read_sweep              read the results and the runs of a sweep
 
-Policies, solvers and models of one's own import from `optsched.extend`. Input that cannot be used
+Your own policies, solvers and models import from `optsched.extend`. Input that cannot be used
 raises `InputError`, which says what was expected.
 """
 

@@ -24,6 +24,9 @@ from optsched.errors import InputError, UnknownNameError, no_such_file, one_line
 IN_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:/]*))?", re.DOTALL)
 IN_MODULE = re.compile(r"(?!optsched\.)(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 
+MOST_LINES = 6
+"""Most lines of a traceback in a message."""
+
 _PREFIX = "optsched-file-"  # of the names of modules; no import has such a name
 
 _modules: dict[tuple[Path, str], ModuleType] = {}
@@ -109,10 +112,7 @@ class ClassInFile:
                     is_file = IN_FILE.fullmatch(self.file)
                     _modules[key] = self._executed() if is_file else self._imported()
             except (Exception, SystemExit) as error:  # whatever the file does
-                line = error.lineno if isinstance(error, SyntaxError) else self._line(error)
-                what = error.msg if isinstance(error, SyntaxError) else str(error)
-                reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
-                raise InputError(reason, file=self.file, line=line) from None
+                raise told(error, self._line(error)).within(self.file) from None
         return _modules[key]
 
     def _executed(self) -> ModuleType:
@@ -138,6 +138,14 @@ class ClassInFile:
             if frame.filename == str(self.path)
         ]
         return lines[-1] if lines else None
+
+
+def told(error: BaseException, line: int | None) -> InputError:
+    """Return what a file of the user raised, in one line; `line` is the place in the file."""
+    what = str(error)
+    if isinstance(error, SyntaxError):
+        what, line = error.msg, error.lineno
+    return InputError(f"{type(error).__name__}: {one_line(' '.join(what.split()))}", line=line)
 
 
 def names_class(text: object) -> bool:
@@ -202,6 +210,21 @@ def check_file(stated: str) -> None:
     found = find_class(f"{file}:Any")
     if found.sha256 != sha256:
         raise InputError(f"has SHA-256 {found.sha256}; expected {sha256}", file=file)
+
+
+def place_of(error: BaseException, cls: type[Any]) -> str:
+    """Return where the code of a user's class is in a traceback: ``my.py, line 7 in decide``.
+
+    The lines are from the outermost call to the innermost; the text is empty if there is none.
+    """
+    file = str(getattr(sys.modules.get(cls.__module__), "__file__", ""))
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"line {one.lineno} in {one.name}" for one in frames if one.filename == file]
+    if not lines or cls.__module__.startswith("optsched."):
+        return ""
+    if len(lines) > MOST_LINES:  # of a recursion
+        lines[2:-2] = ["..."]
+    return f"{Path(file).name}, {', '.join(lines)}"
 
 
 def in_file(cls: type[Any]) -> bool:

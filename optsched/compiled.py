@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -52,6 +52,18 @@ class Kernel:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the compiled function."""
         return self.compiled(*arguments, **named)
+
+    def bound(self, *arguments: Any, numbers: Sequence[int | float]) -> Callable[..., Any]:
+        """Return the kernel with its first arguments given, to be called with numbers like some.
+
+        The types are looked up now and not at each call: for a named tuple of 32 arrays, that is
+        nine tenths of the cost of a call from Python.
+        """
+        from numba import typeof
+
+        types = tuple(typeof(argument) for argument in (*arguments, *numbers))
+        self.compiled.compile(types)
+        return functools.partial(self.compiled.overloads[types].entry_point, *arguments)
 
     @functools.cached_property
     def compiled(self) -> Any:

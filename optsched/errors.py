@@ -120,16 +120,16 @@ class UnknownNameError(InputError):
     """Name of some kind, a solver for instance, that is not among the known ones.
 
     The noun may name an owner: of ``setting of policy 'easy'`` the message makes ``unknown setting
-    'x' of policy 'easy'``.
+    'x' of policy 'easy'``. What to do `otherwise` ends the message where no known name is close.
     """
 
-    def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, noun: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
         self.noun = noun
         self.name = name
         self.known: Sequence[str] = sorted(known)
-        close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.51)
         known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
-        hint = f"did you mean {' or '.join(close)}?" if close else known_names
+        hint = f"did you mean {' or '.join(close)}?" if close else f"{known_names}{otherwise}"
         kind, of, owner = noun.partition(" of ")
         super().__init__(f"unknown {kind} {name!r}{of}{owner}; {hint}")
 

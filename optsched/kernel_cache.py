@@ -236,7 +236,7 @@ def _private_folder() -> Path | None:
         shared = Path(tempfile.gettempdir())
         folder = shared / f"optsched-kernels-{_USER}"
         if _keeps_private(shared) and _is_private(folder):
-            _say(f"no folder of yours can be written; compiled kernels are kept in {folder}")
+            _say(f"no folder of your own can be written; compiled kernels are kept in {folder}")
             return folder
         if folder.lstat().st_uid != _USER:
             reason = f"{folder} belongs to another user"

@@ -59,6 +59,19 @@ def test_kernels_read_fields_and_write_into_arrays():
     assert returned is given.inner.added
 
 
+def test_a_bound_kernel_keeps_its_tables():
+    given = outer()
+    bound = add.bound(given, numbers=(0,))
+    bound(1)
+    bound(np.int64(1))
+    assert given.sums.tolist() == [0, 48]
+    references = sys.getrefcount(given.sums)
+    for _ in range(100):
+        bound(0)
+    after = sys.getrefcount(given.sums)
+    assert after == references
+
+
 def test_a_call_keeps_no_arrays():
     given = outer()
     before = [sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added)

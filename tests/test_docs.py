@@ -20,9 +20,7 @@ from optsched.solvers.solver_call import TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"^```(sh|python|toml|text file=[\w./-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+BLOCK = re.compile(r"^```(sh|python|toml|text file=[\w./-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 DRAWN = "../build/gallery/"

@@ -231,7 +231,7 @@ def test_without_a_lasting_folder_kernels_are_kept_in_a_temporary_one(run, unwri
     said = [record.message for record in caplog.records if "can be written" in record.message]
     assert (
         said
-        == [f"no folder of yours can be written; compiled kernels are kept in {unwritable}"] * 2
+        == [f"no folder of your own can be written; compiled kernels are kept in {unwritable}"] * 2
     )
 
 

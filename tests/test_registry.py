@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +134,17 @@ def test_another_package_adds_a_model_to_a_name(point, decorator, tmp_path):
     done = run_with(tmp_path, module, entry_points, "-c", code)
     assert done.stdout.split()[:1] == ["0"], done.stderr
     assert int(done.stdout.split()[1]) > 0
+
+
+def test_snapshots_of_a_model_of_another_package_are_solved_from_the_command_line(tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "add-a-model.md"
+    [module] = re.findall(r"```python\n(from collections.*?)```", page.read_text(), re.DOTALL)
+    fields = {"kind": "power-cap", "nodes": [64, 32, 32], "watts": [300, 150, 140], "cap": 310}
+    (tmp_path / "power.json").write_text(json.dumps({"format": 1, **fields}))
+    points = "[optsched.models]\npower-cap = their_module\n"
+    words = ("-m", "optsched", "solve", str(tmp_path / "power.json"), "--solver", "highs")
+    done = run_with(tmp_path, module, points, *words)
+    assert "objective  64\n" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

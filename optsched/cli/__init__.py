@@ -21,7 +21,7 @@ COMMANDS = {
         "Compare solvers on the same snapshots, or policies by their runs of the same jobs."
     ),
     "simulate": (
-        "Run a trace under a policy with a solver behind it, or under several side by side."
+        "Simulate a trace under a policy, with any solver for its decisions, or under several."
     ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run a study, judge its claims, and check the numbers on its page.",
@@ -80,7 +80,7 @@ def build() -> App:
     app.command(
         create_install_completion_command(installer(app), True),
         name="--install-completion",
-        help="Install the completion of commands, options and names in bash, zsh or fish.",
+        help="Install the completion of commands, options and names in a shell.",
     )
     add_options(app)
     for name, summary in COMMANDS.items():
@@ -222,6 +222,8 @@ def _interrupted() -> int:
 
 def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is handled during these imports
+    import re
+
     from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
     from optsched.errors import InputError, one_line
@@ -252,6 +254,11 @@ def _run(arguments: list[str]) -> int:
         elif isinstance(error, MissingArgumentError) and "--output" in message:
             place = "DIR, the folder" if chain[:1] and chain[0] in TO_FOLDERS else "FILE, the file"
             message = f"{' '.join(chain)} needs -o {place} to write"
+        elif isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+            first = one_line(repr(error.unused_tokens[0]))
+            message = f"{first} is one word too many; see `optsched {' '.join(chain)} --help`"
+        elif found := re.search(r"parameter ([A-Z]+) requires an argument", message):
+            message = f"{' '.join(chain)} needs {found[1]}; see `optsched {' '.join(chain)} --help`"
         print(f"optsched: {message}", file=sys.stderr)
         return USAGE
     except InputError as error:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
 from optsched.cli.compare_runs import are_runs, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
-from optsched.cli.options import Integer, Number, Output, budget_of
+from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
+from optsched.numbers import counted
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
+from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +55,7 @@ def command(
     *snapshots: Annotated[Path, Parameter(required=True, completer=models_and_snapshots)],
     output: Output,
     solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
-    time_limit: Number | None = None,
+    time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
     days: str | None = None,
@@ -63,8 +66,8 @@ def command(
     Parameters
     ----------
     snapshots
-        Snapshots, problems in formats of others, folders of them, or names, `optsched list
-        snapshots`, of which that of a model stands for all of its own. Or else the run folders of
+        Snapshots, problems in other formats, folders of them, or names (see `optsched list
+        snapshots`); the name of a model stands for all its snapshots. Or else the run folders of
         one trace, or one sweep folder: their first run is the baseline.
     output
         The folder to write to. An existing comparison is replaced.
@@ -114,7 +117,7 @@ def command(
         print_json({"table": records})
     else:
         _print(comparison.table)
-        print_lines([("comparison folder", output)])
+        print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
     for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused):
@@ -122,7 +125,25 @@ def command(
     if comparison.missing:
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")
         return INTERRUPTED
-    return BAD_INPUT if errors else DONE
+    none = not comparison.table["solved"].any()
+    return BAD_INPUT if errors else NO_SOLUTION if none else DONE
+
+
+def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield how many snapshots of a model are trivial, and how good each solver is on the rest."""
+    easy = trivial(results)
+    for kind, own in results.groupby("kind", sort=False):
+        hard = own[~easy[own.index]]
+        number, left = own["snapshot"].nunique(), hard["snapshot"].nunique()
+        if left < number:
+            of = "" if len(own) == len(results) else f" {kind}"
+            counts = f"{number - left:,} of {counted(number, 'snapshot')}"
+            at_once = f"answered optimally by all solvers, within {short(AT_ONCE)}"
+            yield f"trivial{of}", f"{counts}: {at_once}"
+            if left:
+                rows = summarize(hard).to_dict(orient="records")
+                best = (f"{row['solver']} {share(row['best']).text}" for row in rows)
+                yield f"best on the other {left:,}", ", ".join(best)
 
 
 def _print(table: pd.DataFrame) -> None:

@@ -82,11 +82,24 @@ def workload_files(context: CompletionContext) -> list[str]:
 
 
 def machine_names(context: CompletionContext) -> list[str]:
-    """Return the bundled sites, and files of machines."""
+    """Return the kinds of machines, the bundled sites, and files of machines."""
+    from optsched import registry
     from optsched.sites.bundled_sites import bundled_sites
 
+    kinds = [f"{kind}:" for kind in registry.machines]
     sites = [f"site:{name}" for name in bundled_sites()]
-    return [*sites, *files(context.incomplete, ".toml")]
+    return [*kinds, *sites, *files(context.incomplete, ".toml")]
+
+
+def setting_names(context: CompletionContext) -> list[str]:
+    """Return the settings of the policies that are typed, or of all, with what they may be."""
+    from optsched import registry
+    from optsched.settings import settings_of
+
+    typed = [token.value for token in context.arguments["--policy"].tokens]
+    policies = typed[0].split(",") if typed else list(registry.policies)
+    found = [one for policy in policies for one in settings_of(registry.policies[policy])]
+    return [f"{name}=" for name in dict.fromkeys(setting.name for setting in found)]
 
 
 def captured_names(context: CompletionContext) -> list[str]:

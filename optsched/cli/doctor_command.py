@@ -55,7 +55,7 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         **{package: _version(package) for package in PACKAGES},
         "content": str(bundled("models").parent),
-        "traces": ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES",
+        "traces": ":".join(map(str, folders())) or "samples; OPTSCHED_TRACES adds folders of logs",
     }
     classes = list(chain.from_iterable(map(classes_of, registry.solvers)))
     problems = list_problems()
@@ -80,7 +80,7 @@ def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 
             print()
             columns = ["broken plug-in", "group", "reason"]
             print_table(columns, [list(row.values()) for row in broken])
-    if left := sum(row["state"] == NOT_COMPILED for row in checked):
+    if left := len({row["solver"] for row in checked if row["state"] == NOT_COMPILED}):
         say_note(
             f"{counted(left, 'solver')} not compiled yet; --compile does it ahead of first use"
         )

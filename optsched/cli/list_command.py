@@ -73,7 +73,7 @@ def _solvers() -> Iterator[Row]:
         except InputError as error:
             say(f"optsched: left out: {error}")
             continue
-        models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
+        models = "all with a formulation" if cls.models is None else " ".join(sorted(cls.models))
         installed = version or f"no (needs {cls.requires})"
         yield [cls.name, installed, cls.exact, models, cls.work_unit, first_line(cls)]
 
@@ -173,7 +173,7 @@ _LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
     "sites": (["site", "what it has"], _sites),
     "executions": (["execution model", "settings", "what it does"], _executions),
     "workloads": (["workload", "model", "processors", "what it is"], _workloads),
-    "traces": (["trace", "jobs", "processors", "here", "what it is"], _traces),
+    "traces": (["trace", "jobs", "processors", "on this machine", "what it is"], _traces),
     "snapshots": (["snapshot", "size", "best known", "source of that"], _snapshots),
     "studies": (["study", "paper"], _studies),
     "formats": (["format", "suffixes", "what it is"], _formats),

@@ -73,7 +73,7 @@ Captured: TypeAlias = Annotated[
 
 TraceName: TypeAlias = Annotated[
     str,
-    Parameter(help="A trace file or a name, `optsched list traces`.", completer=trace_names),
+    Parameter(help="A trace file or a name (see `optsched list traces`).", completer=trace_names),
 ]
 
 SolverName: TypeAlias = Annotated[str, Parameter(completer=solver_names)]

@@ -37,6 +37,6 @@ def _kind(folder: Path) -> ModuleType:
     found = next((kind for kind in KINDS if (folder / kind.FOLDER.marker).is_file()), None)
     if found is None:
         expected = " or ".join(f"{kind.FOLDER.name} ({kind.FOLDER.marker})" for kind in KINDS)
-        is_not = "not such a folder" if folder.is_dir() else "not a folder"
-        raise InputError(f"{is_not}; expected the folder of {expected}", file=folder)
+        is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
+        raise InputError(f"{is_not}; expected that of {expected}", file=folder)
     return found

@@ -31,7 +31,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if summary.get("large_jobs"):
         wait = _amounts(summary, "large_{}_wait")
-        large = f"{summary['large_jobs']:,} of {summary['large_from']:,} processors or more"
+        large_from = counted(summary["large_from"], "processor")
+        large = f"{summary['large_jobs']:,} of {large_from} or more"
         lines.append(("large jobs", f"{large}; wait {wait}"))
     if summary.get("problems"):
         lines.append(("problems", _problems(summary)))
@@ -39,12 +40,12 @@ def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def cleaning_notes(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
-    """Return a line for each count of cleaning; none if the trace was clean already."""
-    if summary["cleaning"] is None:
+    """Return a line for each count of cleaning; none if it changed nothing."""
+    report = None if summary["cleaning"] is None else CleaningReport.from_json(summary["cleaning"])
+    if report is None or not report.counts():
         return []
     of_whole = "" if config["jobs"] is None else " of the whole trace"
-    lines = CleaningReport.from_json(summary["cleaning"]).lines()
-    return [f"cleaning{of_whole}: {line.strip()}" for line in lines]
+    return [f"cleaning{of_whole}: {line.strip()}" for line in report.lines()]
 
 
 def policy_of_run(folder: Path) -> str | None:

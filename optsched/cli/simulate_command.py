@@ -19,6 +19,7 @@ from optsched.cli.completion import (
     comma_separated,
     machine_names,
     registered,
+    setting_names,
     solver_names,
     trace_names,
     workload_files,
@@ -29,6 +30,7 @@ from optsched.cli.simulate_policies import simulate_policies
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_files import say_file
 from optsched.compilation import clock
+from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
@@ -49,6 +51,7 @@ SEVERAL = {
 COMPLETERS: dict[str, Completer] = {
     "machine": machine_names,
     "policy": comma_separated(registered("policies")),
+    "settings": setting_names,
     "solver": solver_names,
     "execution": registered("executions"),
     "workload": workload_files,
@@ -112,7 +115,7 @@ def command(
     json: bool = False,
     **options: Any,
 ) -> int:
-    """Run a trace under a policy with a solver behind it, or under several side by side.
+    """Simulate a trace under a policy, with any solver for its decisions, or under several.
 
     Parameters
     ----------
@@ -178,7 +181,7 @@ def command(
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered
-    code = BAD_INPUT if wrong else DONE
+    code = BAD_INPUT if wrong or run.summary["rejected"] == run.summary["jobs"] else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")
     if replaced is not None:
@@ -202,7 +205,7 @@ def command(
     written += [("snapshots", str(capture))] if capture else []
     print_lines([*summary_lines(run.summary), *written])
     speed = run.timing["jobs_per_second"]
-    say_note(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+    say_note(f"{short(run.timing['simulation_seconds'])} of simulation, {speed:,.0f} jobs/s")
     return code
 
 

@@ -73,6 +73,8 @@ def simulate_policies(
         say("optsched: nothing to compare; expected two finished runs or more")
         return code
     comparison = compared(output)
+    if all(run.summary["rejected"] == run.summary["jobs"] for run in comparison.runs):
+        code = BAD_INPUT
     for run in comparison.runs:
         for left, what in (("rejected", "rejected"), ("waiting", "never started")):
             if jobs := run.summary[left]:

@@ -423,7 +423,7 @@ def _to_do(found: Explanation, answer: Answer) -> list[str]:
     at = f"to start {when} on {host_list(relief.nodes)}"
     asked = "" if found.by == now else f"{latest}: "
     if not relief.count:
-        steps = " and ".join(relief.steps)
+        steps = " and ".join(filter(None, (", ".join(relief.steps[:-1]), *relief.steps[-1:])))
         return [f"{asked}{f'{steps},' if steps else 'nothing has to be done'} {at}", *pinned]
     pending = sum(claim.is_pending for claim in relief.lifted)
     resumed = sum(claim.job is None for claim in relief.lifted)

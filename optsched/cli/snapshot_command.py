@@ -32,8 +32,8 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     Parameters
     ----------
     snapshot
-        A snapshot, a problem in a format of others (.txt, .csv, .lp, .mps), or a name, `optsched
-        list snapshots`.
+        A snapshot, a problem in another format (.txt, .csv, .lp, .mps), or a name (see `optsched
+        list snapshots`).
     json
         Print the snapshot as one JSON object.
     """
@@ -103,7 +103,7 @@ def schema(model: str, /) -> None:
     Parameters
     ----------
     model
-        A model, `optsched list models`.
+        A model (see `optsched list models`).
     """
     print_json(snapshot_schema(model))
 
@@ -115,7 +115,7 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     Parameters
     ----------
     snapshot
-        A snapshot, or a problem in a format of others.
+        A snapshot, or a problem in another format.
     output
         The file to write: .lp, .mps, .mzn for MiniZinc, .pb.txt for CP-SAT, or, of a knapsack, .txt
         in the literature's text format.
@@ -130,12 +130,12 @@ def export(snapshot: Path, /, *, output: Output) -> None:
 
 @command.command
 def convert(snapshot: Path, /, *, output: Output) -> None:
-    """Write a problem in a format of others as a snapshot, with its known values.
+    """Write a problem in another format as a snapshot, with its known values.
 
     Parameters
     ----------
     snapshot
-        A snapshot, or a problem in a format of others.
+        A snapshot, or a problem in another format.
     output
         The file to write: .json or .json.gz.
     """

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.completion import snapshot_names
-from optsched.cli.options import Integer, Json, Number, Output, SolverName, budget_of
+from optsched.cli.options import Integer, Json, Number, Output, Seconds, SolverName, budget_of
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
@@ -47,7 +47,7 @@ def command(
     /,
     *,
     solver: SolverName | None = None,
-    time_limit: Number | None = None,
+    time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
     hint: SolverName | None = None,
@@ -60,12 +60,12 @@ def command(
     Parameters
     ----------
     snapshot
-        A snapshot (.json, .json.gz), a name, `optsched list snapshots`, or a problem of others: a
-        text instance of the literature (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or
+        A snapshot (.json, .json.gz), a name (see `optsched list snapshots`), or a problem in
+        another format: OR-Library text (.txt; FILE.txt#3 is the third in it), knapsacks as CSV, or
         a program (.lp, .mps).
     solver
-        A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
-        default the default solver of the model, `optsched list models`.
+        A solver, a profile, a profile's TOML file or FILE.py:CLASS (see `optsched list
+        solvers`). By default that of the model (see `optsched list models`).
     time_limit
         Wall-clock seconds; 60 if no limit is given.
     work_limit
@@ -208,7 +208,7 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     if known["objective"] is not None:
         is_open = known["bound"] not in (None, known["objective"])
         bound = f", bound {figure(known['bound'])}" if is_open else ""
-        shown.append(("known", f"{figure(known['objective'])}{bound}"))
+        shown.append(("best known", f"{figure(known['objective'])}{bound}"))
     shown += [line for line in snapshot.describe_origin() if line[0] == "scaled"]
     if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)

@@ -44,13 +44,13 @@ def command(
     Parameters
     ----------
     study
-        The folder of a study, or the name of one in studies/; `optsched list studies`.
+        The folder of a study, or the name of one in studies/ (see `optsched list studies`).
     output
         The folder of its runs. Finished runs and cases in it are not repeated.
     traces
         Folder of the public logs; those of OPTSCHED_TRACES by default.
     trace
-        A trace of yours in the place of the logs: a file or a name from the catalogue. Only systems
+        Your own trace in place of the logs: a file or a name from the catalogue. Only systems
         takes one.
     quick
         Run a small part only, within a minute.

@@ -163,5 +163,5 @@ def execute_runs(
         return done, sweep.finish()
     except KeyboardInterrupt:
         unfinished = counted(sweep.unfinished, "run")
-        say(f"optsched: interrupted with {unfinished} left; the same command resumes the sweep")
+        say(f"optsched: interrupted with {unfinished} left; the same command executes them")
         return None

@@ -245,7 +245,7 @@ def generate(
     Parameters
     ----------
     workload
-        A workload spec, a TOML file, or the name of a bundled one; `optsched list workloads`.
+        A workload spec, a TOML file, or the name of a bundled one (see `optsched list workloads`).
     jobs
         Number of jobs.
     seed

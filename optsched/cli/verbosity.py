@@ -12,7 +12,7 @@ from optsched.errors import InputError
 
 Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 VERBOSE = "Say what is read, which solvers run, and which kernels are compiled."
-QUIET = "Say only what went wrong: no notes, no progress."
+QUIET = "Print only errors and warnings: no notes, no progress."
 GROUP = Group("Options of all commands", sort_key=9)
 
 

@@ -48,6 +48,9 @@ def find_snapshot(path_or_name: str | Path) -> Path:
     found = [name for name in known if str(path) in (name, name.partition("/")[2])]
     if len(found) > 1:
         raise InputError(f"the name of several; expected {' or '.join(found)}", file=path)
+    if own := of_model(str(path)):
+        expected = f"expected one of its snapshots: {', '.join(own)}"
+        raise InputError(f"a model; {expected}; or `optsched compare {path}`", file=path)
     if not found:
         unnamed = "" if path.suffix else ", and no name in `optsched list snapshots`"
         what = f"no such file{unnamed}"

@@ -110,7 +110,7 @@ def _suffix(path: Path) -> str:
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot, or a problem in one of the formats of others.
+    """Read a snapshot, or a problem in one of the other formats.
 
     The name tells the format: ``.txt`` is an instance of the literature, ``.csv`` a table of items
     and knapsacks, ``.lp`` and ``.mps`` an integer program, everything else a snapshot as JSON; all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import chain
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.report import style
 from optsched.report.page import Figure
 
@@ -72,10 +73,17 @@ class RunPicture(ABC):
         Raises
         ------
         InputError
-            If there is no such picture of the run, or an argument of `figure` cannot be used.
+            If there is no such picture of the run, or an argument of `figure` is unknown or
+            cannot be used.
         """
         if reason := self.why_not(run):
             raise InputError(f"no picture {self.name!r} of this run: {reason}")
+        taken = inspect.signature(self.figure).parameters
+        if all(one.kind is not one.VAR_KEYWORD for one in taken.values()):
+            known = [*list(taken)[1:], "size", "title"]
+            for name in options:
+                if name not in known:
+                    raise UnknownNameError(f"argument of run.plot.{self.name}", name, known)
         with style.asked(size, title):
             return style.finished(self.figure(run, *args, **options))
 

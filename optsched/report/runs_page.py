@@ -108,7 +108,7 @@ def page_of(
     comparison: RunComparison,
     pictures: Mapping[str, str],
     charts: Sequence[Mapping[str, Any]],
-    repeat: str,
+    repeat: str | None,
     versions: Mapping[str, str],
 ) -> Page:
     """Return the page of a comparison, and the command that repeats it.
@@ -162,8 +162,8 @@ def _lost(runs: Sequence[ComparedRun]) -> str:
     words = run_page.lost(runs[0].summary)
     if words and any(run.config["policy"] == AS_LOGGED for run in runs):
         words += (
-            f" In the log the other jobs waited beside them: the waits of {AS_LOGGED} are those of"
-            " a fuller machine, and other policies look better than they are."
+            f" In reality those jobs were there too, so {AS_LOGGED} shows a fuller machine, and"
+            " other policies look better than they are."
         )
     return words
 
@@ -181,10 +181,11 @@ def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
         words.append("The runs are on different machines, see the last table.")
     if len({str(run.config["versions"].get("optsched")) for run in runs}) > 1:
         words.append("The runs were made with different versions of optsched.")
-    what = "One trace was run" if runs[0].config["jobs"] is None else "One part of a trace was run"
+    what = "one trace" if runs[0].config["jobs"] is None else "one part of a trace"
     words.append(
-        f"{what}, once in each run: a difference may be chance, as a single different start changes"
-        " all that follows. Compare other parts of the trace before you call it an effect."
+        f"Each run is of {what}, once, so a difference may be due to chance: a single different"
+        " start changes all that follows. Compare other parts of the trace before you call it an"
+        " effect."
     )
     return words
 
@@ -251,8 +252,8 @@ def _pictures(
     ]
     about = {
         "waits": (
-            "The share of all jobs that waited no longer than a time; jobs that never start"
-            " count too.",
+            "The share of all jobs that waited no longer than a given time; jobs that never start"
+            " are counted.",
             f"Distribution of the waits. {'; '.join(waited)}.",
         ),
         "load": (

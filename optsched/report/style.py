@@ -43,7 +43,7 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 )
 """Line styles; each is used with all of `LINES` before the next."""
 
-FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
+FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
 RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
@@ -64,6 +64,15 @@ SMALL: dict[str, Any] = {
     "lines.linewidth": 1.1,
 }
 """What is smaller in a picture narrower than `NARROW` inches, which is a column of print."""
+
+CLOSE: dict[str, Any] = {
+    "handlelength": 1.2,
+    "handletextpad": 0.5,
+    "columnspacing": 1.0,
+    "labelspacing": 0.2,
+    "borderaxespad": 0.1,
+}
+"""Look of the legend of such a picture, which leaves the height to the axes."""
 
 NARROW = 6.0
 
@@ -258,8 +267,9 @@ def legend_beside(axes: Axes, **look: Any) -> None:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **look)
         return
     handles, labels = axes.get_legend_handles_labels()
-    columns = int(size[0] * PER_INCH / (8 + max(map(len, labels), default=0)))
-    axes.figure.legend(handles, labels, loc="outside lower left", ncols=max(1, columns), **look)
+    columns = int(size[0] * PER_INCH / (5 + max(map(len, labels), default=0)))
+    look = {"loc": "outside lower left", "ncols": max(1, columns), **CLOSE, **look}
+    axes.figure.legend(handles, labels, **look)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

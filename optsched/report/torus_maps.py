@@ -415,7 +415,7 @@ def _swatch(entry: Entry) -> Patch:
     )
 
 
-PALE = ("#C6DBF1", "#F8CDBF", "#F8F1CD", "#FFDBE2", "#D4F1FF", "#B0E2D4", "#E2EAA9")
+PALE = ("#C6DBF1", "#F8CDBF", "#F8F1CD", "#FFDBE2", "#D4F1FF", "#B0E2D4", "#E2EAA9", "#DCDC8F")
 """Pale versions of `style.FILLS`, in the same order."""
 
 EACH = (*style.FILLS, *PALE)

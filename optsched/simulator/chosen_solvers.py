@@ -15,7 +15,7 @@ from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, unsupported, version_of
-from optsched.solvers.solving import find_solver, label_of
+from optsched.solvers.solving import find_solver, label_of, solvers_of
 
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
@@ -164,7 +164,7 @@ def _solvers_of_choice(models: Mapping[str, Answers], choice: SolverChoice) -> M
     solver, _ = find_solver(choice)
     own = {model: choice for model in models if supports(solver, model)}
     if not own:
-        raise unsupported(solver.name, *models)
+        raise unsupported(solver.name, *models, known=solvers_of(models))
     return own
 
 

@@ -11,6 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from types import FrameType
 
+from optsched.class_file import place_of
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.simulator.actions import Action, Start
@@ -31,14 +32,16 @@ def refused(
 
     The generator `actions` still stands at the line that has yielded the action.
     """
-    if isinstance(error, InputError) or not _is_of_user(policy) or _lines(error, execution):
+    if isinstance(error, InputError) or not _is_of_user(policy):
+        return error
+    if execution is not None and place_of(error, type(execution)):
         return error
     reason = f"{type(error).__name__}: {error}"
     if isinstance(action, Start):
         reason = _why_not_started(error, system, action.job)
     frame: FrameType | None = getattr(actions, "gi_frame", None)
     if frame is not None and frame.f_code.co_filename == _file_of(policy):
-        reason += f" ({_name_of(policy)}, line {frame.f_lineno})"
+        reason += f" ({Path(_file_of(policy)).name}, line {frame.f_lineno})"
     return _failed(error, f"policy {policy.name}", system, reason)
 
 
@@ -86,8 +89,8 @@ def _explained(
     if isinstance(error, InputError):
         return error
     for noun, part in (("execution model", execution), ("policy", policy)):
-        if part is not None and (lines := _lines(error, part)):
-            reason = f"{type(error).__name__}: {error} ({_name_of(part)}, {', '.join(lines)})"
+        if part is not None and (place := place_of(error, type(part))):
+            reason = f"{type(error).__name__}: {error} ({place})"
             return _failed(error, f"{noun} {part.name}", system, reason)
     if _is_of_user(policy) and "_decide" in (
         frame.name for frame in traceback.extract_tb(error.__traceback__)
@@ -96,16 +99,8 @@ def _explained(
     return error
 
 
-def _is_of_user(part: Policy | ExecutionModel | None) -> bool:
-    return part is not None and not type(part).__module__.startswith("optsched.")
-
-
-def _lines(error: Exception, part: Policy | ExecutionModel | None) -> list[str]:
-    """Return the lines of the user's file in a traceback, the innermost last."""
-    if part is None or not _is_of_user(part):
-        return []
-    frames = traceback.extract_tb(error.__traceback__)
-    return [f"line {f.lineno} in {f.name}" for f in frames if f.filename == _file_of(part)]
+def _is_of_user(policy: Policy) -> bool:
+    return not type(policy).__module__.startswith("optsched.")
 
 
 def _failed(error: Exception, who: str, system: System | None, reason: str) -> InputError:
@@ -114,9 +109,5 @@ def _failed(error: Exception, who: str, system: System | None, reason: str) -> I
     return InputError(f"{who} failed {when}: {reason}")
 
 
-def _file_of(part: Policy | ExecutionModel) -> str:
-    return str(getattr(sys.modules.get(type(part).__module__), "__file__", ""))
-
-
-def _name_of(part: Policy | ExecutionModel) -> str:
-    return Path(_file_of(part)).name
+def _file_of(policy: Policy) -> str:
+    return str(getattr(sys.modules.get(type(policy).__module__), "__file__", ""))

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError, brief
 from optsched.metrics.measure import Measure
 from optsched.numbers import LONGEST
+from optsched.registry import models
 from optsched.simulator.actions import Action
 from optsched.simulator.system import System
 
@@ -101,18 +102,32 @@ class Policy(ABC):
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Prepare for a run, and forget any earlier run."""
 
-    def check_interval(self) -> None:
-        """Refuse an interval at which simulated time would be rounded.
+    def check_declared(self) -> None:
+        """Refuse an interval at which simulated time would be rounded, and wrong models.
 
         Raises
         ------
         InputError
-            If the interval is neither 0 nor between `SHORTEST_INTERVAL` and `LONGEST`.
+            If the interval is neither 0 nor between `SHORTEST_INTERVAL` and `LONGEST`, or the
+            policy does not give `Answers` to names of models.
         """
         interval = self.interval
         if interval != 0 and not SHORTEST_INTERVAL <= interval <= LONGEST:
             expected = f"expected 0 or seconds from {SHORTEST_INTERVAL} to {LONGEST:,}"
             raise InputError(f"{interval}; {expected}", field=f"interval of policy {self.name!r}")
+        posed, owner = self.posed(), f"policy {self.name!r}"
+        expected = 'expected a model and its solvers, {"window-mkp": Answers("highs", "greedy")}'
+        if not isinstance(posed, Mapping):
+            raise InputError(f"{brief(posed)}; {expected}", field=f"models of {owner}")
+        for model, answers in posed.items():
+            if not isinstance(model, str) or not isinstance(answers, Answers):
+                found = brief(answers if isinstance(model, str) else model)
+                raise InputError(f"{found}; {expected}", field=f"models of {owner}")
+            if model not in models:
+                raise UnknownNameError(f"model of {owner}", model, models)
+            if not isinstance(answers.options, Mapping):
+                found = f"{brief(answers.options)}; expected a mapping"
+                raise InputError(found, field=f"options of {model} in models of {owner}")
 
     def posed(self) -> Mapping[str, Answers]:
         """Return those of `models` whose problems the policy poses with its settings."""

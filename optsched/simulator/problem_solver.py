@@ -161,8 +161,14 @@ class ProblemSolver:
         InputError
             If both the solver and the fallback fail, or too many solutions are equally good to draw
             one of them.
+        ValueError
+            If the policy does not name the model of the problem.
         """
-        chosen = self.solvers[problem.name]
+        chosen = self.solvers.get(getattr(problem, "name", ""))
+        if chosen is None:
+            what = problem.name if isinstance(problem, Problem) else type(problem).__name__
+            known = " or ".join(self.solvers)
+            raise ValueError(f"cannot pose {what!r}; the models of the policy are {known}")
         began = clock()
         result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed

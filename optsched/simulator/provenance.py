@@ -111,15 +111,15 @@ def _ignored(trace: Trace, machine: Machine) -> list[str]:
         for name in ("begin", "eligible"):
             if name in trace.annotations:
                 begins |= trace.annotations[name] > trace.submit
-        for what, jobs in (("dependencies", stated), ("a begin time", begins & ~stated)):
+        for what, jobs in (("dependencies", stated), ("begin times", begins & ~stated)):
             if number := int(jobs.sum()):
-                start = f"{counted(number, 'job')} with {what}, which a site heeds"
-                found.append(f"{start} and {machine.spec} does not")
+                where = f"{machine.spec} does not model them, a site does"
+                found.append(f"{what} of {counted(number, 'job')} ignored: {where}")
     if number := int(((trace.preceding_job != UNKNOWN) & (trace.preceding_job > 0)).sum()):
-        named = "with a preceding job and think time (columns 17 and 18 of SWF)"
-        found.append(f"{counted(number, 'job')} {named}, which no machine heeds")
+        where = "no machine models them (columns 17 and 18 of SWF)"
+        found.append(f"preceding jobs of {counted(number, 'job')} ignored: {where}")
     found += [
-        f"{counted(number, 'job')} with dependencies that are not read"
+        f"dependencies of {counted(number, 'job')} not read"
         for what, number in trace.oddities.items()
         if "not used" in what and "depend" in what
     ]

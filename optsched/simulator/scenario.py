@@ -106,8 +106,8 @@ BUDGET = (
 
 TRACE = Option(
     *("trace", str, None, "a trace file or the name of a trace"),
-    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name, "
-    "`optsched list traces`.",
+    help="A trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz) or a name "
+    "(see `optsched list traces`).",
 )
 
 
@@ -119,21 +119,21 @@ class Scenario:
     ----------
     trace : Trace, path or str, optional
         A trace, a trace file (.swf, .parquet, .csv, Batsim .json, output of sacct, also .gz), or a
-        name, `optsched list traces`; in Python also a DataFrame with the columns of
+        name (see `optsched list traces`); in Python also a DataFrame with the columns of
         `optsched.trace_from_frame`. A raw trace is cleaned first. With `workload`, none, or the
         trace that was generated from it.
     machine : Machine, path, str or int, optional
-        nodes:NUMBER or the number alone, another of `optsched list machines`, or a TOML file; by
-        default of the size that the trace states.
+        nodes:NUMBER or the number alone, another one (see `optsched list machines`), or a TOML
+        file; by default of the size that the trace states.
     policy : Policy or str
-        A policy, `optsched list policies`, or FILE.py:CLASS.
+        A policy (see `optsched list policies`), or FILE.py:CLASS.
     solver : str, Solver or mapping, optional
-        Solver or profile for the policy's problems, `optsched list solvers`, or FILE.py:CLASS; by
-        default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
+        Solver or profile for the policy's problems (see `optsched list solvers`), or FILE.py:CLASS;
+        by default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
     settings : mapping, optional
         Settings of the policy and of the execution model, where these are given by name.
     execution : ExecutionModel or str, optional
-        An execution model, which sets the speeds of jobs: `optsched list executions`, or
+        An execution model, which sets the speeds of jobs (see `optsched list executions`), or
         FILE.py:CLASS; by default the policy's choice. Under most policies every job runs for its
         run time.
     jobs : (int, int), int or str, optional
@@ -144,8 +144,8 @@ class Scenario:
         FROM:TO, the jobs that figures are of, counted in those that run, in the form of `jobs`. The
         others run beside them, to warm up the machine for instance.
     workload : path or str, optional
-        A workload model in place of a trace, `optsched list workloads`, or its TOML file; `jobs`
-        says how many jobs to generate.
+        A workload model in place of a trace (see `optsched list workloads`), or its TOML file;
+        `jobs` says how many jobs to generate.
     workload_seed : int, optional
         Seed of the generated workload, by default 0.
     load : float, optional
@@ -412,7 +412,7 @@ def configure(
     built = configure_parts(parts, settings)
     chosen = policy if isinstance(policy, Policy) else built.pop(0)
     model = built.pop() if isinstance(execution, ClassInFile | str) else execution
-    chosen.check_interval()
+    chosen.check_declared()
     return chosen, model
 
 

@@ -17,7 +17,7 @@ from optsched.models.hold.shortage import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.own_plan import planned_end
+from optsched.slurm.own_plan import RESOLUTION, planned_end
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -32,9 +32,6 @@ from optsched.slurm.unseen import unseen
 
 DEFAULT = ("requeue",)
 """What may be done by default."""
-
-RESOLUTION = 60
-"""Seconds to which Slurm's backfill scheduler rounds times down (``bf_resolution``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +101,7 @@ class Explanation:
         """The rule that keeps the released job from all of `starts`; or empty."""
         if not all(self.rule_at(start) for start in reversed(self.starts)):
             return ""
-        return self.rule_at(self.by) or self.rule_at(self.starts[-1])
+        return self.rule_at(self.starts[0])
 
     def rule_at(self, time: int) -> str:
         """Return the rule that keeps the released job from starting at a time; or empty."""
@@ -115,12 +112,14 @@ class Explanation:
     def is_expected(self) -> bool:
         """Whether Slurm itself expects to start the job by the time `by`, which is not now.
 
-        A start that is over is none that Slurm expects, unless the job fits.
+        A time that is over is no such start, unless Slurm has planned nodes and the job fits.
         """
         start, now = self.job.start, self.supply.time
         if self.rule or start is None or self.by == now:
             return False
-        return now < start <= self.by or (start <= now and self.earliest == now)
+        if start <= now:
+            return bool(self.job.planned_nodes) and self.earliest == now
+        return start <= self.by
 
     @cached_property
     def starts(self) -> tuple[int, ...]:

@@ -276,7 +276,7 @@ def _pending_claim(
     job: QueuedJob, held: Held, supply: Supply, by: int, actions: Collection[str]
 ) -> Claim:
     """Return the claim of a pending job that runs at a time by Slurm's plan."""
-    waits = by - max(supply.time, job.start or 0)
+    waits = max(0, by - max(supply.time, job.start or 0))
     may_hold = "hold" in actions and not job.part_of
     return Claim(_node_time(held, supply, waits), held, job, liftable=may_hold)
 

@@ -16,6 +16,9 @@ from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
 from optsched.slurm.supply import CORES, MEMORY, Supply, column
 
+RESOLUTION = 60
+"""Seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)."""
+
 
 @dataclass(frozen=True)
 class PlannedStart:
@@ -69,11 +72,17 @@ def started_now(queue: Queue, snapshot: SlurmSnapshot, supply: Supply) -> Placem
 
 
 def planned_to_run(queue: Queue, time: int) -> tuple[QueuedJob, ...]:
-    """Return the pending jobs that run at a time by Slurm's plan, the next to start first."""
+    """Return the pending jobs that run at a time by Slurm's plan, the next to start first.
+
+    So do those planned within `RESOLUTION` of it, which may start then.
+    """
     found = [
         job
         for job in queue.pending
-        if job.planned_nodes and job.start is not None and job.start <= time < planned_end(job)
+        if job.planned_nodes
+        and job.start is not None
+        and job.start <= time + RESOLUTION
+        and time < planned_end(job)
     ]
     return tuple(sorted(found, key=lambda job: (job.start or 0, job.job_id)))
 

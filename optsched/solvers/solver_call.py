@@ -7,11 +7,13 @@ import logging
 import math
 import reprlib
 import textwrap
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+from optsched.class_file import place_of
 from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import Problem, Violation
@@ -107,7 +109,7 @@ def call_solver(
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
         else:
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
-            status, message = Status.ERROR, f"{name} raised {_described(error)}"
+            status, message = Status.ERROR, f"{name} raised {_described(error, solver)}"
     finally:
         separate_process.allow_any_time()
     refused = status is Status.NO_SOLUTION
@@ -127,7 +129,9 @@ def prepare(solver: Solver, name: str) -> None:
     except (KeyboardInterrupt, InputError):
         raise
     except BaseException as error:
-        raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
+        raise InputError(
+            f"solver {name!r} cannot be prepared: {_described(error, solver)}"
+        ) from None
 
 
 def supports(solver: Solver | type[Solver], model: str) -> bool:
@@ -142,9 +146,11 @@ def supports(solver: Solver | type[Solver], model: str) -> bool:
     return bool(_stated(solver, "supports", model))
 
 
-def unsupported(name: str, *models: str) -> InputError:
-    """Return the error of a solver, by its name, that supports no model of these."""
-    return InputError(f"solver {name!r} does not answer {' or '.join(map(repr, models))} problems")
+def unsupported(name: str, *models: str, known: Iterable[str] = ()) -> InputError:
+    """Return the error of a solver, by its name, that supports no model of these as `known` do."""
+    expected = f"; expected one of {', '.join(known)}" if known else ""
+    wanted = " or ".join(map(repr, models))
+    return InputError(f"solver {name!r} does not answer {wanted} problems{expected}")
 
 
 def version_of(solver: Solver | type[Solver]) -> str | None:
@@ -180,7 +186,7 @@ def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        message = f"solver {solver.name!r} fails in {method}: {_described(error)}"
+        message = f"solver {solver.name!r} fails in {method}: {_described(error, solver)}"
         raise InputError(message) from None
 
 
@@ -368,9 +374,12 @@ def _plain_number(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def _described(error: BaseException) -> str:
-    text = _one_line(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _described(error: BaseException, solver: Solver | type[Solver] | None = None) -> str:
+    """Return an error, with the lines of the user's file with a solver that it comes from."""
+    text, cls = _one_line(error), solver if isinstance(solver, type) else type(solver)
+    place = place_of(error, cls)
+    described = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{described} ({place})" if place else described
 
 
 def _one_line(what: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +73,7 @@ def find_solver(
     if isinstance(name, Solver):
         if model is not None:
             if not supports(name, model):
-                raise unsupported(name.name, model)
+                raise unsupported(name.name, model, known=solvers_of({model}))
             name = name.of_model(model) if isinstance(name, Dispatch) else name
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
@@ -89,10 +89,10 @@ def find_solver(
         profile = load_profile(name)
         cls = registry.solvers[profile.solver]
     else:
-        raise _unknown(name, model)
+        raise unknown_solver(name, [] if model is None else [model])
     if model is not None:
         if not supports(cls, model):
-            raise unsupported(profile.name, model)
+            raise unsupported(profile.name, model, known=solvers_of({model}))
         cls = cls.class_of_model(model) if issubclass(cls, Dispatch) else cls
     own = _names_of_options(cls)
     taken = {name: value for name, value in (options or {}).items() if name in own}
@@ -106,19 +106,32 @@ def find_solver(
     return solver, profile
 
 
-def _unknown(name: str, model: str | None) -> InputError:
-    """Return the error of an unknown name, with those that answer problems of the model."""
-    profiles = profile_names()
-    error = registry.solvers.unknown(name, profiles)
-    if model is None or not isinstance(error, UnknownNameError):
+OTHERS = (
+    "; your own solver is a class in a file, FILE.py:CLASS, and for another program there is "
+    "`optsched snapshot export`"
+)
+"""What to do about a solver that optsched does not have."""
+
+
+def unknown_solver(name: str, models: Collection[str]) -> InputError:
+    """Return the error of an unknown name, with those that answer problems of one of the models."""
+    error = registry.solvers.unknown(name, profile_names())
+    if not isinstance(error, UnknownNameError):  # a broken plug-in
         return error
-    known = []
-    for other in (*registry.solvers, *profiles):
+    known = solvers_of(models) if models else error.known
+    of = f" of {' and '.join(models)} problems" if models else ""
+    return UnknownNameError(f"solver{of}", name, known, OTHERS)
+
+
+def solvers_of(models: Collection[str]) -> list[str]:
+    """Return the names of solvers and profiles that answer problems of one of the models."""
+    profiles, found = profile_names(), []
+    for name in sorted({*registry.solvers, *profiles}):
         with suppress(InputError):  # a broken plug-in
-            solver = load_profile(other).solver if other in profiles else other
-            if supports(registry.solvers[solver], model):
-                known.append(other)
-    return UnknownNameError(f"solver of {model} problems", name, known)
+            solver = load_profile(name).solver if name in profiles else name
+            if any(supports(registry.solvers[solver], model) for model in models):
+                found.append(name)
+    return found
 
 
 def solve(

@@ -32,26 +32,8 @@ log = logging.getLogger("optsched")
 class Cases:
     """The cases of a study, with those in its folder that are solved.
 
-    Parameters
-    ----------
-    cases : mapping of str to callable
-        The cases by name, as `Study.cases` returns them.
-    origin : mapping of str to object
-        What the answers rest on, JSON-able. Cases that were solved from something else are removed.
-    versions : mapping of str to str
-        Versions of the packages that solve the cases.
-    folder : path
-        The folder of the study. Cases that are solved there are not solved again.
-
-    Attributes
-    ----------
-    pending : tuple of str
-        Cases that were not solved at construction.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written.
+    Those that were solved are not solved again, unless `origin`, on which the answers rest, has
+    changed; `pending` has the names of the others. `versions` are those of the packages that solve.
     """
 
     def __init__(
@@ -96,13 +78,7 @@ class Cases:
 
 
 def answers(folder: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Return the rows of all cases of a study, in order, and the versions that they used.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
-    """
+    """Return the rows of all cases of a study, in order, and the versions that they used."""
     rows: list[dict[str, Any]] = []
     versions: dict[str, set[str]] = {}
     for name in read_object(folder / PLANNED, {"cases": list})["cases"]:

@@ -136,11 +136,18 @@ def read_claims(file: Path) -> Stated:
         raise InputError(str(UnknownNameError("key", key, ("readings", "groups"))), file=file)
     readings = table.get("readings", {"main": "the main reading"})
     mistakes, claims, keys = [], list[dict[str, Any]](), set[str]()
-    for number, group in enumerate(table.get("groups", ()), 1):
+    if not (isinstance(readings, dict) and all(isinstance(one, str) for one in readings.values())):
+        raise InputError("expected a text for each reading", file=file, field="readings")
+    for number, group in enumerate(_tables(table, "groups", file), 1):
         usual = {key: value for key, value in group.items() if key != "claims"}
-        for place, own in enumerate(group.get("claims", ()), 1):
+        for place, own in enumerate(_tables(group, "claims", file), 1):
             claim = {"unit": "%"} | usual | own
             at = f"groups[{number}].claims[{place}]"
+            by_paper = PUBLISHED in claim  # so that a bound may be its number
+            stated = [k for k in BOUNDS if k in claim and not (by_paper and claim[k] == PUBLISHED)]
+            stated += [] if isinstance(claim.get(PUBLISHED, ""), str) else [PUBLISHED]
+            wrong = [key for key in stated if type(claim[key]) not in (int, float)]
+            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a number" for key in wrong]
             needed = [*TEXTS[:2], *(() if "not_judged" in claim else TEXTS[2:3]), "group"]
             mistakes += [f"{at}.{key}: missing" for key in needed if key not in claim]
             texts = [key for key in TEXTS if not isinstance(claim.get(key, ""), str)]
@@ -149,13 +156,23 @@ def read_claims(file: Path) -> Stated:
                 mistakes.append(f"{at}: no region; expected {', '.join(BOUNDS[:-1])} or at_most")
             if claim.get("key") in keys:
                 mistakes.append(f"{at}.key: {claim['key']!r} is that of another claim")
-            strange = [name for name in claim.get("readings", ()) if name not in readings]
+            asked = claim.get("readings", [])
+            asked = asked if isinstance(asked, list) else [asked]
+            strange = [str(name) for name in asked if name not in [*readings]]
             mistakes += [f"{at}: {UnknownNameError('reading', one, readings)}" for one in strange]
             keys.add(str(claim.get("key")))
             claims.append(claim)
     if mistakes:
         raise InputError(*mistakes, file=file)
     return Stated(readings, claims)
+
+
+def _tables(table: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
+    """Return a list of tables."""
+    found = table.get(key, [])
+    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
+        raise InputError("expected a list of tables", file=file, field=key)
+    return found
 
 
 def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
@@ -242,26 +259,29 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
 def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
     """Return the table of claims in Markdown: verdict, number, and readings that would change it.
 
-    Parameters
-    ----------
-    readings : mapping of str to str
-        The words of the page for each reading.
+    `readings` has the words of the page for each reading.
     """
-    rows = [
-        "| claim | verdict | here (paper) | another verdict if |",
-        "| --- | --- | ---: | --- |",
-    ]
+    several = len(readings) > 1 or any(one.not_judged for one in claims.values())
+    published = any(one.published is not None for one in claims.values())
+    head = ["claim", "verdict", "here (paper)" if published else "here"]
+    rows, rules = [head + ["another verdict if"] * several], ["---", "---", "---:", "---"]
+    rows.append(rules[: len(rows[0])])
     group = ""
     for one in claims.values():
         if one.group != group:
-            rows.append(f"| **{(group := one.group)}** | | | |")
-        verdict = _unbroken(f"{MARKS[one.verdict()]} {one.verdict()}")
-        here = written(one.main.mean, one.unit) if one.found else "–"
+            group = one.group
+            rows.append([f"**{group}**", *[""] * (len(head) - 1 + several)])
+        here = _with_unit(one.main.mean, one.unit) if one.found else "–"
         if one.published is not None:
-            here += f" ({written(one.published, one.unit)})"
+            here += f" ({_with_unit(one.published, one.unit)})"
         turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
-        rows.append(f"| {one.text} | {verdict} | {here} | {one.not_judged or ', '.join(turned)} |")
-    return "\n".join(rows)
+        row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
+        rows.append(row + [one.not_judged or ", ".join(turned)] * several)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return written(value, unit) + ("" if unit[:1] == "%" or unit == "points" else f"&nbsp;{unit}")
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -285,14 +305,14 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
 def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
     """Write a number as in figures and tables: two digits that count or more, a true minus sign.
 
-    Only ``%`` is written behind it of the units.
+    Only ``%`` is written behind it of the units, also of ``% of the sessions``.
     """
     if value is None or isnan(value):
         return "–"
     if digits is None:
         size = 0.0 if abs(value) < 1e-9 else abs(value)
         digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
-    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit if unit == '%' else ''}"
+    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
 
 
@@ -313,7 +333,3 @@ def _cell(value: Any, digits: int | None) -> str:
     if isinstance(value, bool) or (abs(value) < inf and int(value) == value):
         return f"{value:,}" if isinstance(value, int) else f"{int(value):,}".replace("-", "−")
     return written(value, digits=digits)
-
-
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "&nbsp;")

@@ -54,63 +54,49 @@ class Column(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Inches of the panel: height of a row and of a heading, and margins."""
+    """Inches of the panel: heights of a row, a heading and the legend, margins, width."""
 
     pitch: float
     head: float
+    top: float
     left: float
     right: float
     width: float
 
 
-def claims_panel(
-    claims: Mapping[str, Claim],
-    *,
-    narrow: bool = False,
-    units: Mapping[str, str] | None = None,
-    limits: Mapping[str, tuple[float, float]] | None = None,
-) -> Figure:
+WIDE_PANEL = _Layout(0.215, 0.30, 0.24, 2.95, 2.2, WIDE)
+NARROW_PANEL = _Layout(0.37, 0.34, 0.55, 0.06, 0.06, NARROW)
+
+
+def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure:
     """Draw a row for each claim: where it has to lie, the paper's number, and our interval.
 
     An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show.
     Groups that follow one another share an axis if their claims have the same unit; percent and
-    points do.
-
-    Parameters
-    ----------
-    claims : mapping of str to Claim
-        The claims; those that are not judged, or have no `panel`, are left out.
-    units : mapping of str to str
-        What is written below the axis of each unit; ``percent, or percentage points`` for ``%``.
-    limits : mapping of str to pair of float
-        The ends of the axis of each unit; by default all means and published numbers are inside.
+    points do. Claims that are not judged, or have no `panel`, are left out.
     """
     from matplotlib.figure import Figure
 
-    layout = _Layout(0.37, 0.34, 0.06, 0.06, NARROW)
-    if not narrow:
-        layout = _Layout(0.215, 0.30, 2.95, 2.2, WIDE)
-    names = {"%": "percent, or percentage points"} | dict(units or {})
+    layout = NARROW_PANEL if narrow else WIDE_PANEL
     judged = [one for one in claims.values() if one.found and one.panel]
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
     ]
-    top, below = (0.55 if narrow else 0.24), 0.52
-    height = top + sum(heights) + below * len(parts)
+    place, below = layout.top, 0.52
+    height = place + sum(heights) + below * len(parts)
     figure = Figure((layout.width, height))
-    place = top
     for (unit, own), inches in zip(parts, heights):
-        span = (limits or {}).get(unit) or _limits(own)
         wide = layout.width - layout.left - layout.right
         bottom = 1 - (place + inches) / height
         box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
         axes = figure.add_axes(box)
-        _stretch(axes, span, narrow=narrow)
-        axes.set(ylim=(inches, 0), yticks=[], xlabel=names.get(unit, unit))
+        _stretch(axes, _limits(own), narrow=narrow)
+        label = "percent, or percentage points" if unit == "%" else unit
+        axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
-        _rows(axes, own, layout, narrow=narrow, headed=place == top)
+        _rows(axes, own, layout, narrow=narrow, headed=place == layout.top)
         place += inches + below
     _legend(figure, height, narrow=narrow)
     return figure
@@ -127,9 +113,8 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
     inner += [one.published for one in claims if one.published is not None]
     far = 3 * max(3.0, *map(abs, inner))
     ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
-    all_ = [*inner, *(min(max(end, -far), far) for end in ends), 0.0]
-    room = 1.15
-    return min(min(all_) * room, -1.0), max(max(all_) * room, 1.0)
+    shown = [*inner, *(min(max(end, -far), far) for end in ends), 0.0]
+    return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
 
 
 def _stretch(axes: Axes, limits: tuple[float, float], *, narrow: bool) -> None:
@@ -154,12 +139,12 @@ def _rows(
     wide = layout.width - layout.left - layout.right
     left, right = -layout.left / wide, layout.right / wide
     paper, ours = 1 + 0.20 * right, 1 + 0.985 * right
+    at: dict[str, Any] = {"transform": edges, "va": "center"}
     place, group = 0.0, ""
     for one in claims:
         if one.group != group:
             group = one.group
             place += layout.head
-            at: dict[str, Any] = {"transform": edges, "va": "center"}
             axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
             if headed and not narrow and place == layout.head:
                 for x, text in ((paper, "paper"), (ours, "here [95% interval]")):
@@ -167,8 +152,9 @@ def _rows(
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
         _mark(axes, one, row, half)
-        text = f"{written(one.main.mean)} [{written(one.main.low)}, {written(one.main.high)}]"
-        text = written(one.main.mean) if isnan(one.main.low) else text
+        text = written(one.main.mean)
+        if one.main.kind not in ("none", "exact"):
+            text += f" [{written(one.main.low)}, {written(one.main.high)}]"
         look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
         if narrow:
             axes.text(0.0, row - 0.16, one.text, **at)
@@ -196,23 +182,21 @@ def _mark(axes: Axes, one: Claim, row: float, half: float) -> None:
 def _whisker(axes: Axes, found: Interval, place: float, verdict: str, *, upright: bool) -> None:
     """Draw an interval with its mean, and an arrow head where it leaves the axes."""
 
-    def plot(value: Any, other: Any, *form: str, **look: Any) -> None:
-        pair = (other, value) if upright else (value, other)
-        axes.plot(*pair, *form, color=COLOURS[verdict], **look)
+    def plot(values: Any, *form: str, **look: Any) -> None:
+        pair = (values, [place] * len(values))
+        axes.plot(*(pair[::-1] if upright else pair), *form, color=COLOURS[verdict], **look)
 
     low, high = axes.get_ylim() if upright else axes.get_xlim()
     if not isnan(found.low):
         ends = np.clip([found.low, found.high], low, high)
-        plot(ends, [place] * 2, linewidth=1.8, solid_capstyle="butt", zorder=3)
+        plot(ends, linewidth=1.8, solid_capstyle="butt", zorder=3)
     heads = ("v", "^") if upright else ("<", ">")
-    for end, beyond, head in (
-        (low, min(found.low, found.mean) < low, heads[0]),
-        (high, max(found.high, found.mean) > high, heads[1]),
-    ):
-        if beyond:
-            plot([end], [place], head, markersize=5, clip_on=False, zorder=3)
+    beyond = (min(found.low, found.mean) < low, max(found.high, found.mean) > high)
+    for end, head, out in zip((low, high), heads, beyond):
+        if out:
+            plot([end], head, markersize=5, clip_on=False, zorder=3)
     if low <= found.mean <= high:
-        plot([found.mean], [place], SHAPES[verdict], zorder=5, **_face(verdict))
+        plot([found.mean], SHAPES[verdict], zorder=5, **_face(verdict))
 
 
 def _face(verdict: str) -> dict[str, Any]:
@@ -280,21 +264,27 @@ def specification_curve(
     effect.axhline(0, color=GREY, linewidth=1.0)
     figure.text(0.008, 1 - 0.13 / height, label, weight="bold", va="center")
     for x, one in enumerate(ranked):
-        verdict = claimed.verdict(one.found)
         mean = float(np.clip(one.found.mean, *limits))
         shown = one.found if mean == one.found.mean else one.found._replace(low=mean, high=mean)
-        _whisker(effect, shown, x, verdict, upright=True)
+        _whisker(effect, shown, x, claimed.verdict(one.found), upright=True)
         if not one.choices:
             for axes in (effect, dots):
                 axes.axvspan(x - 0.5, x + 0.5, color="#EEDD88", linewidth=0, zorder=0)
             effect.text(x, limits[1], "main reading", ha="center", va="bottom", color=INK)
-    _outside(effect, ranked, limits)
+    means = [one.found.mean for one in ranked]
+    low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
+    for out, at, end, ha, va in (
+        (low, len(low) - 0.2, limits[0], "left", "bottom"),
+        (high, len(ranked) - len(high) - 0.8, limits[1], "right", "top"),
+    ):
+        if out:
+            text = " to ".join(dict.fromkeys(map(written, (min(out), max(out)))))
+            effect.text(at, end, text, color=GREY, ha=ha, va=va)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
     dots.tick_params(length=0)
     dots.grid(visible=False)
-    for side in ("left", "bottom"):
-        dots.spines[side].set_visible(False)
+    dots.spines[["left", "bottom"]].set_visible(False)
     for row, choice in enumerate(choices):
         if row % 2 == 0:
             dots.axhspan(row - 0.5, row + 0.5, color="#F2F2F2", linewidth=0, zorder=-1)
@@ -303,28 +293,8 @@ def specification_curve(
     return figure
 
 
-def _outside(axes: Axes, ranked: Sequence[Column], limits: tuple[float, float]) -> None:
-    """Write the effects that are outside of the axes beside their arrows."""
-    means = [one.found.mean for one in ranked]
-    for end, out, side in (
-        (limits[0], [mean for mean in means if mean < limits[0]], "left"),
-        (limits[1], [mean for mean in means if mean > limits[1]], "right"),
-    ):
-        if out:
-            x = len(out) - 0.2 if side == "left" else len(ranked) - len(out) - 0.8
-            text = " to ".join(dict.fromkeys(map(written, (min(out), max(out)))))
-            va = "bottom" if side == "left" else "top"
-            axes.text(x, end, text, ha=side, va=va, color=GREY)
-
-
 def save(figures: Mapping[str, Figure], folder: Path, suffix: str = "") -> None:
-    """Write figures as SVG, dark where the reader's desktop is; `suffix` ends their names.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written.
-    """
+    """Write figures as SVG, dark where the reader's desktop is; `suffix` ends their names."""
     for name, figure in figures.items():
         file = folder / f"{name}{suffix}.svg"
         style.save_as(figure, file)

@@ -17,8 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from optsched.class_file import told
 from optsched.content import bundled
-from optsched.errors import InputError, UnknownNameError, one_line
+from optsched.errors import InputError, UnknownNameError
 from optsched.studies.claims import FILE as CLAIMS
 from optsched.studies.claims import (
     Claim,
@@ -116,26 +117,17 @@ class StudyFolder:
         return any(option in inspect.signature(one).parameters for one in own)
 
     def evaluated(self, results: pd.DataFrame) -> Evaluated:
-        """Compute everything that rests on the results.
-
-        Raises
-        ------
-        InputError
-            If a function of the study fails.
-        """
+        """Compute everything that rests on the results."""
         return Evaluated(self, results)
 
     def _executed(self) -> ModuleType:
         # a package, so that `from .clusters import Cluster` finds a file beside study.py
-        name = (
-            f"optsched-study-{hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:12]}"
-        )
-        places = [str(self.path)]
+        place = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()
+        name, file = f"optsched-study-{place[:12]}", self.path / CODE
         for stale in [one for one in sys.modules if one.partition(".")[0] == name]:
             del sys.modules[stale]
-        spec = importlib.util.spec_from_file_location(
-            name, self.path / CODE, submodule_search_locations=places
-        )
+        places = [str(self.path)]
+        spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=places)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -151,15 +143,12 @@ class StudyFolder:
         except (NotRunError, InputError):
             raise
         except (Exception, SystemExit) as error:  # whatever the file does
-            folder = str(self.path)
             frames = traceback.extract_tb(error.__traceback__)
-            own = [(one.filename, one.lineno) for one in frames if one.filename.startswith(folder)]
-            file, line = own[-1] if own else (str(self.path / CODE), None)
+            own = [one for one in frames if one.filename.startswith(str(self.path))]
+            file, line = (own[-1].filename, own[-1].lineno) if own else (self.path / CODE, None)
             if isinstance(error, SyntaxError):
-                file, line = error.filename or file, error.lineno
-            said = error.msg if isinstance(error, SyntaxError) else str(error)
-            reason = f"{type(error).__name__}: {one_line(' '.join(said.split()))}"
-            raise InputError(reason, file=Path(file), line=line) from None
+                file = error.filename or file
+            raise told(error, line).within(file) from None
 
 
 class Evaluated:
@@ -202,15 +191,17 @@ class Evaluated:
 
     def blocks(self) -> dict[str, str]:
         """Return the tables in Markdown by name, as the page shows them."""
-        import pandas as pd
-
         shown = {
-            name: markdown(table) if isinstance(table, pd.DataFrame) else table
-            for name, table in self.tables.items()
+            name: one if isinstance(one, str) else markdown(one)
+            for name, one in self.tables.items()
         }
         if self.claims:
             shown["claims"] = summary(self.claims, self._study.stated.readings)
         return shown
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that are kept as CSV."""
+        return {name: one for name, one in self.tables.items() if not isinstance(one, str)}
 
     def _own(self, function: str, **options: Any) -> Any:
         try:

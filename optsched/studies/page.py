@@ -21,20 +21,9 @@ from typing import Any, NamedTuple
 from optsched.errors import UnknownNameError
 
 WORDS = [
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
+    "no", "one", "two", "three", "four", "five", "six",
+    "seven", "eight", "nine", "ten", "eleven", "twelve",
+]  # fmt: skip
 SCALES = {"million": 1e6, "billion": 1e9}
 
 NUMBER = re.compile(
@@ -58,22 +47,10 @@ FREE = re.compile(
 
 
 class Written(NamedTuple):
-    """A number as it is written.
+    """A number as it is written: its text without the unit, what it says in that unit.
 
-    Parameters
-    ----------
-    text : str
-        The text of the number, without its unit.
-    value : float
-        What it says, in its unit.
-    half : float
-        Half a unit of its last digit: what it says is as precise as that.
-    unit : str
-        One of ``%``, ``h``, ``min``, ``s``, or empty.
-    place : int
-        Where it begins.
-    in_digits : bool
-        Whether it is written in digits, and not as a word.
+    `half` is half a unit of its last digit: what it says is as precise as that. The unit is one of
+    ``%``, ``h``, ``min``, ``s``, or empty; the place is where it begins.
     """
 
     text: str

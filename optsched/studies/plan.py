@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
@@ -32,21 +32,6 @@ Labels = Mapping[str, str]
 """A label of each axis that a block of runs names."""
 
 
-class StudyRuns(NamedTuple):
-    """The runs of a study.
-
-    Parameters
-    ----------
-    table : dict
-        What `optsched.sweeps.sweep_file.read_sweep` reads.
-    labels : list of mapping
-        The labels of each of its blocks.
-    """
-
-    table: dict[str, Any]
-    labels: Sequence[Labels]
-
-
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table with changes, which go into its tables."""
     found = dict(table)
@@ -59,13 +44,21 @@ def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
     """Return the content of ``plan.toml``, in a quick look with the changes of its ``quick``."""
+    changes = _table(table, "quick")
     whole = {key: value for key, value in table.items() if key != "quick"}
-    return merged(whole, table.get("quick", {})) if quick else whole
+    return merged(whole, changes) if quick else whole
+
+
+def _table(table: Mapping[str, Any], key: str, at: str = "") -> dict[str, Any]:
+    """Return a table in a table, an empty one if it is not there."""
+    if not isinstance(found := table.get(key, {}), dict):
+        raise InputError(f"{found!r}; expected a table", field=f"{at}{key}")
+    return found
 
 
 def study_runs(
     table: Mapping[str, Any], folders: Sequence[Path], study: Path, inputs: Path
-) -> StudyRuns:
+) -> tuple[dict[str, Any], list[Labels]]:
     """Expand the blocks of a plan by the labels of axes and by lists, and find their traces.
 
     Parameters
@@ -79,20 +72,32 @@ def study_runs(
     inputs : path
         The folder of the traces that the study makes for itself.
 
+    Returns
+    -------
+    table : dict
+        What `optsched.sweeps.sweep_file.read_sweep` reads.
+    labels : list of mapping
+        The labels of each of its blocks.
+
     Raises
     ------
     InputError
         If a label, a list or a log is missing.
     """
     usual = {key: value for key, value in table.items() if key not in ABOUT}
-    axes, lists = table.get("axes", {}), table.get("lists", {})
+    axes, lists = _table(table, "axes"), _table(table, "lists")
     for axis in axes:
+        for name in _table(axes, axis, "axes."):
+            _table(_table(axes[axis], name, f"axes.{axis}."), "lists", f"axes.{axis}.{name}.")
         if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
-            raise InputError(
-                "is the name of a key of a run; expected another", field=f"axes.{axis}"
-            )
+            wrong = "is the name of a key of a run; expected another"
+            raise InputError(wrong, field=f"axes.{axis}")
     blocks, labels = list[dict[str, Any]](), list[Labels]()
-    for number, run in enumerate(table.get("runs", [{}]), 1):
+    runs = table.get("runs", [{}])
+    if not (isinstance(runs, list) and all(isinstance(run, dict) for run in runs)):
+        raise InputError("expected a list of tables", field="runs")
+    for number, run in enumerate(runs, 1):
+        _table(run, "label", f"runs[{number}].")
         for label, block in _labelled(run, axes, lists, f"runs[{number}]"):
             trace = block.get("trace", usual.get("trace"))
             if trace is not None:
@@ -101,7 +106,7 @@ def study_runs(
             blocks.append(block)
             labels.append(label)
     usual.pop("trace", None)
-    return StudyRuns(usual | {"runs": blocks}, labels)
+    return usual | {"runs": blocks}, labels
 
 
 def _labelled(
@@ -115,9 +120,8 @@ def _labelled(
         several = stated if isinstance(stated, list) else [stated]
         for label in several:
             if label not in axes[axis]:
-                raise InputError(
-                    f"{UnknownNameError(axis, label, axes[axis])}", field=f"{at}.{axis}"
-                )
+                wrong = str(UnknownNameError(axis, label, axes[axis]))
+                raise InputError(wrong, field=f"{at}.{axis}")
         asked.append(several)
     own = {key: value for key, value in run.items() if key not in (*named, "label")}
     for chosen in product(*asked):
@@ -127,7 +131,7 @@ def _labelled(
         known = dict(lists) | block.pop("lists", {})
         block = merged(block, own)
         block = {key: _listed(value, known, f"{at}.{key}") for key, value in block.items()}
-        if "settings" in block:
+        if isinstance(block.get("settings"), dict):
             settings = block["settings"].items()
             block["settings"] = {k: _listed(v, known, f"{at}.settings.{k}") for k, v in settings}
         yield dict(zip(named, chosen)) | run.get("label", {}), block
@@ -154,21 +158,8 @@ def labelled(
 ) -> pd.DataFrame:
     """Return the results with a column for each axis, in the order of the plan.
 
-    A run of several labels has a row for each of them.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        A row for each run, with its name in ``run``.
-    blocks : sequence of sequence of str
-        The names of the runs of each block.
-    labels : sequence of mapping
-        The labels of each block.
-
-    Raises
-    ------
-    InputError
-        If an axis has the name of a metric.
+    A run of several labels has a row for each of them. `blocks` has the names of the runs of each
+    block, `labels` the labels of each.
     """
     import pandas as pd
 

@@ -26,7 +26,7 @@ from optsched.files import (
 )
 from optsched.numbers import counted
 from optsched.report import style
-from optsched.report.folder_files import read_object
+from optsched.report.folder_files import Expected, read_object
 from optsched.simulator.provenance import versions as installed
 from optsched.studies import cases, page
 from optsched.studies.cases import Cases
@@ -41,7 +41,7 @@ from optsched.studies.folder import (
     find_study,
     study_plans,
 )
-from optsched.studies.plan import INPUTS, Labels, labelled, looked_at, study_runs
+from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
 from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used
 from optsched.sweeps.sweep_file import SweepPlan, read_sweep
@@ -63,6 +63,9 @@ FOLDER = FolderKind(
 )
 KEPT = FolderKind("results of a study", ABOUT, (FRAME, TIMING, DATA, "*.csv", "*.svg"))
 
+PLANNED: Expected = {"plan": str, "versions": dict}
+"""What results rest on: the SHA-256 of the plan, and packages."""
+
 MOST_ROWS = 60
 """Rows of a table from which on `DATA` names its CSV file alone."""
 
@@ -82,27 +85,8 @@ class Evaluation(NamedTuple):
 class Running:
     """A study with a folder for its runs, or its cases. Finished ones in it are not repeated.
 
-    Parameters
-    ----------
-    study : StudyFolder
-        The study.
-    folder : path
-        The folder of the runs.
-    traces : path, optional
-        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
-    trace : str, optional
-        A trace in the place of the logs, for a study that takes one.
-    quick : bool
-        Whether to run a small part, from which nothing is concluded.
-    new_only : bool
-        Whether to take what ``results/`` of the study has of runs that have not changed.
-
-    Attributes
-    ----------
-    work : Sweep, Cases or None
-        What is to be done; None if all runs are taken from ``results/``.
-    total : int
-        Number of runs or cases.
+    Options are those of the command. `work` is what is to be done, None if all runs are taken from
+    ``results/`` of the study; `total` counts runs or cases.
 
     Raises
     ------
@@ -131,17 +115,14 @@ class Running:
         plan = looked_at(study.plan, quick=quick)
         options: dict[str, Any] = {} if trace is None else {"trace": trace}
         self._kept: pd.DataFrame | None = None
-        self._labels: Sequence[Labels] = []
         self.work: Sweep | Cases | None
         if study.has("cases"):
             stated = study.call("cases", plan, logs)
             files = study.call_with("files", (), plan, logs)
-            origin = {
-                "plan": study.plan_sha256,
-                "files": {file.name: sha256_of(file) for file in files},
-            }
+            shas = {file.name: sha256_of(file) for file in files}
             used = installed() | {name: version(name) for name in plan.get("packages", ())}
             self._begin(trace)
+            origin = {"plan": study.plan_sha256, "files": shas}
             self.work = Cases(stated, origin, used, folder)
             self.total = len(self.work.all)
             return
@@ -201,32 +182,32 @@ class Running:
         InputError
             If a run has failed, or a function of the study fails.
         """
-        timing, about = None, {"study": self._study.name, "plan": self._study.plan_sha256}
+        import pandas as pd
+
+        timing = None
         if isinstance(self.work, Cases):
-            frame, used, timing = _of_cases(self._folder)
+            rows, used = cases.answers(self._folder)
+            frame = pd.DataFrame(rows)
+            timing = {"wall_seconds": frame.pop("wall_seconds").tolist()}
         else:
             frame, used = self._of_sweep()
-        results = self._folder / RESULTS
-        self.mistakes: list[str] = []
-        own: dict[str, Any] = about | {"quick": self._quick, "versions": used}
+        about = {"study": self._study.name, "plan": self._study.plan_sha256}
+        results, study = self._folder / RESULTS, self._study
         with written_folder(results, KEPT) as folder:
             frame.to_parquet(folder / FRAME, index=False, compression="zstd")
-            write_json(folder / ABOUT, own)
+            write_json(folder / ABOUT, about | {"quick": self._quick, "versions": used})
             if timing is not None:
                 write_json(folder / TIMING, timing)
-            found = None if self._quick else write_evaluation(self._study, frame, folder)
+            found = None if self._quick else _write_evaluation(study, frame, folder)
         if found is None:
-            import pandas as pd
-
             return Evaluation(self._folder, results / FRAME, {}, pd.DataFrame())
-        shown = write_page(self._study, found, self._folder)
-        self.mistakes = list(_mistakes(self._study, found))
         if write:
-            with written_folder(self._study.path / RESULTS, KEPT) as folder:
+            with written_folder(study.path / RESULTS, KEPT) as folder:
                 for file in results.iterdir():
                     shutil.copyfile(file, folder / file.name)
-            write_page(self._study, found, self._study.path)
-        return _evaluation(self._study, found, self._folder, shown)
+            _write_page(study, found, study.path)
+        self.mistakes = list(_mistakes(study, found))
+        return _written(study, found, self._folder)
 
     def _of_sweep(self) -> tuple[pd.DataFrame, dict[str, str]]:
         """Return a row for each run and its labels, in the order of the plan, and the versions."""
@@ -235,8 +216,8 @@ class Running:
         frames, used = [], dict[str, set[str]]()
         if self._kept is not None and len(self._kept):
             frames.append(labelled(self._kept, self._plan.blocks, self._labels))
-            for name, text in read_about(self._study.path / RESULTS)["versions"].items():
-                used[name] = set(text.split(" and "))
+            known = read_object(self._study.path / RESULTS / ABOUT, PLANNED)["versions"]
+            used = {name: set(text.split(" and ")) for name, text in known.items()}
         if self.work is not None:
             runs, file = self._folder / SWEEP / "runs", self._folder / SWEEP / FRAME
             found = pd.read_parquet(file)
@@ -246,8 +227,7 @@ class Running:
             found = with_parts(found, self._study.plan.get("parts", ()), runs)
             found = found.assign(folder=[str(runs / run) for run in found["run"]])
             found = labelled(found, self._plan.blocks, self._labels)
-            inputs = self._folder / INPUTS
-            found = self._study.call_with("prepare", found, found, inputs)
+            found = self._study.call_with("prepare", found, found, self._folder / INPUTS)
             found = found.drop(columns="folder")
             found["trace"] = [PurePath(trace).name for trace in found["trace"]]  # on any machine
             frames.append(found)
@@ -297,13 +277,9 @@ def study(
     found = find_study(str(name))
     if found is None:
         raise UnknownNameError("study", str(name), study_plans())
-    running = Running(
-        found,
-        Path(output),
-        traces=None if traces is None else Path(traces),
-        trace=None if trace is None else str(trace),
-        quick=quick,
-    )
+    logs = None if traces is None else Path(traces)
+    other = None if trace is None else str(trace)
+    running = Running(found, Path(output), traces=logs, trace=other, quick=quick)
     if isinstance(running.work, Cases):
         for _ in running.work.work():
             pass
@@ -328,60 +304,6 @@ def report(folder: Path) -> Path:
     return _again(study, folder).page
 
 
-def _of_cases(folder: Path) -> tuple[pd.DataFrame, dict[str, str], dict[str, Any]]:
-    """Return the answers to all cases, the versions that they used, and their seconds."""
-    import pandas as pd
-
-    rows, used = cases.answers(folder)
-    frame = pd.DataFrame(rows)
-    return frame, used, {"wall_seconds": frame.pop("wall_seconds").tolist()}
-
-
-def write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> Evaluated:
-    """Write the tables and figures of a study, and the page of all tables, into a folder.
-
-    Raises
-    ------
-    InputError
-        If a function of the study fails, or a file cannot be written.
-    """
-    found = study.evaluated(frame)
-    for narrow in (False, True):
-        with style.applied():
-            figures = dict(found.figures(narrow=narrow))
-            if any(one.found and one.panel for one in found.claims.values()):
-                figures.setdefault("claims", claims_panel(found.claims, narrow=narrow))
-        save(figures, folder, "-narrow" if narrow else "")
-    data = [f"# Data of {study.name}", "The tables of [the study](../page.md), all computed."]
-    shown = found.blocks()
-    for name, table in frames_of(found).items():
-        named = table.index.names != [None]
-        text = table.to_csv(index=named, lineterminator="\n")
-        write_text(folder / f"{name}.csv", text)
-        rows = f"{len(table):,} rows in [{name}.csv]({name}.csv)."
-        data += [f"## {name}", rows, *([shown[name]] if len(table) <= MOST_ROWS else [])]
-    write_text(folder / DATA, "\n\n".join(data) + "\n")
-    return found
-
-
-def frames_of(found: Evaluated) -> dict[str, pd.DataFrame]:
-    """Return the tables that are kept as CSV."""
-    import pandas as pd
-
-    return {name: one for name, one in found.tables.items() if isinstance(one, pd.DataFrame)}
-
-
-def write_page(study: StudyFolder, found: Evaluated, folder: Path) -> Path:
-    """Write the page of a study with its computed tables into a folder, if it has one."""
-    text = study.path / PAGE
-    if not text.is_file():
-        return folder / RESULTS / DATA
-    new = page.with_tables(text.read_text(encoding="utf-8"), found.blocks())
-    if folder != study.path or new != text.read_text(encoding="utf-8"):
-        write_text(folder / PAGE, new)
-    return folder / PAGE
-
-
 def rewrite(study: StudyFolder) -> Evaluation:
     """Evaluate the stored results of a study again, and put its tables into its page.
 
@@ -393,47 +315,24 @@ def rewrite(study: StudyFolder) -> Evaluation:
     return _again(study, study.path)
 
 
-def _again(study: StudyFolder, place: Path) -> Evaluation:
-    """Evaluate the results in a folder again, and write its page."""
-    results = place / RESULTS
-    frame = read_results(results)
-    with written_folder(results, KEPT) as folder:
-        for name in (FRAME, ABOUT, TIMING):
-            if (results / name).is_file():
-                shutil.copyfile(results / name, folder / name)
-        found = write_evaluation(study, frame, folder)
-    return _evaluation(study, found, place, write_page(study, found, place))
-
-
-def _evaluation(study: StudyFolder, found: Evaluated, folder: Path, shown: Path) -> Evaluation:
-    claims = frame_of(found.claims, study.stated.readings)
-    return Evaluation(folder, shown, frames_of(found), claims)
-
-
-class Checked(NamedTuple):
-    """The outcome of a check: the mistakes, and how many names the page has."""
-
-    mistakes: list[str]
-    names: int
-
-
-def check(study: StudyFolder) -> Checked:
+def check(study: StudyFolder) -> tuple[list[str], int]:
     """Compare the page of a study with its stored results.
 
     Returns
     -------
-    Checked
-        With a line for each mistake, which begins with file and line.
+    mistakes : list of str
+        A line for each, which begins with file and line.
+    names : int
+        How many names the page has.
 
     Raises
     ------
     InputError
         If there is no page or there are no results, or a function of the study fails.
     """
-    file = study.path / PAGE
+    file, results = study.path / PAGE, study.path / RESULTS
     if not file.is_file():
         raise InputError(f"no {PAGE}; expected a page whose numbers have names", file=study.path)
-    results = study.path / RESULTS
     mistakes = list(_mistakes(study, study.evaluated(read_results(results))))
     text = file.read_text(encoding="utf-8")
     mistakes += [
@@ -441,18 +340,9 @@ def check(study: StudyFolder) -> Checked:
         for shown in page.pictures(text)
         if not (study.path / shown).is_file()
     ]
-    if read_about(results)["plan"] != study.plan_sha256:
+    if read_object(results / ABOUT, PLANNED)["plan"] != study.plan_sha256:
         mistakes.append(f"{results / ABOUT}: {PLAN} has changed since these results")
-    return Checked(mistakes, len(page.names(text)))
-
-
-def _mistakes(study: StudyFolder, found: Evaluated) -> Iterator[str]:
-    """Yield where the page differs from what is computed."""
-    file = study.path / PAGE
-    if file.is_file():
-        text = file.read_text(encoding="utf-8")
-        for one in page.mistakes(text, found.values, found.blocks()):
-            yield f"{file}:{one}"
+    return mistakes, len(page.names(text))
 
 
 def read_results(folder: Path) -> pd.DataFrame:
@@ -474,25 +364,69 @@ def read_results(folder: Path) -> pd.DataFrame:
         raise InputError("damaged; expected results in a Parquet file", file=file) from None
 
 
-def read_about(folder: Path) -> dict[str, Any]:
-    """Return what stored results rest on: the SHA-256 of the plan, and versions of packages."""
-    return read_object(folder / ABOUT, {"plan": str, "versions": dict})
+def _mistakes(study: StudyFolder, found: Evaluated) -> Iterator[str]:
+    """Yield where the page differs from what is computed."""
+    file = study.path / PAGE
+    if file.is_file():
+        text = file.read_text(encoding="utf-8")
+        for one in page.mistakes(text, found.values, found.blocks()):
+            yield f"{file}:{one}"
+
+
+def _again(study: StudyFolder, place: Path) -> Evaluation:
+    """Evaluate the results in a folder again, and write its page."""
+    results = place / RESULTS
+    frame = read_results(results)
+    with written_folder(results, KEPT) as folder:
+        for name in (FRAME, ABOUT, TIMING):
+            if (results / name).is_file():
+                shutil.copyfile(results / name, folder / name)
+        found = _write_evaluation(study, frame, folder)
+    return _written(study, found, place)
+
+
+def _write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> Evaluated:
+    """Write tables and figures, and the page of all tables, into a folder."""
+    found = study.evaluated(frame)
+    for narrow in (False, True):
+        with style.applied():
+            figures = dict(found.figures(narrow=narrow))
+            if any(one.found and one.panel for one in found.claims.values()):
+                figures.setdefault("claims", claims_panel(found.claims, narrow=narrow))
+        save(figures, folder, "-narrow" if narrow else "")
+    data = [f"# Data of {study.name}", "The tables of [the study](../page.md), all computed."]
+    shown = found.blocks()
+    for name, table in found.frames().items():
+        text = table.to_csv(index=table.index.names != [None], lineterminator="\n")
+        write_text(folder / f"{name}.csv", text)
+        rows = f"{len(table):,} rows in [{name}.csv]({name}.csv)."
+        data += [f"## {name}", rows, *([shown[name]] if len(table) <= MOST_ROWS else [])]
+    write_text(folder / DATA, "\n\n".join(data) + "\n")
+    return found
+
+
+def _written(study: StudyFolder, found: Evaluated, folder: Path) -> Evaluation:
+    shown = _write_page(study, found, folder)
+    claims = frame_of(found.claims, study.stated.readings)
+    return Evaluation(folder, shown, found.frames(), claims)
+
+
+def _write_page(study: StudyFolder, found: Evaluated, folder: Path) -> Path:
+    """Write the page with its computed tables into a folder; return that of data without one."""
+    if not (study.path / PAGE).is_file():
+        return folder / RESULTS / DATA
+    old = (study.path / PAGE).read_text(encoding="utf-8")
+    new = page.with_tables(old, found.blocks())
+    if folder != study.path or new != old:
+        write_text(folder / PAGE, new)
+    return folder / PAGE
 
 
 def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
     """Return the results with a column for each number of metrics that are tables of their own.
 
-    Parameters
-    ----------
-    metrics : sequence of str
-        The metrics; the column of a number is named ``recorded_node_time.running``, for instance.
-    runs : path
-        The folder that holds the folders of the runs; one that has failed has none.
-
-    Raises
-    ------
-    InputError
-        If the summary of a run is damaged.
+    A column is named ``recorded_node_time.running``, for instance. `runs` holds the folders of the
+    runs; one that has failed has none.
     """
     import pandas as pd
 
@@ -508,13 +442,7 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
 
 
 def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
-    """Write the traces that a study makes for itself, and remove all others.
-
-    Raises
-    ------
-    InputError
-        If they cannot be written.
-    """
+    """Write the traces that a study makes for itself, and remove all others."""
     inputs = folder / INPUTS
     try:
         if traces:

@@ -57,6 +57,8 @@ class LocalProcesses:
 
 def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
     """Execute tasks in new processes; if a process dies, return the tasks that were under way."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # a worker that imports a script without a guard; the caller gives advice
     context = multiprocessing.get_context("spawn")
     watched, held = context.Pipe(duplex=False)
     begun = context.Event()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
 from optsched.report.runs_plots import draw
 from optsched.simulator.provenance import versions
+from optsched.simulator.scenario import OPTIONS
 from optsched.sweeps.sweeping import FOLDER, PICTURES
 
 RUNS: Expected = {"run": str, "config": dict}
@@ -71,10 +73,45 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
         RunComparison(within, comparison.jobs),
         read_pictures(folder, runs_page.PICTURES),
         read_charts(folder),
-        "optsched report DIR",
+        _repeat(comparison, folder),
         versions(),
     )
     return write_page(page, folder)
+
+
+def _repeat(comparison: RunComparison, folder: Path) -> str | None:
+    """Return the command that repeats the runs, or the commands; None where there is none."""
+    sweep = read_object(folder / FOLDER.marker, {"sweep": dict, "runs": list})
+    configs = {run["run"]: dict(run["config"]) for run in sweep["runs"]}
+    finished = {Path(run.path).name: run.config for run in comparison.runs}
+    policies = [config.pop("policy", "") for config in configs.values()]
+    stated: dict[str, Any] = {"settings": {}}
+    alike = len({*policies}) == len(policies) > 1
+    for config in configs.values():
+        for key, value in config.pop("settings", {}).items():
+            alike &= stated["settings"].setdefault(key, value) == value
+        alike &= all(stated.setdefault(key, value) == value for key, value in config.items())
+    for name, config in configs.items():
+        # options of solvers are for the policies that pose problems
+        poses = "solver" in finished.get(name, {})
+        for key in stated.keys() - config.keys() - {"settings"}:
+            alike &= bool(OPTIONS[key].needs_problems) and not poses
+    if not alike:
+        commands = [run.config["repeat"] for run in comparison.runs]
+        return None if None in commands else "\n".join(commands)
+    stated["policy"] = ",".join(policies)
+    first = comparison.runs[0].config  # with paths from the current folder
+    words = ["optsched", "simulate"]
+    words += [first["trace"]] if stated.pop("trace", None) is not None else []
+    stated |= {key: first[key] for key in ("machine",) if key in stated}
+    words += [word for key, one in OPTIONS.items() for word in one.words(stated.get(key))]
+    files: dict[str, str] = {}
+    for done in finished.values():
+        files |= done.get("files", {})
+    for file, sha256 in files.items():
+        words += ["--file-sha256", f"{file}={sha256}"]
+    words += ["--no-csv"] * (sweep["sweep"].get("keep") == "jobs")
+    return shlex.join([*words, "-o", "DIR"])
 
 
 def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:

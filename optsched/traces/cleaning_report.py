@@ -12,9 +12,9 @@ REASONS = {
     "dropped_runtime": "dropped: run time unknown or less than 1 s",
     "dropped_processors": "dropped: fewer than 1 processor",
     "dropped_submit": "dropped: submit time unknown",
-    "processors_from_request": "processors taken from the request",
-    "requested_time_missing": "requested time missing, set to the run time",
-    "requested_time_raised": "requested time raised to the run time",
+    "processors_from_request": "with processors taken from the request",
+    "requested_time_missing": "without a requested time, set to the run time",
+    "requested_time_raised": "with the requested time raised to the run time",
     "reordered": "moved when ordered by submit time and job number",
 }
 """Meaning of the counts of a report."""
@@ -81,7 +81,8 @@ class CleaningReport:
 
     def lines(self) -> list[str]:
         """Return the positive counts as lines for a terminal."""
-        counts = [(self.jobs_read, "jobs read"), *self.counts()]
+        read = "job read" if self.jobs_read == 1 else "jobs read"
+        counts = [(self.jobs_read, read), *self.counts()]
         return [f"{count:>9,} {what}" for count, what in counts]
 
     def lost(self) -> str:

@@ -31,7 +31,8 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trac
     """Read a raw trace from a CSV file, plain or gzipped.
 
     Columns are those of a Parquet file, see `optsched.traces.parquet.read_parquet`. An empty value
-    is unknown. Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone.
+    is unknown. Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone, and
+    without a time as midnight.
 
     Parameters
     ----------
@@ -116,6 +117,9 @@ def _table(data: bytes, columns: Mapping[str, str], path: Path) -> pa.Table:
         raise InputError("not text; expected names of columns", file=path, line=1) from None
     if blank := [place for place, name in enumerate(names, start=1) if not name.strip()]:
         raise InputError("no name; expected one", file=path, line=1, field=f"column {blank[0]}")
+    if len(names) == 1 and (found := [one for one in ";\t|" if one in names[0]]):
+        mistake = f"names separated by {found[0]!r}; expected commas"
+        raise InputError(mistake, file=path, line=1)
     targets = dict(zip(names, names)) | {source: target for target, source in columns.items()}
     texts = [name for name in names if targets[name] in (*TEXTS, "label")]
     durations = [name for name in names if targets[name] in DURATIONS]

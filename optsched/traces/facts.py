@@ -207,7 +207,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
     counts = {key: count for key, count in facts["cleaning"].items() if key != "dropped"}
     page += ["", "cleaning", *CleaningReport(**counts).lines()]
     if facts["oddities"]:
-        page += ["", "odd, but read"]
+        page += ["", "read, with oddities"]
         page += [f"{what}: {count:,}" for what, count in facts["oddities"].items()]
     return page
 

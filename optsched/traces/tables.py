@@ -20,6 +20,13 @@ from optsched.traces.header import Header
 from optsched.traces.requests import QUANTITIES, SECONDS, TEXT_OF, TEXTS, numbered
 from optsched.traces.swf import FIELDS, Field, invalid, unusual
 from optsched.traces.text_pieces import shown
+from optsched.traces.time_texts import (
+    CLOCKS,
+    EXPECTED_DATE,
+    known_texts,
+    read_dates,
+    read_durations,
+)
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 if TYPE_CHECKING:
@@ -48,10 +55,6 @@ DURATIONS = {name for name, one in _FIELDS.items() if one.decimals} - {
 }
 """Columns of durations, which texts may state as ``HH:MM:SS`` or ``D-HH:MM:SS``."""
 
-_CLOCK = (
-    r"^(?:(?P<days>\d{1,6})(?:-| days?,? ))?(?P<hours>\d{1,8}):(?P<minutes>[0-5]\d)"
-    r":(?P<seconds>[0-5]\d(?:\.\d{1,9})?)$"
-)
 _HIGHEST = np.iinfo(np.int64).max
 
 
@@ -62,8 +65,8 @@ def trace_from_frame(frame: pd.DataFrame, *, name: str = "trace", **columns: str
     ----------
     frame : pandas.DataFrame
         Columns as in a trace file: ``submit``, ``runtime`` (or ``start`` and ``end``) and
-        ``processors`` are required. Times are numbers in seconds, or dates and durations of pandas;
-        durations may also be texts, ``HH:MM:SS`` or ``D-HH:MM:SS``.
+        ``processors`` are required. Times are numbers in seconds, or dates and durations, of pandas
+        or as texts: ``2026-01-31 08:00:00``, ``HH:MM:SS`` or ``D-HH:MM:SS``.
         Further columns of numbers become annotations, further ones of texts `Trace.texts`.
     name : str
         Name of the trace.
@@ -136,7 +139,7 @@ def trace_of(
         raise InputError("no jobs; expected one in each row", file=path)
     header = Header() if header is None else header
     if table.dated:
-        origin = table.origin(found["submit"])
+        origin = table.origin(found)
         for one in table.dated:
             known = found[one] != UNKNOWN
             found[one] = np.where(known, found[one] - origin, UNKNOWN)
@@ -223,12 +226,14 @@ class _Table:
         if "end" in self._sources and {"start", "wait"} & self._sources.keys():
             missing = [name for name in missing if name != "runtime"]
         if missing:
-            expected = "expected at least submit, runtime (or start and end), processors"
-            expected += f"; the table has {', '.join(map(shortened, schema.names)) or 'none'}"
+            absent = ", ".join(missing).replace("runtime", "runtime (or start and end)")
+            has = ", ".join(map(shortened, schema.names)) or "none"
+            pairs = [f"{name}=NAME" for name in missing]
+            renamed = f"optsched trace convert --columns {','.join(pairs)}"
             if path is None:
-                renamed = f"optsched.trace_from_frame(frame, {missing[0]}=NAME)"
-                expected += f"; {renamed} takes a column of another name"
-            raise InputError(f"no column {', '.join(missing)}; {expected}", file=path)
+                renamed = f"optsched.trace_from_frame(frame, {', '.join(pairs)})"
+            expected = f"the table has {has}; {renamed} takes columns of other names"
+            raise InputError(f"no column {absent}; {expected}", file=path)
 
     @property
     def names(self) -> list[str]:
@@ -240,9 +245,14 @@ class _Table:
         column = self._read(self._sources[name])
         if name in self.texts:
             return _texts(name, column, self._path)
-        return _numbers(name, column, self._path)
+        column = _plain(column)
+        if name in _INSTANTS and _is_text(column.type):
+            column, dated = read_dates(name, column, self._path)
+            if dated:
+                self.dated.append(name)
+        return _numbers(name, column, self._path, dated=name in self.dated)
 
-    def origin(self, submit: NDArray[Any]) -> int:
+    def origin(self, found: Mapping[str, NDArray[Any]]) -> int:
         """Return the whole seconds of 1970 from which dates count: those of the first submission.
 
         Raises
@@ -251,10 +261,10 @@ class _Table:
             If some columns of times are dates and others are numbers.
         """
         for name in _INSTANTS:
-            if name in self._sources and name not in self.dated:
-                kind = self._types[self._sources[name]]
+            if name in found and name not in self.dated and (found[name] != UNKNOWN).any():
                 expected = f"expected dates, as in {self.dated[0]}"
-                raise InputError(f"type {kind}; {expected}", file=self._path, field=name)
+                raise InputError(f"numbers; {expected}", file=self._path, field=name)
+        submit = found["submit"]
         known = submit[submit != UNKNOWN]
         return int(known.min()) if len(known) else 0
 
@@ -290,7 +300,7 @@ class _Table:
         kind = self._types[source]
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        is_text = _is_text(kind)
         if is_text and name in TEXT_OF:
             name = TEXT_OF[name]
         if is_text and (name in _TEXTS or (name not in _FIELDS and name.isidentifier())):
@@ -301,33 +311,35 @@ class _Table:
         read = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         if name not in COLUMNS:
             read = read or pa.types.is_boolean(kind)
-        if name in _INSTANTS and pa.types.is_timestamp(kind):
+        if name in _INSTANTS and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             self.dated.append(name)
             read = True
         field = _FIELDS.get(name)
         if name in DURATIONS:
             read = read or is_text or pa.types.is_duration(kind)
+        read = read or (name in _INSTANTS and is_text)
         if name in _TEXTS:
             raise InputError(f"type {kind}; expected texts", file=self._path, field=name)
         if read and name.isidentifier():
             return name
         if field is None:
             return None
-        expected = field.expected
-        if is_text:
-            self._refuse_text(name, source, expected)
+        self._refuse(name, source, field)
         plural = "numbers" if field.decimals else "integers"
         raise InputError(f"type {kind}; expected {plural}", file=self._path, field=name)
 
-    def _refuse_text(self, name: str, source: str, expected: str) -> None:
-        """Refuse the first text of a column that is no number."""
-        for row, text in enumerate(self._read(source).to_pylist(), start=1):
+    def _refuse(self, name: str, source: str, field: Field) -> None:
+        """Refuse the first value of a column of texts, times or dates that is no number."""
+        column = _plain(self._read(source))
+        expected = EXPECTED_DATE if name in _INSTANTS else field.expected
+        if name in DURATIONS:
+            expected = f"{expected}{CLOCKS}"
+        values = known_texts(column) if _is_text(column.type) else column
+        for row, value in enumerate(values.to_pylist(), start=1):
             try:
-                float(text or 0)
+                parse_number("0" if value is None else str(value))
             except ValueError:
-                found = shown(text.encode(errors="replace"))
-                if name in _INSTANTS and self._path is None:
-                    expected += ", or a date as pandas.to_datetime makes it"
+                found = shown(str(value).encode(errors="replace"))
                 raise InputError(
                     f"{found}; expected {expected}", file=self._path, field=f"{name}, row {row}"
                 ) from None
@@ -369,6 +381,12 @@ def waits(submit: NDArray[Any], start: NDArray[Any]) -> tuple[NDArray[Any], int]
     return np.where(known & ~early, start - submit, UNKNOWN), int(early.sum())
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without a dictionary."""
     import pyarrow as pa
@@ -376,24 +394,30 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _numbers(name: str, column: pa.ChunkedArray, path: Path | None) -> NDArray[Any]:
+def _numbers(name: str, column: pa.ChunkedArray, path: Path | None, *, dated: bool) -> NDArray[Any]:
     """Return the valid numbers of a column, -1 where a value is missing."""
     import pyarrow as pa
 
-    column = _plain(column)
     missing = None
     if pa.types.is_null(column.type):
         column = column.cast(pa.int64())
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
         column = _seconds(column)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = _clocked(name, column, path)
+    if _is_text(column.type):
+        column = read_durations(name, column, _FIELDS[name].expected, path)
     if column.null_count:
         missing = column.is_null().to_numpy()
         column = column.fill_null(0)
     numbers: NDArray[Any] = column.to_numpy()
+    if dated and (early := numbers < 0).any():
+        row = int(early.argmax())
+        date = str(np.datetime64(int(numbers[row]), "s")).replace("T", " ")
+        expected = "expected a date from 1970 on"
+        raise InputError(f"{date}; {expected}", file=path, field=f"{name}, row {row + 1}")
     field = _FIELDS.get(name)
     if field is not None and not field.decimals and numbers.dtype.kind == "f":
         numbers = _whole(name, numbers, missing, path)
@@ -413,38 +437,6 @@ def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.all(pc.equal(pc.multiply(whole, units), counts)).as_py() in (True, None):
         return whole
     return pc.divide(counts.cast(pa.float64(), safe=False), float(units))
-
-
-def _clocked(name: str, column: pa.ChunkedArray, path: Path | None) -> pa.ChunkedArray:
-    """Return the seconds of durations such as ``1-02:00:00``, and of numbers beside them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.csv
-
-    unknown = pyarrow.csv.ConvertOptions().null_values
-    texts = pc.if_else(pc.is_in(column, pa.array(unknown, column.type)), None, column)
-    parts = pc.extract_regex(texts, _CLOCK).combine_chunks()
-    days, hours, minutes, seconds = (
-        pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        for part in parts.flatten()
-    )
-    found = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    found[(days > 0) & (hours >= 24)] = np.nan
-    missing = texts.is_null().to_numpy()
-    plain = bool((np.isnan(found) | missing).all() and not missing.all())
-    for row in np.flatnonzero(np.isnan(found) & ~missing).tolist():
-        text = texts[row].as_py()
-        try:
-            found[row] = parse_number(text)
-        except ValueError:
-            expected = f"{_FIELDS[name].expected}, or HH:MM:SS or D-HH:MM:SS"
-            mistake = f"{shown(text.encode(errors='replace'))}; expected {expected}"
-            raise InputError(mistake, file=path, field=f"{name}, row {row + 1}") from None
-    if plain:
-        raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
-    whole = bool((found == np.rint(found))[~missing].all())
-    filled = np.where(missing, 0.0, found)
-    return pa.chunked_array([pa.array(filled.astype(np.int64) if whole else filled, mask=missing)])
 
 
 def _whole(

@@ -229,7 +229,7 @@ partition, preceding_job, think_time : array, optional
         if not 1 <= first <= last <= len(self):
             raise InputError(
                 f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
-                file=self.path,
+                file=self.published or self.path,
             )
         return self.select(slice(first - 1, last)).changed()
 

@@ -279,6 +279,7 @@ def varied_windows(runs: Runs) -> pd.DataFrame:
 CHOICES: dict[str, Callable[[pd.Series], bool]] = {
     "Greedy decides": lambda run: run["solver"] == "greedy",
     "Greedy with exchange": lambda run: run["solver"] == "greedy-exchange",
+    "depth-first search": lambda run: run["solver"] == "depth-first",
     "ties: the solver's own": lambda run: run["ties"] == "solver",
     "ties: at random": lambda run: run["ties"] == "random",
     "other jobs gain": lambda run: run["draw"] == 1,
@@ -365,6 +366,7 @@ def values(runs: Runs, claims: dict[str, Any]) -> dict[str, Any]:
         "shares.most": 50,
         "cells": CELLS,
         "middle.share": 100 * MIDDLE,
+        "shaken.minute": set(runs.all["shake"]) == {0, 60},
         "runs": len(runs.all),
         "jobs": int(runs.all["jobs"].sum()),
         "machine.blue": nodes(exact),
@@ -464,12 +466,10 @@ def tables(runs: Runs, claims: dict[str, Any]) -> dict[str, pd.DataFrame | str]:
     parts.index = pd.Index([f"jobs {a:,} to {b:,}" for a, b in spans], name="alpha = beta")
     noise = pd.DataFrame(
         {
-            "log": log,
+            "gain in": f"{log}, {METRICS[metric]}",
             "drawn again": {"ties": "random ties", "shaken": "submissions"}[what],
-            "gain in": METRICS[metric],
-            "from": written(floor.low, digits=1),
-            "to": written(floor.high, digits=1),
-            "smallest effect to be seen, points": written(floor.smallest, digits=1),
+            "range, %": " to ".join(written(end, digits=1) for end in (floor.low, floor.high)),
+            "smallest effect, points": written(floor.smallest, digits=1),
         }
         for log, what, metric, floor in floors(runs)
     )

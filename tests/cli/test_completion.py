@@ -30,6 +30,8 @@ from optsched.cli.completion import installer
         ("study fr", "franke-1999"),
         ("simulate sample-256 --policy fcfs,ea", "fcfs,easy"),
         ("simulate sample-256 --policy fcfs,easy,", "fcfs,easy,window"),
+        ("simulate sample-256 --machine no", "nodes:"),
+        ("simulate sample-256 --policy easy,window --set sca", "scatter="),
         ("slurm explain 290 --actions requeue,ho", "requeue,hold"),
         ("compare window-mkp --solvers greedy,hi", "greedy,highs"),
         ("compare window-mkp --solvers mine.py:Mine,", "mine.py:Mine,highs-quick"),

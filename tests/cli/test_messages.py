@@ -66,3 +66,36 @@ def test_what_json_cannot_hold_is_null(capsys, tmp_path, number):
     assert json.loads(capsys.readouterr().out) == {"a": [None]}
     write_json(tmp_path / "a.json", {"a": [number, 1.5]})
     assert json.loads((tmp_path / "a.json").read_text()) == {"a": [None, 1.5]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("solve", "solve needs SNAPSHOT; see `optsched solve --help`"),
+        ("trace info", "trace info needs TRACE; see `optsched trace info --help`"),
+        (
+            "simulate sample-256 easy -o x",
+            "'easy' is one word too many; see `optsched simulate --help`",
+        ),
+    ],
+)
+def test_a_missing_word_or_one_too_many_is_named(words, message, capsys):
+    assert cli.run(words.split()) == cli.USAGE
+    assert capsys.readouterr().err == f"optsched: {message}\n"
+
+
+def test_a_time_limit_is_a_number_of_seconds(capsys):
+    words = "solve yang-2014-example --time-limit 1h"
+    assert cli.run(words.split()) == cli.USAGE
+    assert "--time-limit: '1h'; expected a number of seconds" in capsys.readouterr().err
+
+
+def test_that_nothing_was_done_is_no_success(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wide.csv").write_text("submit,runtime,processors\n0,5,4\n1,5,4\n")
+    words = "simulate wide.csv --machine nodes:1 --no-plots --policy"
+    assert cli.run([*words.split(), "easy", "-o", "one"]) == cli.BAD_INPUT
+    assert cli.run([*words.split(), "easy,fcfs", "-o", "two"]) == cli.BAD_INPUT
+    assert "2 jobs rejected" in capsys.readouterr().err
+    words = "compare yang-2014-example --solvers highs --time-limit 1e-9 -o none"
+    assert cli.run(words.split()) == cli.NO_SOLUTION

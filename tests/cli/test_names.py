@@ -141,3 +141,21 @@ def test_a_name_that_is_mistyped(words, told, capsys):
     assert command(words.split()) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert told in line
+
+
+def test_a_model_is_no_snapshot_but_has_some(capsys):
+    assert command(["solve", "window-mkp"]) == 1
+    expected = "window-mkp: a model; expected one of its snapshots: window-mkp/sample-busy, "
+    told = capsys.readouterr().err
+    assert told.startswith(f"optsched: {expected}")
+    assert told.endswith("; or `optsched compare window-mkp`\n")
+
+
+def test_a_comparison_counts_trivial_snapshots_and_judges_the_others(capsys, monkeypatch):
+    monkeypatch.setattr("optsched.solvers.comparison.tables.AT_ONCE", 1e9)
+    names = ("yang-2014-example", "weighted-20x8")
+    words = ["compare", *names, "--solvers", "greedy,branch-and-bound", "-o", "out"]
+    assert command(words) == 0
+    *_, trivial, rest, _ = capsys.readouterr().out.splitlines()
+    assert trivial.startswith("trivial              1 of 2 snapshots: answered optimally by all")
+    assert rest == "best on the other 1  greedy 0%, branch-and-bound 100%"

@@ -31,12 +31,15 @@ def test_pages_of_several_folders_are_written_and_named(optsched, example, run_f
 
 
 def test_what_is_neither_is_refused_before_anything_is_written(optsched, run_folder, tmp_path):
-    for wrong, what in ((tmp_path, "not such a folder"), (tmp_path / "none", "not a folder")):
+    for wrong, what in (
+        (tmp_path, "not a folder that optsched wrote"),
+        (tmp_path / "none", "not a folder"),
+    ):
         done = optsched("report", run_folder, wrong)
         assert done.returncode == 1
         assert done.stdout == ""
         assert done.stderr == (
-            f"optsched: {wrong}: {what}; expected the folder of a run (run.json)"
+            f"optsched: {wrong}: {what}; expected that of a run (run.json)"
             " or a comparison (comparison.json) or a comparison of runs (runs.json)"
             " or a sweep (sweep.json) or a study (study.json)\n"
         )

@@ -197,6 +197,8 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
     ]
     assert "not known      limits of QOS and associations, without assoc_mgr.txt: 5 jobs" in lines
     assert "               1 job: it is held" in lines
+    waits = "               Slurm may let them wait: it reserves nodes for jobs of higher priority"
+    assert lines[lines.index("jobs           2; by Slurm 0 now") + 1] == waits
     found = json.loads(optsched("slurm", "plan", "--from", folder, "--json").stdout)
     assert [(each["job"], each["priority"]) for each in found["not_placed"]] == [
         ("5", 500),
@@ -207,3 +209,5 @@ def test_jobs_that_are_not_placed_are_named_with_reasons(optsched, write):
     assert found["unseen"] == {"limits of QOS and associations, without assoc_mgr.txt": 5}
     done = optsched("slurm", "apply", "--from", folder)
     assert "not known of 5 jobs: limits of QOS and associations" in done.stderr
+    alone = optsched("slurm", "plan", "--from", write(job(1)))
+    assert "jobs           1; by Slurm 0 now\nweight" in alone.stdout

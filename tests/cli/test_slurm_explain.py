@@ -141,6 +141,13 @@ def test_what_the_lines_do_is_said_where_no_job_is_stopped(explain):
     said = "in 5.33 min: raise it above 12 jobs and pin it, to start in 4.97 min on"
     assert said in done.stdout
     assert "nothing has to be done" not in done.stdout
+    held = explain(149, "--within", 3600).stdout
+    assert "1 h: release it, raise it above 46 jobs and pin it, to start now on" in held
+
+
+def test_a_rule_is_told_as_it_is_now(explain):
+    said = "nothing lets it start at the latest in 1 h: it may begin in 2 h"
+    assert said in explain(28, "--within", 3600).stdout
 
 
 def test_a_rule_as_solver_proves_nothing(explain):
@@ -159,7 +166,6 @@ def test_a_rule_as_solver_proves_nothing(explain):
         (["--by", "17", "--within", "3"], "--within: expected without --by"),
         (["--within", "-3"], "--within: -3; expected a number of seconds from 0 to 10^9"),
         (["--within", "9e9"], "--within: 9e+09; expected a number of seconds from 0 to 10^9"),
-        (["--within", "1h"], "--within: '1h'; expected a number of seconds\n"),
         (["--actions", "hold,hold"], "--actions: hold,hold; expected every action once"),
         (["--actions", "hold,requue"], "unknown action 'requue'; did you mean requeue"),
         (["--time-limit", "-1"], "--time-limit: -1.0 is not a time limit; expected a number"),
@@ -170,6 +176,12 @@ def test_wrong_options_are_named(explain, options, message):
     done = explain(61, *options)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+def test_a_time_with_a_unit_is_refused(explain):
+    done = explain(61, "--within", "1h")
+    assert done.returncode == 2
+    assert "--within: '1h'; expected a number of seconds\n" in done.stderr
 
 
 def test_the_solver_is_checked_where_none_is_needed(explain):

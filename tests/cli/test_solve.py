@@ -172,7 +172,7 @@ def test_known_values_are_shown(known, shown, optsched, example, tmp_path):
     file.write_text(json.dumps(written))
     done = optsched("solve", file)
     assert done.returncode == 0
-    assert re.search(r"^known +(.*)$", done.stdout, re.MULTILINE)[1] == shown
+    assert re.search(r"^best known +(.*)$", done.stdout, re.MULTILINE)[1] == shown
 
 
 @pytest.mark.parametrize(

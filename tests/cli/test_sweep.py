@@ -112,8 +112,7 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
     assert finished <= len(names) < RUNS
     assert [name for name in names if name.startswith(".")] == []
     assert stderr.splitlines()[1:] == [
-        f"optsched: interrupted with {RUNS - len(names)} runs left; "
-        "the same command resumes the sweep"
+        f"optsched: interrupted with {RUNS - len(names)} runs left; the same command executes them"
     ]
     assert not (folder / "out" / "results.parquet").exists()
     await_end_of_group(process.pid)

@@ -77,7 +77,7 @@ def trace_of(workload, unit=1, **annotations):
     )
 
 
-@limits(max_examples=150, deadline=None)
+@limits(max_examples=75, deadline=None)
 @given(
     workloads,
     st.sampled_from(RULES),

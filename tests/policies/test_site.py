@@ -478,12 +478,15 @@ def own_job(gap, runtime, slack, nodes, licences=""):
 @pytest.mark.parametrize(
     ("nodes", "rows", "starts"),
     [
-        # At 4 s the first job ends early. The head, with all nodes, can start at 6 s now, in place
-        # of 10 s; what comes at 5 s would end at 9 s.
+        # At 4 s the first job ends early. The head, with four of five nodes, can start at 6 s now,
+        # in place of 8 s; what comes at 5 s would end at 8 s.
         (
-            4,
-            [own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(1, 5, 0, 4), own_job(4, 4, 0, 1)],
-            [0, 0, 6, 11],
+            5,
+            [
+                *(own_job(0, 4, 6, 1), own_job(0, 6, 0, 1), own_job(0, 8, 0, 1)),
+                *(own_job(1, 5, 0, 4), own_job(4, 3, 0, 1)),
+            ],
+            [0, 0, 0, 6, 8],
         ),
         # The head starts at 10 s with one of three licences and three of six nodes. Behind it, jobs
         # with two licences and with one are too much.
@@ -503,6 +506,17 @@ def test_backfilled_jobs_leave_heads_what_they_need(nodes, rows, starts):
     run = simulate(trace, SiteMachine(site), "easy", check=True)
     assert run.start.tolist() == starts
     assert_equal_to_the_engine(trace, site, "easy", {})
+
+
+@pytest.mark.parametrize("policy", ["easy", "sjf", "conservative"])
+def test_jobs_wait_for_licences(policy):
+    # two of three licences are held until 10 s, so the second job waits, and the third does not
+    jobs = own_job(0, 10, 0, 1, "matlab:2"), own_job(1, 10, 0, 1, "matlab:2")
+    trace = trace_of([*jobs, own_job(1, 8, 0, 1, "matlab:1")])
+    site = replace(plain_site(6, 1), licences={"matlab": 3})
+    options = {"settings": {"backfill": "easy"}} if policy == "sjf" else {}
+    run = simulate(trace, SiteMachine(site), policy, check=True, **options)
+    assert run.start.tolist() == [0, 10, 2]
 
 
 def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():

@@ -252,7 +252,7 @@ TRACES = (
     simulate("B24", "cases/batsim-51.json", "fcfs", "raised, and counted", says("raised")),
     info("C2", "cases/swf-midnight.swf", "read in order, reported", says("ordered", "above: 1")),
     simulate("C3", "cases/swf-minus1.swf", "fcfs", "2 + 1 dropped, 1 raised, 1 rejected",
-        says("2 dropped", "1 dropped", "1 requested time raised", "1 rejected")),
+        says("2 dropped", "1 dropped", "1 with the requested time raised", "1 rejected")),
     simulate("C4", "cases/swf-bom-crlf.swf", "fcfs", "asks for a machine", refuses("--machine")),
     info("C5", "cases/swf-trailing.swf", "20 columns; expected 18", refuses("line 6", "20")),
     info("C5", "cases/swf-decimal.swf", "4.0 processors are refused", refuses("line 6", "4.0")),

@@ -102,12 +102,12 @@ def packed(grid, sizes):
 
 def test_neighbors_differ_in_color_and_a_job_keeps_its_color():
     grid = Grid((6, 6, 6), RING)
-    before = packed(grid, [20, 9, 12, 7, 18, 8, 5])
+    before = packed(grid, [20, 9, 12, 7, 18, 8, 5, 6])
     after = {job: box for job, box in before.items() if job != 0}
     moved = {**after, 6: before[0]}
     fills = colors(grid, before, moved)
     assert set(fills) == set(before)
-    assert set(fills.values()) == set(style.FILLS)  # seven jobs, seven colors
+    assert set(fills.values()) == set(style.FILLS)  # eight jobs, eight colors
     assert fills == colors(grid, before, moved)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -59,6 +60,18 @@ def test_a_picture_fits_into_a_column_of_print(name, titled, random_run):
     assert max(text.get_fontsize() for text in figure.findobj(mpl.text.Text)) <= 8.5
     lowest = min(axes.get_position().height for axes in figure.axes)
     assert lowest * 2.6 > (0.15 if titled else 0.3)  # inches that are left for the curves
+
+
+def test_the_curves_of_the_waits_have_more_than_half_of_a_column(random_run):
+    figure = random_run(300).plot.waits(size=(3.3, 2.2), title=False)
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().height > 0.5
+
+
+def test_a_misspelt_argument_of_a_picture_is_named(small_run):
+    expected = "unknown argument 'titel' of run.plot.waits; did you mean title?"
+    with pytest.raises(InputError, match=re.escape(expected)):
+        small_run.plot.waits(titel=False)
 
 
 def test_letters_and_legends_stay_as_they_are_in_a_wide_picture(small_run):

@@ -74,7 +74,9 @@ def test_the_figures_are_beside_those_of_the_baseline(folder, compared):
     assert page.lead.endswith("75.0% of the jobs wait less, 0.0% wait more.")
     machines, chance = page.summary
     assert machines == "The runs are on different machines, see the last table."
-    assert chance.startswith("One trace was run, once in each run: a difference may be chance")
+    assert chance.startswith(
+        "Each run is of one trace, once, so a difference may be due to chance:"
+    )
     assert shlex.split(page.repeat) == ["optsched", "compare", "a b", "c", "-o", "DIR"]
 
 
@@ -253,7 +255,10 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
     folders = {}
     for policy in ("as-logged", "easy"):
         run = simulate(tmp_path / "log.csv", "nodes:8", policy)
-        assert run.notes[0] == "1 job with dependencies, which a site heeds and nodes:8 does not"
+        assert (
+            run.notes[0]
+            == "dependencies of 1 job ignored: nodes:8 does not model them, a site does"
+        )
         folders[policy] = save(run, tmp_path / policy, plots=False)
     made = tmp_path / "out"
     made.mkdir()
@@ -262,11 +267,16 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
     lost = "2 of the 4 jobs of the trace were dropped by cleaning: run time unknown or less than 1"
     assert lost in page.lead
     assert page.lead.endswith("fuller machine, and other policies look better than they are.")
-    assert "1 job with dependencies, which a site heeds and nodes:8 does not." in page.summary
+    assert (
+        "dependencies of 1 job ignored: nodes:8 does not model them, a site does." in page.summary
+    )
     single = run_page.page(folders["easy"])
     assert lost in single.lead
     [cleaning] = [section for section in single.sections if section.title == "Cleaning"]
-    assert cleaning.parts[-1] == "1 job with dependencies, which a site heeds and nodes:8 does not."
+    assert (
+        cleaning.parts[-1]
+        == "dependencies of 1 job ignored: nodes:8 does not model them, a site does."
+    )
 
 
 def test_nothing_is_said_of_a_clean_trace(folder):

@@ -218,9 +218,9 @@ def test_shares_of_devices_are_drawn_device_by_device():
 @pytest.mark.parametrize(
     ("jobs", "rows", "heading"),
     [
-        (1, 1, "1 of 1 job placed; the 1 node that receives a chunk"),
-        (40, 40, "40 of 40 jobs placed; the 40 nodes that receive a chunk"),
-        (80, 70, "80 of 80 jobs placed; the first 70 of 80 nodes that receive a chunk"),
+        (1, 1, "1 of 1 job placed; the 1 node with jobs"),
+        (40, 40, "40 of 40 jobs placed; the 40 nodes with jobs"),
+        (80, 70, "80 of 80 jobs placed; the first 70 of 80 nodes with jobs"),
     ],
 )
 def test_of_a_large_site_only_nodes_with_chunks_are_drawn(jobs, rows, heading):
@@ -284,3 +284,14 @@ def test_a_step_shows_one_resource_the_scarcest():
     _, others, total = _demand(problem, placement, 0)
     assert (others[0], total[0]) == (0.1, 1.0)  # not 0.5, the share of the other resource
     assert (others[1], total[1]) == (0.5, 0.5)
+
+
+def test_the_eight_jobs_of_the_front_page_have_colors_and_words_of_their_own():
+    problem = load_snapshot("node-placement/gpu-queue")
+    figure = find_picture("node-placement")(problem, optsched.solve(problem, "highs").solution)
+    [axes] = figure.axes
+    fills = {to_hex(bar.get_facecolor()) for bar in axes.patches} - {"#ffffff"}
+    assert len(fills) == len(problem.chunks) == 8
+    assert axes.get_xlabel() == "free GPUs"
+    assert [text.get_text() for text in axes.get_yticklabels()] == [*problem.nodes]
+    assert figure.texts[0].get_text() == "Placement of 8 jobs on 8 nodes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from typing import ClassVar
 
 import pandas as pd
 import pytest
@@ -12,8 +13,9 @@ from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.metrics.jobs import summarise_problems
+from optsched.models import GangPacking
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.simulator.policy import Answers
+from optsched.simulator.policy import Answers, Policy
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
@@ -258,6 +260,53 @@ def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
 def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
     with pytest.raises(InputError, match=message):
         simulate(busy_trace, "nodes:10", "window", **options)
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (
+            ("window-mkp",),
+            r"models of policy 'Poser': \('window-mkp',\); expected a model and its ",
+        ),
+        ({"window-mkp"}, r"models of policy 'Poser': {'window-mkp'}; expected a model and its"),
+        (
+            {"window-mkp": "highs"},
+            "models of policy 'Poser': 'highs'; expected a model and its",
+        ),
+        ({"window-mkp": ("highs", "greedy")}, r"'Poser': \('highs', 'greedy'\); expected a model"),
+        ({7: Answers("highs", "greedy")}, "models of policy 'Poser': 7; expected a model and its"),
+        ({"window": Answers("highs", "greedy")}, "unknown model 'window' of policy 'Poser'; did"),
+        (
+            {"window-mkp": Answers("highs", "greedy", options="fast")},
+            "options of window-mkp in models of policy 'Poser': 'fast'; expected a mapping",
+        ),
+    ],
+)
+def test_models_of_a_policy_name_their_solvers(models, message, busy_trace):
+    class Poser(Policy):
+        def decide(self, system):
+            return []
+
+    Poser.models = models
+    with pytest.raises(InputError, match=message):
+        simulate(busy_trace, "nodes:10", Poser())
+
+
+def test_a_policy_poses_problems_of_its_models(busy_trace):
+    class Poser(Policy):
+        models: ClassVar = {"window-mkp": Answers("greedy", "greedy")}
+
+        def decide(self, system):
+            system.pose(self.problem)
+
+    for Poser.problem, what in (
+        (3, "int"),
+        (GangPacking(4, 2, [0b0011], [0], [1, 2]), "gang-packing"),
+    ):
+        expected = f"cannot pose '{what}'; the models of the policy are window-mkp"
+        with pytest.raises(InputError, match=expected):
+            simulate(busy_trace, "nodes:10", Poser())
 
 
 def test_charged_decisions_delay_the_starts(busy_trace, register):

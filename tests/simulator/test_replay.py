@@ -322,7 +322,7 @@ def assert_same_gang(trace, columns, settings, **other):
     ],
 )
 @given(jobs, gang_settings, st.sampled_from([5, 8, 64, 70]), st.sampled_from([1, 0.7]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_replay_of_gang_scheduling_is_what_the_engine_does(
     solver, budget, workload, chosen, columns, unit
 ):
@@ -511,7 +511,7 @@ def assert_same_sharing(trace, machine, policy, solver, chosen, **other):
     st.sampled_from(["smp:2x4", "smp:4x2", "smp:2x4:bandwidth=3000:disk=4", "smp:1x3"]),
     st.sampled_from([1, 0.7]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_a_replay_of_shared_nodes_is_what_the_engine_does(workload, run, machine, unit):
     gaps, runtime, slack, processors, bandwidth, disk = map(np.array, zip(*workload))
     trace = clean(

@@ -284,6 +284,9 @@ def test_a_rule_may_end_by_the_time(job, supply):
     queue = queue_of(job(eligible=NOW + 50, reason="BeginTime"))
     assert explain(queue, supply(), "1").rule_then == "it may begin in 50 s"
     assert explain(queue, supply(), "1", by=NOW + 50).rule_then == ""
+    assert explain(queue, supply(), "1", by=NOW + 40).rule_then == "it may begin in 50 s"
+    late = explain(queue_of(job(deadline=NOW + 3620, limit=3600)), supply(), "1", by=NOW + 50)
+    assert (late.rule_then, late.starts) == ("", (NOW,))
     assert explain(queue, supply(), "1").earliest == NOW + 50
     waits = queue_of(job(dependency="afterok:7(unfulfilled)"))
     assert explain(waits, supply(), "1").earliest is None
@@ -673,7 +676,10 @@ def test_starts_are_where_something_becomes_free(
         (NOW + 50, NOW + 49, {}, False),
         (NOW + 50, NOW + 60, {"held": True}, False),  # as Slurm last saw it
         (NOW + 50, NOW + 60, {"eligible": NOW + 50}, False),  # when it may start, not when it does
-        (NOW - 5, NOW + 60, {}, False),  # which is over, and it does not fit
+        (NOW - 5, NOW + 60, {"planned_nodes": ("c3",)}, False),  # which does not fit
+        (NOW - 5, NOW + 60, {"planned_nodes": ("c4",), "required": ("c4",)}, True),
+        (NOW - 5, NOW, {"planned_nodes": ("c4",), "required": ("c4",)}, False),  # asked why not
+        (NOW - 5, NOW + 60, {"required": ("c4",)}, False),  # when it might start at first
         (None, NOW + 60, {}, False),
     ],
 )
@@ -681,7 +687,7 @@ def test_nothing_is_to_be_done_where_slurm_starts_the_job_in_time(
     job, left_by, running, start, by, fields, expected
 ):
     other = running(7, "c3")
-    asks = job(partitions=("own",), cores_per_task=16, required=("c3",), start=start, **fields)
+    asks = job(**{"cores_per_task": 16, "required": ("c3",), "start": start} | fields)
     found = explain(queue_of(asks, other), left_by(other), "1", by=by)
     assert found.is_expected is expected
 
@@ -723,7 +729,7 @@ def test_holds_and_drains_cost_least_of_all(job, running, planned, left_by, situ
     )
     least = answer(found)
     names = ("c1", "c2", "c3", "c4")
-    before = [each for each in waiting if each.start <= by]
+    before = [each for each in waiting if each.start <= by + 60]  # Slurm rounds its times
     best = None
     for count in range(len(before) + 1):
         for held in combinations(before, count):
@@ -746,7 +752,7 @@ def test_holds_and_drains_cost_least_of_all(job, running, planned, left_by, situ
                         for each in alternatives(asked, then)
                     ):
                         continue
-                    lost = sum((by - each.start) * each.cores_per_task / 16 for each in held)
+                    lost = sum(max(0, by - each.start) * each.cores_per_task / 16 for each in held)
                     for node in drained:
                         lost += 60 - sum(
                             (min(max(each.end, NOW + 1), by) - NOW) * each.allocations[0].cores / 16
@@ -797,4 +803,5 @@ def test_planned_jobs_hold_licences_and_run_until_their_end(job, planned, supply
     assert answer(explain(queue, supply(), "1", actions=("hold",), by=NOW + 100)).count == 0
     endless = replace(first, end=None, limit=None)
     assert planned_to_run(queue_of(endless), NOW + 10**9) == (endless,)
-    assert planned_to_run(queue_of(endless), NOW - 1) == ()
+    assert planned_to_run(queue_of(endless), NOW - 60) == (endless,)
+    assert planned_to_run(queue_of(endless), NOW - 61) == ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -111,8 +112,27 @@ def test_a_missing_package_comes_with_the_command_that_installs_it(fake_solver):
 
 def test_a_solver_of_another_model_is_refused(fake_solver):
     fake_solver("other", None, models=frozenset({"other-model"}))
-    with pytest.raises(InputError, match="'other' does not answer 'window-mkp' problems"):
+    expected = "'other' does not answer 'window-mkp' problems; expected one of best-first, branch-"
+    with pytest.raises(InputError, match=expected):
         solve(PROBLEM, "other")
+
+
+def test_a_solver_in_a_file_fails_with_the_line(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from optsched.extend import Solver\n"
+        "class Mine(Solver):\n"
+        "    models = frozenset({'window-mkp'})\n"
+        "    def solve(self, problem, **others):\n"
+        "        return [self.place(job) for job in range(3)]\n"
+        "    def place(self, job):\n"
+        "        return romo[job]\n"
+    )
+    place = "(mine.py, line 5 in solve, line 5 in <listcomp>, line 7 in place)"
+    if sys.version_info >= (3, 12):
+        place = place.replace("line 5 in <listcomp>, ", "")
+    message = solve(PROBLEM, str(file)).message
+    assert message.endswith(f"Mine raised NameError: name 'romo' is not defined {place}")
 
 
 def test_unknown_names_come_with_close_ones_from_solvers_and_profiles():

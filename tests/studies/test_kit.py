@@ -261,6 +261,13 @@ def test_claims_are_judged_under_each_reading(tmp_path):
         ('["main"]', '["mian"]', "unknown reading 'mian'; did you mean main"),
         ("[readings]", "[reading]", "unknown key 'reading'; did you mean readings"),
         ('text = "It falls",', "text = 5,", r"claims\[1\].text: 5; expected a text"),
+        ("above = 0.0", 'above = "zero"', r"claims\[1\].above: 'zero'; expected a number"),
+        ("above = 0.0", 'above = "published"', r"claims\[3\].above: 'published'; expected a n"),
+        ("published = 5", "published = true", r"claims\[1\].published: True; expected a number"),
+        ('["main"]', '"mian"', "unknown reading 'mian'; did you mean main"),
+        ('other = "otherwise"', "other = 5", "readings: expected a text for each reading"),
+        ("[[groups]]", "[groups]", "groups: expected a list of tables"),
+        ('"Waits"', '"Waits"\nclaims = 5\n[other]', "unknown key 'other'"),
     ],
 )
 def test_what_is_wrong_with_claims_is_named(old, new, told, tmp_path):
@@ -384,14 +391,14 @@ def stored(folder, results):
 
 def test_blocks_are_expanded_by_labels_and_lists(folder):
     table = StudyFolder(folder).plan
-    found = study_runs(looked_at(table, quick=False), [], folder, folder)
-    assert [labels["part"] for labels in found.labels] == ["first", "second", "third", "first"]
-    assert [labels["kind"] for labels in found.labels] == ["usual"] * 3 + ["again"]
-    policies = [block["policy"] for block in found.table["runs"]]
+    runs, found = study_runs(looked_at(table, quick=False), [], folder, folder)
+    assert [labels["part"] for labels in found] == ["first", "second", "third", "first"]
+    assert [labels["kind"] for labels in found] == ["usual"] * 3 + ["again"]
+    policies = [block["policy"] for block in runs["runs"]]
     assert policies == [["fcfs", "easy"], ["fcfs", "easy"], ["easy", "fcfs"], "easy"]
-    assert found.table["runs"][0]["trace"][0].endswith("sample-256.swf")
-    quick = study_runs(looked_at(table, quick=True), [], folder, folder)
-    assert [block["jobs"] for block in quick.table["runs"]] == ["1:20"]
+    assert runs["runs"][0]["trace"][0].endswith("sample-256.swf")
+    quick, _ = study_runs(looked_at(table, quick=True), [], folder, folder)
+    assert [block["jobs"] for block in quick["runs"]] == ["1:20"]
 
 
 @pytest.mark.parametrize(
@@ -402,6 +409,11 @@ def test_blocks_are_expanded_by_labels_and_lists(folder):
         ("samples/", "simples/", "simples/sample-256.swf: no folder is named"),
         ("axes.kind", "axes.policy", r"axes.policy: is the name of a key of a run"),
         ("keep =", "kept =", "unknown key 'kept'; did you mean keep"),
+        ("[[runs]]", "[runs]", "not TOML|runs: expected a list of tables"),
+        ("usual = {}", "usual = 5", r"axes.kind.usual: 5; expected a table"),
+        ("[axes.kind]", "[axes]\nkind = 5\n[other]", r"plan.toml"),
+        ('{ kind = "again" }', '"again"', r"runs\[2\].label: 'again'; expected a table"),
+        ("settings = {}", "settings = 5", "settings"),
         ("[lists]", "[lists", "plan.toml: not TOML"),
     ],
 )

@@ -198,7 +198,7 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start_worker, scheduler, swee
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert "runs left; the same command resumes the sweep" in stderr
+    assert "runs left; the same command executes them" in stderr
     assert "Traceback" not in stderr, stderr
     done = len(list(runs.glob("*/run.json")))
     await_idle(address)

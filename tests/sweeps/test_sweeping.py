@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -541,3 +542,20 @@ def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert done == [number]
+
+
+def test_a_script_without_a_guard_gets_advice_and_no_traceback_of_a_worker(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import optsched\n"
+        "plan = {'trace': 'sample-256', 'jobs': '1:5', 'policy': 'fcfs'}\n"
+        "try:\n"
+        "    optsched.sweep(plan, 'out', workers=1)\n"
+        "except optsched.InputError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    advice = 'in a script, call optsched.sweep below if __name__ == "__main__":'
+    assert done.stdout == f"the worker processes cannot start; {advice}\n"
+    assert done.stderr == ""

@@ -162,13 +162,16 @@ def test_demands_are_in_the_file(tmp_path, small_swf):
         ({"wait": ["1", "soon", "3"]}, ", wait, row 2: 'soon'; expected a number of at least 0"),
         ({"qos": [1, 2, 3]}, ", qos: type int64; expected texts"),
         ({"user": ["a", "b", "c"], "user_name": ["a"] * 3}, ", user_name: is user too; expected"),
-        ({"runtime": None, "start": [1, 2, 3]}, ": no column runtime; expected at least submit,"),
+        (
+            {"runtime": None, "start": [1, 2, 3]},
+            ": no column runtime (or start and end); the table",
+        ),
         (
             {"runtime": None, "start": [1, 2, 3], "end": [1, 1, None]},
             ", end, row 2: 1; expected an end at the start or later",
         ),
         ({"label": [1, 2, 3]}, ", label: type int64; expected texts"),
-        ({"submit": None}, ": no column submit; expected at least submit, runtime (or start and"),
+        ({"submit": None}, ": no column submit; the table has job_id, runtime, processors; opt"),
         (dict.fromkeys(JOBS, ()), ": no jobs; expected one in each row"),
         (dict.fromkeys(JOBS, np.empty(0, dtype=np.int64)), ": no jobs; expected one in each row"),
     ],

@@ -86,7 +86,7 @@ def _as_then(fields: Fields) -> Any:
 @models.register("hold")
 @declared
 class Hold(Problem[Release]):
-    """A blocked job, the claims of others, and what may be done so that it can start.
+    """A blocked job, the claims of other jobs, and what may be done so that it can start.
 
     A claim is what keeps amounts of nodes, or licences, from the job: a running job, which may be
     requeued or moved to other nodes; a pending job that would start there first, which may be held,

@@ -42,6 +42,7 @@ class Running(NamedTuple):
     begin: Numbers
     stop: Numbers
     held: Place
+    other: Place  # for `compact`
 
 
 @by_reference
@@ -119,33 +120,37 @@ def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
     return False
 
 
-def nothing_runs(jobs: int = 64, nodes: int = 1024) -> Running:
-    """Return tables for that many running jobs and nodes of them."""
+def nothing_runs(jobs: int, entries: int) -> Running:
+    """Return tables for so many running jobs, with so many entries of nodes in all."""
     number, used = np.zeros((2, 1), dtype=np.int64)
     job, alternative, begin, stop = np.zeros((4, jobs), dtype=np.int64)
-    held = Place(*np.zeros((2, nodes), dtype=np.int64))
-    return Running(number, used, np.zeros(jobs), job, alternative, begin, stop, held)
-
-
-def with_room(running: Running, nodes: int) -> Running:
-    """Return the same running jobs in tables with room for one more of a number of nodes."""
-    jobs, held = int(running.number[0]), running.held
-    wanted = int((running.stop - running.begin)[:jobs].sum()) + nodes
-    larger = nothing_runs(2 * (jobs + 1), 2 * wanted)
-    for at in range(jobs):
-        old = slice(running.begin[at], running.stop[at])
-        one = Place(held.node[old], held.chunks[old])
-        entry = running.end[at], running.job[at], running.alternative[at]
-        add(larger, *entry, one, len(one.node))
-    return larger
+    held = Place(*np.zeros((2, 2 * entries), dtype=np.int64))
+    other = Place(*np.zeros((2, entries), dtype=np.int64))
+    return Running(number, used, np.zeros(jobs), job, alternative, begin, stop, held, other)
 
 
 @kernel(allocates=False)
-def add(running: Running, end: float, job: int, alternative: int, place: Place, nodes: int) -> bool:
-    """Add a job that runs on the first `nodes` of a place; return whether there was room."""
-    jobs, used, held = running.number[0], running.used[0], running.held
-    if jobs == len(running.end) or used + nodes > len(held.node):
-        return False
+def compact(running: Running) -> None:
+    """Close the gaps that ended jobs have left in the places of the running ones."""
+    used, held, other = 0, running.held, running.other
+    for at in range(running.number[0]):
+        begin, stop = running.begin[at], running.stop[at]
+        running.begin[at], running.stop[at] = used, used + stop - begin
+        for entry in range(begin, stop):
+            other.node[used], other.chunks[used] = held.node[entry], held.chunks[entry]
+            used += 1
+    for entry in range(used):
+        held.node[entry], held.chunks[entry] = other.node[entry], other.chunks[entry]
+    running.used[0] = used
+
+
+@kernel(allocates=False)
+def add(running: Running, end: float, job: int, alternative: int, place: Place, nodes: int) -> None:
+    """Add a job that runs on the first `nodes` of a place."""
+    held = running.held
+    if running.used[0] + nodes > len(held.node):
+        compact(running)
+    jobs, used = running.number[0], running.used[0]
     at = position(running.end, jobs, end) + 1
     for entry in range(jobs, at, -1):
         move(running, entry - 1, entry)
@@ -156,7 +161,6 @@ def add(running: Running, end: float, job: int, alternative: int, place: Place, 
         held.chunks[used + entry] = place.chunks[entry]
     running.number[0] += 1
     running.used[0] += nodes
-    return True
 
 
 @kernel(allocates=False)

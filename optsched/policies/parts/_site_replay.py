@@ -12,7 +12,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._site_nodes import Flags, Numbers, OnSite, Place, give, take
+from optsched.machines._site_nodes import Flags, Numbers, OnSite, give, take
 from optsched.policies.parts._partition_queues import (
     Candidates,
     Closed,
@@ -134,30 +134,11 @@ def keep_waiting(state: State, order: Numbers, count: int) -> int:
 
 
 @kernel(allocates=False)
-def compact(running: Running, other: Place) -> None:
-    """Close the gaps that ended jobs have left in the places of the running ones."""
-    used, held = 0, running.held
-    for at in range(running.number[0]):
-        begin, stop = running.begin[at], running.stop[at]
-        running.begin[at], running.stop[at] = used, used + stop - begin
-        for entry in range(begin, stop):
-            other.node[used], other.chunks[used] = held.node[entry], held.chunks[entry]
-            used += 1
-    for entry in range(used):
-        held.node[entry], held.chunks[entry] = other.node[entry], other.chunks[entry]
-    running.used[0] = used
-
-
-@kernel(allocates=False)
-def begin(
-    state: State, room: Room, running: Running, other: Place, job: int, one: int, used: int
-) -> None:
+def begin(state: State, room: Room, running: Running, job: int, one: int, used: int) -> None:
     """Start a job on the first `used` nodes of the place that was found."""
     take(room.asked, room.free, one, room.place, 0, used)
     start(state, job)
-    if not add(running, state.estimated_end[job], job, one, room.place, used):
-        compact(running, other)
-        add(running, state.estimated_end[job], job, one, room.place, used)
+    add(running, state.estimated_end[job], job, one, room.place, used)
     for entry in range(used):
         hold(state, job, room.place.node[entry])
 
@@ -181,7 +162,6 @@ def replay(
     state: State,
     room: Room,
     running: Running,
-    other: Place,
     shortages: Shortages,
     stops: Stops,
     waiting: Waiting,
@@ -227,7 +207,7 @@ def replay(
                 continue
             one, used = place_request(room, request, now + state.requested[job])
             if used > 0:
-                begin(state, room, running, other, job, one, used)
+                begin(state, room, running, job, one, used)
                 keep_no_others(heads)
                 continue
             stop(stops, queue, job, backfills)
@@ -245,7 +225,7 @@ def replay(
         while at < number:
             at, one, used = next_beside_heads(room, shortages, candidates, at, number, now)
             if used > 0:
-                begin(state, room, running, other, candidates.job[at], one, used)
+                begin(state, room, running, candidates.job[at], one, used)
                 at += 1
         kept = room.free.total[0] > 0
         if tally[STARTED] > starts:
@@ -282,8 +262,8 @@ def replay_on_site(
     stops = Stops(cells, cells @ cells.T, blocked, np.ones(nodes, dtype=bool), stopped)
     if not backfills:
         room = room._replace(allowed=stops.open)
-    running, other = nothing_runs(len(state.due), 2 * most), nothing_runs(1, most).held
-    tables = room, running, other, no_shortages(len(asked.chunks)), stops, waiting
+    running = nothing_runs(len(state.due), most)
+    tables = room, running, no_shortages(len(asked.chunks)), stops, waiting
     return process(state, lambda state: replay(state, *tables, backfills))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ class PartitionQueues:
         from optsched.policies.parts import _partition_queues, _site_backfilling
 
         self.system, self.machine, self._queues = system, machine, machine.queues
-        self._kernels, self._tables, self._new_place = _partition_queues, _site_backfilling, Place
+        self._kernels, self._add, self._new_place = _partition_queues, _site_backfilling.add, Place
         self._take, self._no_tiers = take, not self._queues.has_tiers
         origin = self._queues.first - system.submit[0]
         self._heads = _partition_queues.no_heads(machine.asked, len(self._queues.cells))
@@ -59,14 +60,19 @@ class PartitionQueues:
         edges = ((*each.closed.start, *each.closed.end) for each in self._rooms.values())
         self._changes = sorted({at for some in edges for at in some if math.isfinite(at)})
         self._woken = -math.inf
-        self._running = _site_backfilling.nothing_runs()
+        jobs, cores = len(system.demands), int(machine.nodes.total[0])  # one on each node at least
+        self._running = _site_backfilling.nothing_runs(min(jobs, cores) + 1, cores)
         self._shortages = _site_backfilling.no_shortages(len(machine.requests.alternatives))
         self._candidates = _partition_queues.Candidates(
-            np.empty(0, dtype=np.int64),
+            np.zeros(jobs, dtype=np.int64),
             np.array(system.demands, dtype=np.int64),
             np.array(system.requested_time, dtype=np.float64),
             np.zeros((len(self._queues.cells) + 1, len(machine.requests.first)), dtype=bool),
         )
+        self._place_request = {
+            number: _partition_queues.place_request.bound(room, numbers=(0, 0.0))
+            for number, room in self._rooms.items()
+        }
         self.promised: dict[int, float] = {}
         self._before = self.promised
         self._last, self._is_kept, self._until = -1, False, -math.inf
@@ -95,7 +101,10 @@ class PartitionQueues:
             Returns jobs in the order of backfilling, by default as they are.
         """
         system, now = self.system, self.system.now
-        self.update()
+        if system.ended or system.rejected:
+            self._is_kept = False
+        if backfills:
+            self.update()
         if not system.queue:
             return
         yield from self.wake()
@@ -118,12 +127,14 @@ class PartitionQueues:
                 behind.append(job)
                 if all(stopped):
                     behind.extend(ordered)
-            elif (place := self.place(job, unless_stopped=not backfills)) is not None:
-                yield from self.start_first(job, place)
-            else:
+            elif (place := self.place(job, unless_stopped=not backfills)) is None:
                 self._stop(job)
                 if backfills:
                     self.reserve(job)
+            elif backfills:
+                yield from self.start_first(job, place)
+            else:
+                yield Start(job, place)
         if backfills:
             yield from self.backfill(self.by_tier(in_order(behind)))
         self._is_kept = fixed and self._no_tiers and self.machine.free > 0
@@ -135,10 +146,16 @@ class PartitionQueues:
         With `unless_stopped`, not on nodes of queues that a head stops.
         """
         room = self._room_of(job)
-        room.allowed[:] = self.open_to(job)
+        if self._changes:
+            room.allowed[:] = self.open_to(job)
         if unless_stopped and self._reservation_of(job) < 0:
-            room.allowed[:] &= ~self._stopped[: len(room.allowed)]
-        return self._place_in(room, job)
+            stopped = self._stopped[: len(room.allowed)]
+            room.allowed[:] = room.closed.open & ~stopped
+        if len(self._rooms) > 1:
+            self._heads.opened[0] = self._kernels.UNKNOWN  # each room has its own open nodes
+        call = self._place_request[self._reservation_of(job)]
+        one, used = call(self._candidates.requests[job], self._end(job))
+        return self._found(room, one, used) if used else None
 
     def place_head(self, job: int) -> Held | None:
         """Return where the only head can start now, or None; then it is a head no longer."""
@@ -169,7 +186,10 @@ class PartitionQueues:
             if together == at:
                 room = self._room_of(job)
                 room.allowed[:] = self.open_to(job)
-                place = self._place_in(room._replace(free=left), job)
+                request, end = self._candidates.requests[job], self._end(job)
+                kernel, there = self._kernels.place_request, room._replace(free=left)
+                one, used = kernel(there, request, end)
+                place = self._found(room, one, used) if used else None
             if place is not None:
                 where = self._new_place(place.nodes, place.chunks)
                 self._take(room.asked, left, place.alternative, where, 0, len(place.nodes))
@@ -178,13 +198,6 @@ class PartitionQueues:
                 place = self.place(job)
             chosen.append(-1 if place is None else place.alternative)
         return chosen, together
-
-    def _place_in(self, room: Room, job: int) -> Held | None:
-        if len(self._rooms) > 1:
-            self._heads.opened[0] = self._kernels.UNKNOWN  # each room has its own open nodes
-        request, end = self._candidates.requests[job], self._end(job)
-        one, used = self._kernels.place_request(room, request, end)
-        return self._found(room, one, used) if used else None
 
     def _found(self, room: Room, one: int, used: int) -> Held:
         return Held(one, room.place.node[:used].copy(), room.place.chunks[:used].copy())
@@ -199,13 +212,12 @@ class PartitionQueues:
             yield from self._backfill_among_reservations(jobs)
             return
         room, now, at = self._rooms[-1], float(self.system.now), 0
-        room.allowed[:] = True
-        candidates = self._candidates._replace(job=np.array(jobs, dtype=np.int64))
-        self._kernels.forget_failed(self._heads, candidates, len(jobs))
+        candidates = self._candidates
+        candidates.job[: len(jobs)] = jobs
+        if jobs:
+            self._forget_failed(len(jobs))
         while at < len(jobs):
-            at, one, used = self._kernels.next_beside_heads(
-                room, self._shortages, candidates, at, len(jobs), now
-            )
+            at, one, used = self._next_beside(at, len(jobs), now)
             if used:
                 yield from self.start(int(candidates.job[at]), self._found(room, one, used))
                 at += 1
@@ -245,15 +257,12 @@ class PartitionQueues:
         yield Start(job, place)
         one, nodes, chunks = place
         end = float(self.system.running.estimated_end(job))
-        entry = end, job, one, self._new_place(nodes, chunks), len(nodes)
-        if not self._tables.add(self._running, *entry):
-            self._running = self._tables.with_room(self._running, len(nodes))
-            self._tables.add(self._running, *entry)
+        self._add(self._running, end, job, one, self._new_place(nodes, chunks), len(nodes))
 
     def start_first(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job that is before the heads that are to come, and may delay them."""
         yield from self.start(job, place)
-        self._kernels.keep_no_others(self._heads)
+        self._keep_no_others()
         self._before = {}
 
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
@@ -274,7 +283,7 @@ class PartitionQueues:
         """Reserve for a head, at the earliest time at which it fits by estimated ends."""
         now, requested = float(self.system.now), self._candidates.requested[job]
         request = self._candidates.requests[job]
-        shadow = self._kernels.reserve(self._room_of(job), self._running, request, requested, now)
+        shadow = self._reserve[self._reservation_of(job)](request, requested, now)
         if shadow < math.inf:
             self.promised[job] = min(shadow, self._before.get(job, math.inf))
 
@@ -291,13 +300,13 @@ class PartitionQueues:
     def forget_heads(self) -> None:
         """Let there be no heads."""
         self._start_again()
-        self._kernels.keep_no_others(self._heads)
+        self._keep_no_others()
         for room in self._rooms.values():
             room.owner[:] = self._kernels.NO_HEAD
 
     def _start_again(self) -> None:
         """Let there be no heads; those that become heads again are not reserved for anew."""
-        self._kernels.forget_heads(self._heads)
+        self._heads.number[0], self._heads.opened[0] = 0, self._kernels.UNKNOWN
         self._before, self.promised = self.promised, {}
         self._stopped[:] = False
         self._overlaps = self._is_stopped = [False] * len(self._queues.cells)
@@ -306,9 +315,37 @@ class PartitionQueues:
     def update(self) -> None:
         """Remove the jobs that have ended from the running ones."""
         for job in self.system.ended:
-            self._kernels.remove(self._rooms[-1], self._running, self._shortages, job)
-        if self.system.ended or self.system.rejected:
-            self._is_kept = False
+            self._remove(job)
+
+    def _keep_no_others(self) -> None:
+        self._heads.kept[0] = self._heads.number[0]
+
+    @functools.cached_property
+    def _remove(self) -> Callable[..., None]:
+        tables = self._rooms[-1], self._running, self._shortages
+        bound: Callable[..., None] = self._kernels.remove.bound(*tables, numbers=(0,))
+        return bound
+
+    @functools.cached_property
+    def _reserve(self) -> dict[int, Callable[..., float]]:
+        kernel, running = self._kernels.reserve, self._running
+        return {
+            number: kernel.bound(room, running, numbers=(0, 0.0, 0.0))
+            for number, room in self._rooms.items()
+        }
+
+    @functools.cached_property
+    def _forget_failed(self) -> Callable[..., None]:
+        tables = self._heads, self._candidates
+        bound: Callable[..., None] = self._kernels.forget_failed.bound(*tables, numbers=(0,))
+        return bound
+
+    @functools.cached_property
+    def _next_beside(self) -> Callable[..., tuple[int, int, int]]:
+        tables = self._rooms[-1], self._shortages, self._candidates
+        kernel = self._kernels.next_beside_heads
+        bound: Callable[..., tuple[int, int, int]] = kernel.bound(*tables, numbers=(0, 0, 0.0))
+        return bound
 
     def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:
         """Return jobs in order, those of a higher tier first."""

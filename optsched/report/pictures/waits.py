@@ -93,7 +93,8 @@ class Waits(RunPicture):
             for c in classes
         ]
         if len(classes) > 1:
-            curves.insert(0, (f"all {len(waits):,} jobs", waits))
+            everyone = "all" if style.is_narrow() else f"all {len(waits):,} jobs"
+            curves.insert(0, (everyone, waits))
         drawing = style.new_figure(4.5, load.subject(run))
         axes = drawing.subplots()
         for number, (label, sample) in enumerate(curves):
@@ -106,12 +107,13 @@ class Waits(RunPicture):
         log_ticks(axes.xaxis, 1.0, right, zero=True)
         axes.set_ylim(0, 1.02)
         axes.yaxis.set_major_formatter("{x:.0%}")
-        axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
-        axes.set_ylabel("share of jobs that waited no longer")
+        narrow = style.is_narrow()
+        axes.set_xlabel("wait" if narrow else "wait (linear up to 1 s, logarithmic beyond)")
+        axes.set_ylabel("share of jobs" if narrow else "share of jobs that waited no longer")
         submitted = "" if days is None else f"submitted in {load.spoken_days(days)}: "
         style.subtitle(axes, submitted + in_words(waits))
         if curves:
-            style.legend_beside(axes, title="processors" if style.is_narrow() else None)
+            style.legend_beside(axes, title="processors" if narrow else None)
         return drawing
 
     def caption(self, facts: RunFacts) -> str:

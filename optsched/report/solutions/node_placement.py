@@ -42,12 +42,11 @@ def figure(problem: NodePlacement, solution: Placements) -> Figure:
     placed = sum(1 for at in solution.nodes if at)
     heading = f"{placed:,} of {counted(len(solution.nodes), 'job')} placed"
     if len(nodes) < len(used):
-        heading += f"; the first {len(nodes):,} of {len(used):,} nodes that receive a chunk"
+        heading += f"; the first {len(nodes):,} of {len(used):,} nodes with jobs"
     elif len(nodes) < len(problem.free):
-        receive = "receives" if len(nodes) == 1 else "receive"
-        heading += f"; the {counted(len(nodes), 'node')} that {receive} a chunk"
-    title = f"{problem.name} {problem.size}"
-    return figure_of(title, heading, "node", labels, panels)
+        heading += f"; the {counted(len(nodes), 'node')} with jobs"
+    jobs, on = counted(len(solution.nodes), "job"), counted(len(problem.free), "node")
+    return figure_of(f"Placement of {jobs} on {on}", heading, "node", labels, panels)
 
 
 def _panel_of_resource(
@@ -65,7 +64,9 @@ def _panel_of_resource(
             if filled[node] > begin:
                 place = row_of[node], begin, filled[node]
                 stretches.append(Stretch(*place, FILLS[job % len(FILLS)], names[job]))
-    return Panel(f"free {problem.resources[resource]}", [free[node] for node in row_of], stretches)
+    what = problem.resources[resource]
+    unit = {"cpus": "CPUs", "gpus": "GPUs"}.get(what, what)
+    return Panel(f"free {unit}", [free[node] for node in row_of], stretches)
 
 
 def _panel_of_devices(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.errors import InputError, brief
+from optsched.errors import InputError, UnknownNameError, brief
 from optsched.json_text import json_text
 from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
@@ -21,7 +21,7 @@ from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, unsupported, version_of
-from optsched.solvers.solving import check_options, find_solver
+from optsched.solvers.solving import check_options, find_solver, solvers_of, unknown_solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,12 @@ def choose_contenders(
         solvers = [solvers]
     contenders: dict[str, Contender] = {}
     for given in solvers:
-        solver, profile = find_solver(given)
+        try:
+            solver, profile = find_solver(given)
+        except UnknownNameError as error:
+            if error.noun != "solver":
+                raise
+            raise unknown_solver(error.name, kinds(entries)) from None
         if profile.name in contenders:
             raise InputError(f"solver {profile.name!r} is named twice; expected different names")
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
@@ -182,7 +187,9 @@ def choose_contenders(
         if not chosen:
             raise InputError(f"nothing to solve; no solver for {wanted}")
         solve = "solves" if len(chosen) == 1 else "solve"
-        raise InputError(f"nothing to solve; {' and '.join(contenders)} {solve} no {wanted}")
+        expected = f"expected one of {', '.join(solvers_of(models))}"
+        reason = f"{' and '.join(contenders)} {solve} no {wanted}; {expected}"
+        raise InputError(f"nothing to solve; {reason}")
     return chosen
 
 

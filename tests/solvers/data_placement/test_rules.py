@@ -54,7 +54,7 @@ def changed(problem, **changes):
     evicted=st.sampled_from(["unused", "memory"]),
     opportune=st.sampled_from(["scan", "node"]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_kernels_do_what_is_stated(
     stated, rule, problem, backfill, stop, threshold, weight, capacity, loads, evicted, opportune
 ):

@@ -1,4 +1,4 @@
-"""The runs: the authors' day and weeks of logs, with the schedulers of ``plan.toml``."""
+"""The schedulers and workloads of plan.toml, the runs, and the traces of weeks of logs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.machines.cluster import BANDWIDTH
-from optsched.studies.content import PLAN, content_of
+from optsched.metrics.sessions import window_sessions
 from optsched.studies.plan import find_log, logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
@@ -17,13 +18,14 @@ from optsched.traces.input_files import Sharing, infer_files
 from optsched.traces.job_pieces import split_jobs
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
+from optsched.traces.submissions import submitted
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
-CONTENT = content_of("gonthier-2024")
-TABLE = read_toml(CONTENT / PLAN)
+TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]
 LOW, HIGH = LOADS = TABLE["loads"]
 CORES: int = TABLE["cores"]
 LOGS: Mapping[str, Mapping[str, Any]] = TABLE["logs"]
+SHAKEN = TABLE["shaken"]
 
 
 class Scheduler(NamedTuple):
@@ -32,24 +34,18 @@ class Scheduler(NamedTuple):
     It is run on the day, and on the weeks of `logs` at each of `loads`.
     """
 
-    solver: str
     form: str
+    solver: str
     base: str
-    settings: Mapping[str, Any]
-    kept: str
-    logs: Sequence[str]
-    loads: Sequence[float]
+    settings: Mapping[str, Any] = {}
+    kept: str = ""
+    logs: Sequence[str] = ()
+    loads: Sequence[float] = LOADS
 
 
 SCHEDULERS = {
     form["name"].format(solver.upper()): Scheduler(
-        solver,
-        form["form"],
-        form["base"],
-        form.get("settings", {}),
-        form.get("kept", ""),
-        form.get("logs", ()),
-        form.get("loads", LOADS),
+        solver=solver, **{k: v for k, v in form.items() if k not in ("name", "solvers")}
     )
     for form in TABLE["forms"]
     for solver in form.get("solvers", TABLE["solvers"])
@@ -62,26 +58,20 @@ def in_form(*forms: str) -> list[str]:
     return [name for name, one in SCHEDULERS.items() if one.form in forms]
 
 
-MAIN = in_form("no backfilling", "holes")
-"""The ten of the paper, as in the authors' program."""
-
-WRITTEN = in_form("as written", "full profile, as written")
-"""The same as the text of the paper has them."""
-
-THROTTLED = in_form("every 30 s", "holes, every 30 s")
-"""The same as the authors' final program runs them."""
-
-
 class Workload(NamedTuple):
-    """A trace on a cluster; for a week of a log, a load determines the number of nodes."""
+    """A trace on a cluster; for a week of a log, a load determines the number of nodes.
+
+    With a `seed` its submissions are shaken.
+    """
 
     name: str
     file: str
     nodes: int
+    log: str
     load: float | None = None
     consecutive: bool = False
-    log: str = ""
     sharing: Sharing = "consecutive"
+    seed: int | None = None
 
     @property
     def machine(self) -> str:
@@ -91,17 +81,18 @@ class Workload(NamedTuple):
     @property
     def schedulers(self) -> Sequence[str]:
         """The schedulers that it is run with."""
+        if self.seed is not None:
+            return SHAKEN["schedulers"]
         if self.sharing == "interleaved":
             return in_form("no backfilling")
-        return [
-            name
-            for name, one in SCHEDULERS.items()
-            if not self.log or (self.log in one.logs and self.load in one.loads)
-        ]
+        if self.load is None:
+            return [*SCHEDULERS]
+        runs = SCHEDULERS.items()
+        return [name for name, one in runs if self.log in one.logs and self.load in one.loads]
 
 
 DAY, SAMPLE = (
-    Workload(one["name"], one["trace"], one["nodes"], None, one["consecutive"])
+    Workload(one["name"], one["trace"], one["nodes"], one["name"], consecutive=one["consecutive"])
     for one in (TABLE["day"], TABLE["sample"])
 )
 
@@ -117,7 +108,7 @@ def weeks_of(log: str, sharing: Sharing = "consecutive") -> list[Workload]:
     ending = "" if sharing == "consecutive" else f", {sharing}"
     file = log_file(log, sharing)
     return [
-        Workload(f"{log}, load {load:g}{ending}", file, nodes, load, log=log, sharing=sharing)
+        Workload(f"{log}, load {load:g}{ending}", file, nodes, log, load, sharing=sharing)
         for load, nodes in zip(LOADS, LOGS[log]["nodes"])
     ]
 
@@ -125,65 +116,61 @@ def weeks_of(log: str, sharing: Sharing = "consecutive") -> list[Workload]:
 OF_LOG = {log: weeks_of(log) for log in LOGS}
 INTERLEAVED = {log: weeks_of(log, "interleaved") for log in TABLE["interleaved"]}
 WEEKS = [one for own in OF_LOG.values() for one in own]
-OVER_TIME = (DAY, *OF_LOG[TABLE["shown"]], SAMPLE)
-"""Those that are shown over time."""
+TO_SHAKE = [one for one in (DAY, *WEEKS) if one.log in SHAKEN["logs"]]
 
-WORKLOADS = (DAY, *WEEKS, *(one for own in INTERLEAVED.values() for one in own), SAMPLE)
+
+def shaken_of(one: Workload, seed: int) -> Workload:
+    """Return a workload with shaken submissions."""
+    file = one.file.replace(".", f"-shaken-{seed}.", 1)
+    return one._replace(name=f"{one.name}, shaken {seed}", file=file, seed=seed)
+
+
+SHAKEN_FROM = {shaken_of(one, seed): one for one in TO_SHAKE for seed in SHAKEN["seeds"]}
+"""The workloads with shaken submissions, and those that they come from."""
+
+WORKLOADS = {
+    one.name: one
+    for one in (
+        DAY,
+        *WEEKS,
+        *(one for own in INTERLEAVED.values() for one in own),
+        *SHAKEN_FROM,
+        SAMPLE,
+    )
+}
 """In the order of tables."""
 
 
-class Reading(NamedTuple):
-    """A reading of the paper: the workloads, and what stands for the ten schedulers of `MAIN`."""
-
-    workloads: Sequence[Workload]
-    schedulers: Sequence[str]
-
-
-AUTHORS, AS_WRITTEN = "authors' program", "as written"
-FILES = "authors' program, files as written"
-READINGS = {
-    AUTHORS: Reading([DAY, *WEEKS, SAMPLE], MAIN),
-    AS_WRITTEN: Reading([DAY, *WEEKS, SAMPLE], WRITTEN),
-    FILES: Reading([one for own in INTERLEAVED.values() for one in own], MAIN),
-}
-
-
-def at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
+def at_hand(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[Workload]:
     """List the workloads whose logs are there; an error if there are none."""
-    if quick:
-        return [SAMPLE]
-    weeks = {log: own + INTERLEAVED.get(log, []) for log, own in OF_LOG.items()}
-    files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in weeks.items()}
+    if plan["own"].get("only"):
+        return [WORKLOADS[plan["own"]["only"]]]
+    files = {TABLE["day"]["file"]: DAY.log} | {own["file"]: log for log, own in LOGS.items()}
     found = logs_at_hand({file: file for file in files}, folders)
     if not found:
         find_log(TABLE["day"]["file"], folders)
-    return [one for file in found for one in files[file]]
+    there = [files[file] for file in found]
+    return [one for one in WORKLOADS.values() if one.log in there]
 
 
-def runs(workloads: Sequence[Workload]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the runs by workload and scheduler."""
-    return {
-        (one.name, name): {
-            "trace": one.file,
+def runs(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return a block for each workload and scheduler."""
+    return [
+        {
+            "trace": f"inputs/{one.file}",
             "machine": one.machine + SCHEDULERS[name].kept,
             "solver": SCHEDULERS[name].solver,
             "settings": SCHEDULERS[name].settings,
+            "label": {"workload": one.name, "scheduler": name},
         }
-        for one in workloads
+        for one in at_hand(plan, folders)
         for name in one.schedulers
-    }
+    ]
 
 
-def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-    """State the sweep."""
-    planned = runs(at_hand(folders, quick=quick)).values()
-    blocks = [run | {"trace": str(inputs / run["trace"])} for run in planned]
-    return {key: TABLE[key] for key in ("keep", "policy", "execution")} | {"runs": blocks}
-
-
-def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+def inputs(plan: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Trace]:
     """Read the authors' day, and cut the weeks out of the logs that are there."""
-    files = {workload.file for workload in at_hand(folders, quick=quick)}
+    files = {workload.file for workload in at_hand(plan, folders)}
     traces = {}
     for table, day in ((TABLE["sample"], SAMPLE), (TABLE["day"], DAY)):
         if day.file in files:
@@ -193,7 +180,24 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         if sharings:
             whole = read_trace(find_log(log["file"], folders))
             traces |= {log_file(name, one): week_of(whole, log["week"], one) for one in sharings}
+    for one, original in SHAKEN_FROM.items():
+        if one.file in files:
+            traces[one.file] = shaken(traces[original.file], one)
     return traces
+
+
+def sessions_of(workload: Workload, user: NDArray[Any], submit: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the session of each job."""
+    if workload.consecutive:  # users have new names after each job of another user
+        return np.unique(user, return_inverse=True)[1]
+    return window_sessions(user, submit)
+
+
+def shaken(trace: Trace, workload: Workload) -> Trace:
+    """Put off each session by up to a minute; what is submitted together stays together."""
+    session = sessions_of(workload, trace.user, trace.submit)
+    draw = np.random.default_rng(workload.seed).integers(0, SHAKEN["shake"] + 1, session.max() + 1)
+    return submitted(trace, trace.submit + draw[session])[0]
 
 
 def week_of(trace: Trace, week: int, sharing: Sharing = "consecutive") -> Trace:
