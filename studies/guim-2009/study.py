@@ -427,6 +427,11 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "chosen": CHOSEN,
         "turn": TURN,
         "claims.judged": sum(bool(one.found) for one in claims.values()),
+        "claims.opposed": sum(
+            {one.verdict(end) for end in ("low", "high")} == {"holds", "does not hold"}
+            for one in claims.values()
+            if one.found
+        ),
         "lc.killed.never": {quarter.verdict(one) for one in quarter.found} == {"does not hold"},
         "rua.fewer": claims["rua.lc.killed"].verdict() == "holds",
         "rua.no-lower": claims["rua.penalty"].verdict("low") == "does not hold",
