@@ -37,7 +37,6 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/_data/sites/sample-site.toml",
         "optsched/_data/sites/sample-slurm/squeue.json.gz",
         "optsched/_data/studies/yang-2014/study.py",
-        "optsched/_data/studies/guim-2009/page.md.j2",
         "optsched/_data/studies/guim-2009/published.toml",
         "optsched/_data/traces/catalogue.toml",
         "optsched/_data/traces/samples/sample-256.swf",
@@ -90,8 +89,8 @@ def test_the_installed_wheel_works_without_the_source(python, tmp_path):
         "run = optsched.simulate('sample-256', policy='easy', jobs=(1, 100));"
         "print(run.summary['finished']);"
         "print('100 of 100' in (optsched.save(run, 'run') / 'report.html').read_text());"
-        "from optsched import registry;"
-        "print(registry.studies['guim-2009']().content.is_dir())"
+        "from optsched.studies.folder import find_study;"
+        "print(find_study('guim-2009').has('prepare'))"
     )
     assert run(python, code, tmp_path) == ["15", "100", "True", "True"]
 
