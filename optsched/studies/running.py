@@ -69,6 +69,9 @@ PLANNED: Expected = {"plan": str, "versions": dict}
 MOST_ROWS = 60
 """Rows of a table from which on `DATA` names its CSV file alone."""
 
+DIGITS = "%.12g"
+"""How numbers are written in CSV: without the digits that differ between processors."""
+
 
 class Evaluation(NamedTuple):
     """The outcome of a study: its folder, its page, and the tables that are kept as CSV, by name.
@@ -397,7 +400,8 @@ def _write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> 
     data = [f"# Data of {study.name}", "The tables of [the study](../page.md), all computed."]
     shown = found.blocks()
     for name, table in found.frames().items():
-        text = table.to_csv(index=table.index.names != [None], lineterminator="\n")
+        index = table.index.names != [None]
+        text = table.to_csv(index=index, lineterminator="\n", float_format=DIGITS)
         write_text(folder / f"{name}.csv", text)
         rows = f"{len(table):,} rows in [{name}.csv]({name}.csv)."
         data += [f"## {name}", rows, *([shown[name]] if len(table) <= MOST_ROWS else [])]
