@@ -231,7 +231,7 @@ class Running:
             found = found.assign(folder=[str(runs / run) for run in found["run"]])
             found = labelled(found, self._plan.blocks, self._labels)
             found = self._study.call_with("prepare", found, found, self._folder / INPUTS)
-            found = found.drop(columns="folder")
+            found = found.drop(columns="folder", errors="ignore")
             found["trace"] = [PurePath(trace).name for trace in found["trace"]]  # on any machine
             frames.append(found)
             for name, several in versions_used(found["run"].unique().tolist(), runs).items():
