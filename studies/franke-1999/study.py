@@ -379,9 +379,7 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         "shake.seeds": max(shake for *_, shake in runs.by),
         "claims.judged": sum(bool(one.found) for one in claims.values()),
         "short": 100 * float((modeled(1, 1, 1, Change(), 10_000, NODES).runtime < SLICE).mean()),
-        "exact.first-fit": packings(runs).set_index(["packing", "level", "queue", "sharing"])[
-            "first fit as good, %"
-        ][EXACT, "5", ORDER, "fill"],
+        "first-fit": 100 * of_system(runs, gang("MPL 5", EXACT))["heuristic_matched"].mean(),
     }
     for name, row in time.iterrows():
         found |= {f"time.{name}.{part}": hours for part, hours in row.items()}
@@ -404,17 +402,21 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         found[f"{name}.load"], found[f"{name}.draws"] = waits.index[row], waits["draws"].iloc[row]
         found[f"{name}.wait"] = Interval(*waits.iloc[row][[*Interval._fields]])
     found["high.gone"] = found["high.wait"].mean > 0
+    response = by_load(runs, gang("MPL 5"), "mean_response")["mean"]
+    found["response.rises"] = bool(response.is_monotonic_increasing)
     central = claims["response"]
+    gains = {one.verdict() for one in claims.values() if "with FCFS" in one.group}
     found |= {
         "response.never": {central.verdict(one) for one in central.found} == {"does not hold"},
-        "fcfs.hold": all(
-            one.verdict() == "holds" for one in claims.values() if "with FCFS" in one.group
-        ),
+        "fcfs.hold": gains == {"holds"},
         "paging.most": 100 * runs.all.query("job_memory == 133").eval("paged_jobs / jobs").max(),
         "passing.reaches": highest(runs, gang("MPL 5", "passing")).low > 90,
     }
     for name, metric, key, _ in CURVES:
-        own = [*columns(runs, "MPL 5", metric)]
+        own = sorted(columns(runs, "MPL 5", metric), key=lambda one: one.found.mean)
+        best = {PASSES, CHOICES["sizes powers of two"]}
+        found[f"{name}.best"] = all(best <= one.choices for one in own[:4])
+        found[f"{name}.worst"] = all(CHOICES["no-compaction"] in one.choices for one in own[-2:])
         verdicts = [claims[key].region.verdict(one.found) for one in own]
         alone = [v for v, one in zip(verdicts, own) if PASSES not in one.choices]
         found |= {f"{name}": len(own), f"{name}.ordered": len(alone)}
@@ -429,25 +431,21 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
     found |= {
         "changes": len(never) - 1,
         "changes.order.never": bool((never > 0).all()),
-        "side.large": round(
-            turned.set_index("changed").at["sizes times 8", "jobs side by side"].max()
-        ),
+        "side.large": round(sure["jobs side by side"].iloc[0]),
         "changes.passing.sure": [*sure["changed"]] == ["sizes times 8"],
     }
     for queue, metric, what, floor in floors(runs):
         found[f"noise.{SHORT[queue]}.{metric.split('_')[-1]}.{what}"] = floor
     for stand_in, one in product(("trace", "uniform", "observed"), ("MPL 3", "FCFS")):
-        found[f"blue.{stand_in}.{one}"] = on_blue(runs, one, "backfilling", stand_in)
-    for metric in ("mean_response", "mean_wait"):
-        found[f"exact.{metric[5:]}"] = packed(runs, gang("MPL 5", EXACT), gang("MPL 5"), metric)
+        found[f"blue.{stand_in}.{one}"] = on_blue(runs, one, "backfilling", stand_in) * 0.01 + 1
+    for packing in ("best-fit", "colouring", EXACT):
+        one = gang("MPL 5")._replace(packing=packing)
+        found[f"{packing}.response"] = own = packed(runs, one, gang("MPL 5"))
+        found[f"{packing}.open"] = own.low < 0 < own.high
+    found["exact.wait"] = packed(runs, gang("MPL 5", EXACT), gang("MPL 5"), "mean_wait")
     found["wait.middle"] = claims["large.wait.5"].found["loaded"]
-    for name in (
-        "nothing, jobs pass, one row",
-        "sizes times 8, jobs pass",
-        "wait.middle",
-        "exact.response",
-        "exact.wait",
-    ):
+    passing = ("nothing, jobs pass, one row", "sizes times 8, jobs pass")
+    for name in (*passing, "wait.middle", "exact.response", "exact.wait"):
         found[f"{name}.shorter"] = found[name] * -1
     return found
 
