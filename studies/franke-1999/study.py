@@ -158,9 +158,8 @@ def ratios(
 
     It is nan where one of both does not keep up, or a mean is 0.
     """
-    pair = of_system(runs, one, change, shake).join(
-        of_system(runs, other, change, shake), rsuffix="_0", how="inner"
-    )
+    own, base = (of_system(runs, name, change, shake) for name in (one, other))
+    pair = own.merge(base, left_index=True, right_index=True, suffixes=("", "_0"))
     both = pair["kept"] & pair["kept_0"] & (pair[metric] > 0) & (pair[f"{metric}_0"] > 0)
     return np.log((pair[metric] / pair[f"{metric}_0"]).where(both))
 
@@ -245,7 +244,7 @@ CHOICES = {
     "nodes": "jobs on a node share it",
     "turns": "slices of 60 s",
     "best-fit": "packing: best fit",
-    "colouring": "packing: colouring",
+    "colouring": "packing: coloring",
     EXACT: "packing: exact",
     "no-compaction": "rows are not compacted",
     "sizes powers of two": "sizes are powers of two",
