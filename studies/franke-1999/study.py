@@ -372,6 +372,7 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         "draws": main.index.get_level_values("draw").nunique(),
         "common": len(loads),
         "common.loads": (loads.min(), loads.max()),
+        "kept-up": 100 * KEPT_UP,
         "load.middle": middle["load"],
         "cv.middle": middle["CV of run times"],
         "side.middle": round(middle["jobs side by side"]),
@@ -480,7 +481,7 @@ def tables(runs: Runs, claims: dict[str, Claim]) -> dict[str, pd.DataFrame | str
 
 AGAIN = {
     "shake.one": "submissions, one workload",
-    "shake": "submissions, several",
+    "shake": "submissions, mean of several",
     "draw": "all random numbers",
 }
 
