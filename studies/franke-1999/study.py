@@ -419,7 +419,8 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         found[f"{name}.worst"] = all(CHOICES["no-compaction"] in one.choices for one in own[-2:])
         verdicts = [claims[key].region.verdict(one.found) for one in own]
         alone = [v for v, one in zip(verdicts, own) if PASSES not in one.choices]
-        found |= {f"{name}": len(own), f"{name}.ordered": len(alone)}
+        passing = len(own) - len(alone)
+        found |= {name: len(own), f"{name}.ordered": len(alone), f"{name}.passing": passing}
         for verdict in ("holds", "does not hold"):
             found[f"{name}.{verdict.split()[0]}"] = verdicts.count(verdict)
             found[f"{name}.ordered.{verdict.split()[0]}"] = alone.count(verdict)
@@ -444,8 +445,8 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         found[f"{packing}.open"] = own.low < 0 < own.high
     found["exact.wait"] = packed(runs, gang("MPL 5", EXACT), gang("MPL 5"), "mean_wait")
     found["wait.middle"] = claims["large.wait.5"].found["loaded"]
-    passing = ("nothing, jobs pass, one row", "sizes times 8, jobs pass")
-    for name in (*passing, "wait.middle", "exact.response", "exact.wait"):
+    turned_to = ("nothing, jobs pass, one row", "sizes times 8, jobs pass")
+    for name in (*turned_to, "wait.middle", "exact.response", "exact.wait"):
         found[f"{name}.shorter"] = found[name] * -1
     return found
 
