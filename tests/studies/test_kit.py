@@ -563,7 +563,7 @@ def runs(plan, folders):
 
 def prepare(results, inputs):
     assert (inputs / "mine.swf").is_file()
-    return results.assign(twice=2 * results["mean_wait"])
+    return results.assign(twice=2 * results["mean_wait"]).drop(columns="folder")
 
 def values(runs, claims):
     return {"twice": runs["twice"].iloc[0]}
