@@ -82,8 +82,10 @@ def _simulate(policy: str, kind: str) -> None:
     from optsched.simulator.simulate import simulate
 
     machine, trace = SAMPLES[kind][0], _trace(kind)
-    assert simulate(trace, machine, policy, jobs=(1, JOBS), check=True).summary
-    simulate(trace, machine, policy, jobs=(1, JOBS), compiled_from=0)
+    some = (1, JOBS)
+    run = simulate(trace, machine, policy, jobs=some, check=True, compiled_from=0)
+    assert run.summary
+    simulate(trace, machine, policy, jobs=some, compiled_from=0)
 
 
 def _trace(kind: str) -> Trace:

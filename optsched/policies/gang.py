@@ -166,8 +166,8 @@ class Gang(Policy):
         processors = trace.processors.astype(np.int64)
         matrix = GangMatrix(self, machine.size, processors, news, quick)
         core = _core.new_core(submit, runtime, requested, admitted)
-        slows = execution is not None
-        way = _core.Way(False, slows, self.enforces_limits, self.interval, 0.0)
+        tells = execution is not None
+        way = _core.Way(False, tells, False, self.enforces_limits, self.interval, 0.0)
         set_speeds = None
         if execution is not None:
             set_speeds = matrix.speeds_by(execution, core, way, trace, machine)

@@ -1,9 +1,9 @@
 """The event core, compiled: what happens between the decisions of a policy.
 
 `advance` carries out the actions of a decision, then processes events until the next decision is
-due. A policy hears of them and states its actions in `News` alone, so that the engine can call the
-same policy. Where an execution model sets speeds, `advance` also
-returns at each start and end. It goes on where it left off.
+due. Where Python has to know of more (a policy in Python, an execution model, holds, the journal),
+it returns at each event. It goes on where it left off. A decision that is a kernel hears of events
+and states its actions in `News` alone, so that it need not know the core.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-OVER, DECIDE, STARTED, ENDED = range(4)
-"""Results of `advance`; at the last two an execution model may set speeds, see `Core.changed`."""
+OVER, DECIDE, STARTED, ENDED, SUBMITTED, LET_GO, EXPIRED, WOKEN, SETTLED = range(9)
+"""Results of `advance`: no more events; a decision is due; the job in ``tally[CHANGED]`` has
+started (by an action), ended, or been submitted; it is time to let a held job go, or to reject one
+that can no longer start, or for a timer that is not the core's own; the events of an instant are
+over."""
 
 START, SHARE, WAKE, MOVE = range(4)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
@@ -30,7 +33,7 @@ time, the time of the timer."""
 N_ENDED, N_SUBMITTED, N_ACTIONS, FULL = range(4)
 """Entries of `News.counts`; the last is 1 if there was no room for an action."""
 
-ACTING, PICKING, ENDING, SUBMITTING, WAKING = range(5)
+ACTING, PICKING, ENDING, SUBMITTING, WAKING, SETTLING = range(6)
 """Phases of an instant."""
 
 (
@@ -42,9 +45,10 @@ heap, ends that were due at this instant and those handled of them, whether some
 timers, waiting jobs now and at the last decision, actions carried out, predictions, decisions, the
 job that has started or ended."""
 
-NOW, DUE, BUSY_UNTIL, CHARGED = range(4)
+NOW, DUE, BUSY_UNTIL, CHARGED, LETS_GO, EXPIRES, WAKES_AT = range(7)
 """Entries of `Core.clock`: simulated time, time of the next decision, end of the time for which the
-last decision was charged, seconds for which this one is charged."""
+last decision was charged, seconds for which this one is charged; the next times of three kinds of
+events that are kept outside: `LET_GO`, `EXPIRED`, `WOKEN`."""
 
 NO_JOB = -1
 
@@ -53,7 +57,8 @@ class Way(NamedTuple):
     """How events are processed, see `Engine`."""
 
     one_by_one: bool
-    slows: bool  # whether an execution model is to be asked at starts and ends
+    tells: bool  # of each event
+    watched: bool  # tells of the end of each instant
     enforces: bool  # whether jobs are killed at their limit
     interval: float
     tolerance: float
@@ -126,7 +131,7 @@ def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -
         due=np.zeros(jobs, dtype=np.int64),
         was_due=np.zeros(jobs, dtype=np.bool_),
         wakes=np.zeros(jobs + 2),
-        clock=np.array([-np.inf, np.inf, -np.inf, 0.0]),
+        clock=np.array([-np.inf, np.inf, -np.inf, 0.0, np.inf, np.inf, np.inf]),
         tally=tally,
     )
 
@@ -255,12 +260,28 @@ def set_share(core: Core, way: Way, job: int, share: float) -> None:
 
 
 @kernel(allocates=False)
-def begin(core: Core, job: int) -> None:
-    """Start a job, whose end remains to be predicted."""
+def begin(core: Core, job: int, limit: float) -> None:
+    """Start a job with a limit in seconds; its end remains to be predicted."""
     begins = core.clock[NOW] + core.clock[CHARGED]
     core.start[job] = core.works_since[job] = begins
-    core.estimated_end[job] = begins + core.requested[job]
+    core.estimated_end[job] = begins + limit
     core.tally[WAITING] -= 1
+
+
+@kernel(allocates=False)
+def start(core: Core, way: Way, job: int, limit: float) -> None:
+    """Start a job at speed 1, with a limit in seconds."""
+    begin(core, job, limit)
+    predict_end(core, way, job)
+
+
+@kernel(allocates=False)
+def stop_until(core: Core, way: Way, job: int, time: float, added: float) -> None:
+    """Stop a running job, whose work has been counted, up to a time, and put off its limit."""
+    core.works_since[job] = time
+    core.paused[job] += added
+    core.estimated_end[job] += added
+    predict_end(core, way, job)
 
 
 @kernel(allocates=False)
@@ -280,6 +301,7 @@ def submit_next(core: Core, news: News) -> None:
     """Submit a job, which the policy hears of unless it can never start."""
     job = core.tally[NEXT]
     core.tally[NEXT] += 1
+    core.tally[CHANGED] = job
     if core.admitted[job]:
         core.tally[WAITING] += 1
         news.submitted[news.counts[N_SUBMITTED]] = job
@@ -317,9 +339,9 @@ def act(core: Core, way: Way, news: News) -> bool:
         kind, job, value = news.kind[tally[ACTED]], news.job[tally[ACTED]], news.value[tally[ACTED]]
         if kind == START:
             if tally[CHANGED] != job:
-                begin(core, job)
+                begin(core, job, core.requested[job])
                 tally[CHANGED] = job
-                if way.slows:
+                if way.tells:
                     return False
             predict_end(core, way, job)
         elif kind == SHARE:
@@ -346,8 +368,9 @@ def close_decision(core: Core, way: Way, news: News) -> None:
 
 @kernel(allocates=False)
 def pick_instant(core: Core) -> float:
-    """Return the time of the next event or decision."""
-    tally, now = core.tally, core.clock[DUE]
+    """Return the time of the next event or decision, but for what expires."""
+    tally, clock = core.tally, core.clock
+    now = min(clock[DUE], clock[LETS_GO], clock[WAKES_AT])
     if tally[NEXT] < len(core.submit):
         now = min(now, core.submit[tally[NEXT]])
     if tally[HEAPED]:
@@ -371,40 +394,67 @@ def ask(core: Core, news: News, after: int) -> int:
 
 
 @kernel(allocates=False)
+def end_due(core: Core, way: Way, news: News) -> int:
+    """Handle the first predicted end, which is due; return `ENDED` if the job has ended.
+
+    With events one by one, only a job that ends at its estimated end does so before all others.
+    """
+    tally, job = core.tally, core.heap[0]
+    on_estimate = core.estimated_end[job] == core.clock[NOW]
+    if way.one_by_one:
+        leave(core, job)
+        core.due[tally[DUE_ENDS]], core.was_due[tally[DUE_ENDS]] = job, on_estimate
+        tally[DUE_ENDS] += 1
+        if not on_estimate:
+            return OVER
+    finish(core, news, job)
+    tally[HAPPENED] = not way.one_by_one
+    return ENDED
+
+
+@kernel(allocates=False)
+def end_late(core: Core, news: News) -> int:
+    """Handle the next of the due ends, one by one; return `ENDED` if the job ends now."""
+    tally = core.tally
+    job, was_due = core.due[tally[PASSED]], core.was_due[tally[PASSED]]
+    tally[PASSED] += 1
+    tally[HAPPENED] = was_due or core.ends_at[job] == core.clock[NOW]
+    if was_due or not tally[HAPPENED]:
+        return OVER
+    finish(core, news, job)
+    return ENDED
+
+
+@kernel(allocates=False)
 def advance(core: Core, way: Way, news: News) -> int:
     """Carry out the actions, and process events until something has to be asked."""
     tally, clock = core.tally, core.clock
     while True:
-        phase, now = tally[PHASE], clock[NOW]
+        phase, now, event = tally[PHASE], clock[NOW], OVER
         if phase == ACTING:
             if not act(core, way, news):
                 return STARTED
             close_decision(core, way, news)
             tally[PHASE] = tally[AFTER]
         elif phase == PICKING:
-            clock[NOW] = pick_instant(core)
-            if clock[NOW] == np.inf:
+            next_time = pick_instant(core)
+            if clock[EXPIRES] < next_time:
+                clock[NOW] = clock[EXPIRES]
+                return EXPIRED
+            clock[NOW] = next_time
+            if next_time == np.inf:
                 return OVER
             tally[DUE_ENDS] = tally[PASSED] = tally[HAPPENED] = 0
             tally[PHASE] = ENDING
         elif phase == ENDING:
-            if tally[HEAPED] == 0 or core.ends_at[core.heap[0]] != now:
+            if tally[HEAPED] > 0 and core.ends_at[core.heap[0]] == now:
+                event = end_due(core, way, news)
+            else:
                 tally[PHASE] = SUBMITTING
-                continue
-            job = core.heap[0]
-            on_estimate = core.estimated_end[job] == now
-            if way.one_by_one:
-                leave(core, job)
-                core.due[tally[DUE_ENDS]], core.was_due[tally[DUE_ENDS]] = job, on_estimate
-                tally[DUE_ENDS] += 1
-            if on_estimate or not way.one_by_one:
-                finish(core, news, job)
-                tally[HAPPENED] = not way.one_by_one
-                if way.slows:
-                    return ENDED
         elif phase == SUBMITTING:
             comes = tally[NEXT] < len(core.submit) and core.submit[tally[NEXT]] == now
-            if tally[HAPPENED] and (way.one_by_one or not comes):
+            waits = comes or clock[LETS_GO] == now
+            if tally[HAPPENED] and (way.one_by_one or not waits):
                 tally[HAPPENED] = 0
                 request_decision(core, way, now)
                 if way.interval == 0.0 and clock[DUE] == now:
@@ -412,22 +462,28 @@ def advance(core: Core, way: Way, news: News) -> int:
             elif comes:
                 submit_next(core, news)
                 tally[HAPPENED] = 1
+                event = SUBMITTED
             elif tally[PASSED] < tally[DUE_ENDS]:
-                job, was_due = core.due[tally[PASSED]], core.was_due[tally[PASSED]]
-                tally[PASSED] += 1
-                tally[HAPPENED] = was_due or core.ends_at[job] == now
-                if tally[HAPPENED] and not was_due:
-                    finish(core, news, job)
-                    if way.slows:
-                        return ENDED
+                event = end_late(core, news)
+            elif waits:
+                event = LET_GO
             else:
                 tally[PHASE] = WAKING
-        else:
-            tally[PHASE] = PICKING
+        elif phase == WAKING:
+            tally[PHASE] = SETTLING
             if tally[WAKES] and core.wakes[0] == now:
                 tally[WAKES] -= 1
                 for at in range(tally[WAKES]):
                     core.wakes[at] = core.wakes[at + 1]
                 request_decision(core, way, now)
+            if clock[WAKES_AT] == now:
+                request_decision(core, way, now)
+                event = WOKEN
+        else:
             if clock[DUE] == now:
-                return int(ask(core, news, PICKING))
+                return int(ask(core, news, SETTLING))
+            tally[PHASE] = PICKING
+            if way.watched:
+                return SETTLED
+        if event == WOKEN or (event != OVER and way.tells):
+            return event

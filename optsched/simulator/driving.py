@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optsched.simulator._core import DECIDE, FULL, STARTED, Core, News, Way, act, advance
+from optsched.simulator._core import DECIDE, ENDED, FULL, STARTED, Core, News, Way, act, advance
 
 DONE, OPEN, WRONG = range(3)
 """Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
@@ -34,8 +34,8 @@ def drive(
     go_on, carry_out = advance.bound(core, way, news), act.bound(core, way, news)
     while due := go_on():
         if due != DECIDE:
-            assert set_speeds is not None
-            set_speeds(due)
+            if set_speeds is not None and due in (STARTED, ENDED):
+                set_speeds(due)
             continue
         while (outcome := decide()) == OPEN:
             while not carry_out():  # what was stated before is not charged for this problem
