@@ -1,0 +1,320 @@
+"""Effects over units: what differs between the runs of a sweep, paired over parts, seeds or logs.
+
+A *unit* is a value of the key that the user names, of each trace. What schedules (a policy, its
+solver and settings) is compared with a baseline on identical jobs. The change of a figure is that
+of its mean over the parts or seeds of a trace, and the mean of these changes over traces and loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError, UnknownNameError, optional_module
+from optsched.metrics.jobs import MEASURES
+from optsched.numbers import counted
+from optsched.report.run_folder import FOLDER as RUN
+from optsched.report.run_page import read_config, read_summary
+from optsched.simulator.scenario import OPTIONS
+from optsched.studies.intervals import (
+    Interval,
+    average,
+    mean_of,
+    range_of,
+    reduction,
+    units_needed,
+)
+from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS, in_words, planned, speaking, varying
+from optsched.traces.formats import stem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIGURES = ("mean_wait", "mean_bounded_slowdown", "p95_wait", "utilization")
+SHARES = tuple(figure for figure in FIGURES if MEASURES[figure].unit == "share")
+SOURCES = ("trace", "workload")
+ALL = "all"
+
+LOWER, HIGHER, EQUAL, OPEN = "lower", "higher", "equal", "not decided"
+"""What is known of a change. Equal: it is 0 in every unit."""
+
+SILENT = {"policy": OPTIONS["policy"].default, "load": 1.0, "shake": 0}
+SILENT |= {"workload_seed": 0, "shake_seed": 0, "unknown_negative": False}
+"""Values of a sweep file that does not state them."""
+
+NAMED = 5
+"""Most runs that a message names."""
+
+
+class Effect(NamedTuple):
+    """A figure of what is compared, and its change from the baseline.
+
+    Parameters
+    ----------
+    figure : str
+        Key of ``summary.json``.
+    of : str
+        The trace or load that it is of, or `ALL`.
+    run : str
+        What is compared.
+    before, after : float
+        Means over the units under the baseline and under this.
+    change : Interval
+        In percent, for shares in percentage points.
+    """
+
+    figure: str
+    of: str
+    run: str
+    before: float
+    after: float
+    change: Interval
+
+    @property
+    def unit(self) -> str:
+        """The unit of the change: ``%`` or ``points``."""
+        return "points" if self.figure in SHARES else "%"
+
+    @property
+    def verdict(self) -> str:
+        """Lower or higher, if the whole interval is."""
+        low, high = self.change.low, self.change.high
+        if low == high == 0:
+            return EQUAL
+        if self.change.kind == "range" or not low * high > 0:
+            return OPEN
+        return LOWER if high < 0 else HIGHER
+
+    @property
+    def needed(self) -> int | None:
+        """Number of units that could tell the change from 0; None if these can, or nothing can."""
+        if self.verdict != OPEN or self.change.kind not in ("t", "BCa"):
+            return None
+        return units_needed(self.change)
+
+
+class Effects(NamedTuple):
+    """All changes from a baseline over the units of a key, with notes on what is left out."""
+
+    over: str
+    units: int
+    baseline: str
+    effects: Sequence[Effect]
+    notes: Sequence[str]
+
+
+def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effects:
+    """Compare the finished runs of a sweep, paired over the values of one of its keys.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the sweep.
+    over : str
+        The key whose values are the units.
+    baseline : str, optional
+        What all else is compared with; by default what the sweep has first.
+
+    Raises
+    ------
+    InputError
+        If the key does not vary or nothing else does that schedules, there are fewer than two
+        units or they share jobs, or a file is missing or damaged.
+    """
+    optional_module("scipy", "an interval", "studies")
+    runs = {name: _stated(own) for name, own in planned(folder).items()}
+    keys = varying(runs.values())
+    if over not in keys:
+        error = UnknownNameError("key that varies", over, keys)
+        raise InputError(*error.mistakes, field="--over")
+    traces: dict[str, list[Mapping[str, Any]]] = {}
+    for own in runs.values():
+        traces.setdefault(_source(own), []).append(own)
+    inside = [*dict.fromkeys(chain.from_iterable(map(varying, traces.values())))]
+    compared = [key for key in inside if key not in (over, "seed", *DRAWN, *SYSTEMS, *SOURCES)]
+    names = [*dict.fromkeys(speaking(own, compared) for own in runs.values())]
+    if len(names) < 2:
+        expected = f"expected policies, solvers or settings that vary beside {over}"
+        raise InputError(f"has nothing to compare; {expected}", file=folder)
+    if baseline is not None and baseline not in names:
+        error = UnknownNameError("name among those compared", baseline, names)
+        raise InputError(*error.mistakes, field="--baseline")
+    first = baseline or names[0]
+    names = [first, *(name for name in names if name != first)]
+    sizes = () if any("trace" in own for own in runs.values()) else ("jobs",)  # of a workload
+    systems = [key for key in inside if key in (*SYSTEMS, *sizes) and key != over]
+    draws = [key for key in DRAWN if key not in (over, *systems)]
+    there = [run for run in runs if (folder / "runs" / run / RUN.marker).is_file()]
+    lost = [run for run in runs if run not in there]
+    notes = [f"{_some(lost, 'run')} failed or not finished, left out"] if lost else []
+    rows = [
+        {
+            "trace": "" if over in SOURCES else _source(own),
+            "unit": _unit(own, over),
+            "system": speaking(own, systems) or ALL,
+            "draw": speaking(own, draws),
+            "name": speaking(own, compared),
+            **_read(folder / "runs" / run),
+        }
+        for run, own in ((run, runs[run]) for run in there)
+    ]
+    tables = _paired(rows, names, over, notes) if rows else {}
+    units = sum(own["unit"].nunique() for own in tables.values())
+    if units < 2:
+        all_have = f"that {_listed(names)} all have; expected two or more"
+        why = "".join(f"; {note}" for note in notes)
+        raise InputError(f"{'one' if units else 'no'} unit of {over} {all_have}{why}", file=folder)
+    drawn = over in (*DRAWN, "seed")
+    return Effects(over, units, names[0], [*_effects(tables, names, drawn=drawn)], notes)
+
+
+def _stated(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a run with those that a sweep file leaves out, but for idle seeds."""
+    values = {**SILENT, **own}
+    idle = [] if values["shake"] else ["shake_seed"]
+    idle += [] if "workload" in own else ["workload_seed"]
+    return {key: value for key, value in values.items() if key not in idle}
+
+
+def _source(own: Mapping[str, Any]) -> str:
+    return str(own.get("trace", own.get("workload")))
+
+
+def _unit(own: Mapping[str, Any], over: str) -> str | None:
+    """Return the unit of a run; None if it has no value of the key."""
+    value = own.get(over, ":" if over == "jobs" else None)
+    return None if value is None else in_words(value)
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    summary, jobs = read_summary(folder), read_config(folder)["jobs"]
+    ran = summary["finished"] + summary["killed"]
+    figures = {figure: summary.get(figure) for figure in FIGURES}
+    return {"jobs": summary["jobs"], "ran": ran, "span": jobs and tuple(jobs), **figures}
+
+
+def _some(names: Sequence[str], noun: str) -> str:
+    more = ", ..." if len(names) > NAMED else ""
+    return f"{counted(len(names), noun)} ({', '.join(names[:NAMED])}{more})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _paired(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], over: str, notes: list[str]
+) -> dict[str, pd.DataFrame]:
+    """Return the means of each trace over draws, units by (figure, name, system).
+
+    Jobs that not all of `names` ran are left out, and units without all systems, with a note.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(FIGURES, float))
+    if over not in (*DRAWN, *SYSTEMS, *SOURCES):  # what has no seed is the same under each
+        where, idle = ["trace", "system"], frame["unit"].isna()
+        units = frame.loc[~idle, [*where, "unit"]].drop_duplicates()
+        fixed = frame[idle].drop(columns="unit").merge(units, on=where)
+        frame = pd.concat([frame[~idle], fixed], ignore_index=True)
+    if over == "jobs":
+        _check_apart(frame)
+    jobs = ["trace", "unit", "system", "draw"]
+    of_jobs = frame.groupby(jobs, dropna=False)["name"].transform("nunique")
+    kept = frame[frame["unit"].notna() & (of_jobs == len(names))]
+    of_unit = kept.groupby(["trace", "unit"])["system"].transform("nunique")
+    kept = kept[of_unit == kept.groupby("trace")["system"].transform("nunique")]
+    if len(kept) < len(frame):
+        left = frame.drop(kept.index).drop_duplicates(jobs).fillna({"unit": f"no {over}"})
+        notes.append(f"{_some(_places(left), 'unit')} without all of {_listed(names)}, left out")
+    counts = kept.groupby(jobs)[["jobs", "ran"]].nunique().reset_index()
+    for column in ("jobs", "ran"):
+        different = _places(counts[counts[column] > 1])
+        if different and column == "jobs":
+            reason = "are of other jobs for some of those compared; expected the same"
+            raise InputError(f"{_some(different, 'unit')} {reason}")
+        if different:
+            reason = "means are over the jobs that finished"
+            notes.append(f"{_some(different, 'unit')} in which some finished fewer jobs: {reason}")
+    cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
+    means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
+    return {str(trace): own for trace, own in means.groupby("trace", sort=False)}
+
+
+def _places(frame: pd.DataFrame) -> list[str]:
+    """Return the places of runs: trace, unit, and what else differs."""
+    traces = [stem(Path(trace)) if trace else "" for trace in frame["trace"]]
+    others = zip(frame["unit"], frame["system"].replace(ALL, ""), frame["draw"])
+    return [" ".join(filter(None, (one, *other))) for one, other in zip(traces, others)]
+
+
+def _check_apart(frame: pd.DataFrame) -> None:
+    """Refuse parts of a trace that share jobs: they are no units."""
+    for _, own in frame.groupby(["trace", "system", "draw"]):
+        spans = {unit: span or (1, np.inf) for unit, span in zip(own["unit"], own["span"])}
+        for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
+            if spans[other][0] <= spans[one][1]:
+                reason = f"{one} and {other} share jobs; expected parts that do not"
+                raise InputError(reason, field="jobs")
+
+
+def _effects(
+    tables: Mapping[str, pd.DataFrame], names: Sequence[str], *, drawn: bool
+) -> Iterator[Effect]:
+    """Yield the changes of each figure: of all, of each trace, and of each load."""
+    short = [stem(Path(trace)) for trace in tables]
+    labels = short if len({*short}) == len(short) else [*tables]
+    systems = [*dict.fromkeys(chain.from_iterable(own["system"] for own in tables.values()))]
+    parts = {ALL: ([*tables], systems)}
+    parts |= {label: ([trace], systems) for label, trace in zip(labels, tables) if len(tables) > 1}
+    parts |= {system: ([*tables], [system]) for system in systems if len(systems) > 1}
+    for figure in FIGURES:
+        for of, (traces, cells) in parts.items():
+            for name in names[1:]:
+                pairs = [
+                    pair
+                    for trace in traces
+                    if len((pair := _values(tables[trace], figure, (names[0], name), cells))[0])
+                ]
+                if pairs:
+                    means = [float(np.mean([one.mean() for one in side])) for side in zip(*pairs)]
+                    change = _change(pairs, drawn=drawn, points=figure in SHARES)
+                    yield Effect(figure, of, name, means[0], means[1], change)
+
+
+def _values(
+    own: pd.DataFrame, figure: str, names: Sequence[str], cells: Sequence[str]
+) -> list[NDArray[np.float64]]:
+    """Return a figure under some names, each (units, systems), for units where all have it."""
+    frames = [
+        own[own["name"] == name].pivot(index="unit", columns="system", values=figure)
+        for name in names
+    ]
+    shown = [frame[[cell for cell in cells if cell in frame]].to_numpy() for frame in frames]
+    whole = np.isfinite(np.hstack(shown)).all(axis=1)
+    return [values[whole] if values.size else values[:0] for values in shown]
+
+
+def _change(
+    pairs: Sequence[Sequence[NDArray[np.float64]]], *, drawn: bool, points: bool
+) -> Interval:
+    """Return the change of a figure from its values before and after, (units, systems) by trace."""
+    found, changes = [], list[NDArray[np.float64]]()
+    for before, after in pairs:
+        same = np.where(np.isclose(after, before, rtol=1e-12, atol=0), before, after)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = same - before if points else same / before - 1
+            changes.append(each.mean(axis=1) * 100)
+            if drawn and not points:
+                found.append(reduction(before, same, 1 / before.shape[1]) * -100 + 0.0)
+            else:
+                found.append(mean_of(changes[-1]))
+    change, every = average(found), np.concatenate(changes)
+    if change.kind == "none" and len(every) > 1 and np.isfinite([change.mean, *every]).all():
+        return range_of(every)._replace(mean=change.mean)
+    return change

@@ -1,0 +1,212 @@
+"""Folder and page of effects over units. File formats: ``docs/formats/effects-folder.md``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from numpy import isfinite
+
+from optsched.files import FolderKind, write_json, write_text
+from optsched.metrics.jobs import MEASURES
+from optsched.numbers import counted
+from optsched.report import style
+from optsched.report.figure_groups import compact
+from optsched.report.folder_files import read_pictures
+from optsched.report.page import REPORT, Cell, Figure, Page, Section, Table, cell, write_page
+from optsched.simulator.provenance import versions
+from optsched.studies.claims import FAILS, HOLDS, MARKS, OPEN, Claim, Region, written
+from optsched.studies.effects import ALL, EQUAL, HIGHER, LOWER, Effect, Effects
+from optsched.studies.figures import claims_panel
+from optsched.studies.intervals import MOST_UNITS, Interval
+
+FOLDER = FolderKind("effects over units", "effects.json", ("table.csv", "*.svg", REPORT))
+PICTURES = ("changes", "changes-narrow")
+WORDS = {HOLDS: LOWER, OPEN: OPEN, FAILS: HIGHER}
+SHAPES = {LOWER: HOLDS, HIGHER: FAILS, OPEN: OPEN, EQUAL: OPEN}
+"""Words for the shapes and colors of verdicts, and the other way round."""
+
+MOST_ROWS = 60
+"""Most rows of a panel that shows traces and loads one by one."""
+
+SCOPE = {
+    "seed": "other random choices of the solver, for the same jobs",
+    "shake_seed": "other shaken submissions of the same jobs",
+    "workload_seed": "other workloads of the same model",
+    "jobs": "other parts of the same traces",
+    "measure": "other parts of the same traces",
+}
+"""What intervals over a key tell of."""
+
+
+def fill(found: Effects, folder: Path, sweep: Path, baseline: str | None) -> None:
+    """Write the files of effects into an existing folder; all are the same when it is repeated.
+
+    `sweep` is the folder of the runs, and `baseline` the one that the user named.
+    """
+    import pandas as pd
+
+    rows = records(found)
+    about: dict[str, Any] = {"sweep": str(sweep), "over": found.over, "baseline": found.baseline}
+    about |= {"units": found.units, "notes": [*found.notes], "effects": rows}
+    write_json(folder / FOLDER.marker, about | {"versions": versions()})
+    write_text(folder / "table.csv", pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
+    with style.applied():
+        for name in PICTURES:
+            panel = claims_panel(_claims(found), narrow=name == PICTURES[1], words=WORDS)
+            style.save_as(panel, folder / f"{name}.svg")
+    words = ["optsched", "compare", str(sweep), "--over", found.over]
+    words += [] if baseline is None else ["--baseline", baseline]
+    wide, narrow_ = read_pictures(folder, PICTURES).values()
+    write_page(_page(found, wide, narrow_, shlex.join([*words, "-o", "DIR"])), folder)
+
+
+def records(found: Effects) -> list[dict[str, Any]]:
+    """Return a row of numbers for each effect."""
+    return [
+        {
+            "figure": one.figure, "of": one.of, "run": one.run, "before": one.before,
+            "after": one.after, "change": one.change.mean, "low": one.change.low,
+            "high": one.change.high, "unit": one.unit, "interval": one.change.how,
+            "verdict": one.verdict, "units_needed": one.needed,
+        }
+        for one in found.effects
+    ]  # fmt: skip
+
+
+def columns(found: Effects) -> list[str]:
+    """Return the heads of a table for people."""
+    heads = ["figure", "of", "run", "change", "95% interval", "by", "it is", "units needed"]
+    return [*heads, found.baseline, "mean"]
+
+
+def cells(one: Effect) -> list[Cell]:
+    """Return a row of a table for people, below `columns`."""
+    change, needed = one.change, _more(one)
+    means = (compact(MEASURES[one.figure], value) for value in (one.before, one.after))
+    return [
+        *map(cell, (MEASURES[one.figure].name, one.of, one.run)),
+        Cell(_signed(one), change.mean if isfinite(change.mean) else None),
+        cell(_ends(one, change)), cell(change.how),
+        cell(f"{MARKS[SHAPES[one.verdict]]} {one.verdict}"), Cell(needed, one.needed), *means,
+    ]  # fmt: skip
+
+
+def lead(found: Effects) -> str:
+    """Return how many of the changes over all units are beyond noise."""
+    own = [one for one in found.effects if one.of == ALL]
+    told = sum(one.verdict in (LOWER, HIGHER) for one in own)
+    differences = counted(len(own), "difference")
+    over = f"over {found.units:,} units of {found.over}"
+    return f"{told} of {differences} from {found.baseline} {over} can be told from noise."
+
+
+def sentences(found: Effects) -> list[str]:
+    """Return for each figure what is known of its changes, and how many units would tell more."""
+    said = []
+    for figure in dict.fromkeys(one.figure for one in found.effects):
+        own = [one for one in found.effects if (one.figure, one.of) == (figure, ALL)]
+        known = "; ".join(_in_words(one, found.baseline) for one in own)
+        said.append(f"{_capital(MEASURES[figure].name)}: {known}.")
+    return said
+
+
+def _in_words(one: Effect, baseline: str) -> str:
+    change = one.change
+    if one.verdict == EQUAL:
+        return f"{one.run} equals {baseline} in every unit"
+    if not isfinite(change.mean):
+        return f"there is no change with {one.run} to state, as it is 0 under {baseline}"
+    if one.verdict != OPEN:
+        size = change if one.verdict == HIGHER else change * -1
+        by = f"{written(size.mean)}{_of(one)}"
+        return f"{one.run} is {by} {one.verdict} than {baseline} ({_ends(one, size)})"
+    said = f"{one.run} cannot be told from {baseline}, {_signed(one)} ({_ends(one, change)})"
+    many = _more(one)
+    return f"{said}: {many} units would, in place of {change.n}" if many else said
+
+
+def _more(one: Effect) -> str:
+    """Return about how many units could tell a change; empty if these can, or none is known."""
+    if one.needed is None:
+        return ""
+    return f"about {one.needed:,}" if one.needed < MOST_UNITS else f"over {MOST_UNITS:,}"
+
+
+def _signed(one: Effect) -> str:
+    plus = "+" if one.change.mean > 0 else ""
+    return f"{plus}{written(one.change.mean)}{_of(one)}" if isfinite(one.change.mean) else ""
+
+
+def _ends(one: Effect, interval: Interval) -> str:
+    """Return the ends of an interval of an effect in words: ``−4.1 to 9.0%``."""
+    if not isfinite([interval.low, interval.high]).all():
+        return ""
+    text = f"{written(interval.low)} to {written(interval.high)}{_of(one)}"
+    return f"{interval.how}, {text}" if interval.kind == "range" else text
+
+
+def _of(one: Effect) -> str:
+    return "%" if one.unit == "%" else f" {one.unit}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _claims(found: Effects) -> dict[str, Claim]:
+    """Return the rows of the panel, each with the shape of its verdict."""
+    shown = [one for one in found.effects if isfinite(one.change.mean)]
+    whole = [one for one in shown if one.of == ALL]
+    several = len(whole) < len(shown) <= MOST_ROWS
+    if several:  # what it is of below what is compared
+        pairs = dict.fromkeys((one.figure, one.run) for one in whole)
+        shown = [one for pair in pairs for one in shown if (one.figure, one.run) == pair]
+    claims = {}
+    for one in shown if several else whole:
+        name = _capital(MEASURES[one.figure].name)
+        group, text = (f"{name}, {one.run}", one.of) if several else (name, one.run)
+        change = one.change._replace(kind="range") if one.verdict == EQUAL else one.change
+        key = f"{one.figure} {one.run} {one.of}"
+        claims[key] = Claim(key, group, text, Region(high=0.0), None, {"": change}, one.unit)
+    return claims
+
+
+def _page(found: Effects, wide: str, narrow: str, repeat: str) -> Page:
+    whole, single = (
+        [one for one in found.effects if (one.of == ALL) == of_all] for of_all in (True, False)
+    )
+    unit = f"value of {found.over}{' of a trace' if found.over in SCOPE else ''}"
+    scope = SCOPE.get(found.over, f"other values of {found.over}, if these were drawn at random")
+    how = (
+        f"A unit is a {unit}, and all that is compared has run the same jobs of it. The change of a"
+        " figure is that of its mean, in percent of the baseline, or in percentage points; of"
+        f" several traces or loads, it is the mean of their changes. A 95% interval tells of"
+        f" {scope}; about one in twenty misses the truth. A change can be told from noise if its"
+        " whole interval is above or below 0. If not, the table says about how many units could tell it,"
+        " should mean and spread stay as they are."
+    )
+    caption = f"Changes from {found.baseline}, with their intervals."
+    alt = f"{caption} {' '.join(sentences(found))}"
+    heads, tables = columns(found), []
+    for text, own, first in (
+        (f"{caption} The last columns are the means.", whole, 2),
+        ("The same of each trace or load.", single, 1),
+    ):
+        if own:
+            rows = [cells(one) for one in own]
+            shown = [[row[0], *row[first:]] for row in rows]
+            tables.append(Table(text, [heads[0], *heads[first:]], shown))
+    return Page(
+        title=f"Changes from {found.baseline} over {found.units:,} units of {found.over}",
+        lead=lead(found),
+        summary=[*sentences(found), *found.notes],
+        sections=[
+            Section("Changes", [Figure("changes", wide, alt, caption, narrow=narrow)]),
+            Section("Numbers", tables),
+            Section("How to read this", [how]),
+        ],
+        repeat=repeat,
+        versions=versions(),
+    )
