@@ -35,9 +35,9 @@ def compare_over(sweep: Path, over: str, baseline: str | None, output: Path, *, 
         print_json({"units": found.units, "sentences": said, "effects": effects})
         return
     first = 1 if any(one.of != ALL for one in found.effects) else 2
-    table = [folder_of.cells(one) for one in found.effects]
-    heads, *rows = ([row[0], *row[first:]] for row in (folder_of.columns(found), *table))
-    print_table(heads, rows, [name for name in SPARE if name in heads])
+    heads = folder_of.columns(found)
+    rows = [folder_of.cells(one) for one in found.effects]
+    print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], SPARE)
     for sentence in said:
         print_hanging(sentence, 2)
     print_lines([("comparison folder", output)])

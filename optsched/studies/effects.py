@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError, UnknownNameError, optional_module
+from optsched.errors import InputError, optional_module
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report.run_folder import FOLDER as RUN
@@ -130,28 +130,30 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     runs = {name: _stated(own) for name, own in planned(folder).items()}
     keys = varying(runs.values())
     if over not in keys:
-        error = UnknownNameError("key that varies", over, keys)
-        raise InputError(*error.mistakes, field="--over")
+        vary = ", ".join(keys) or "none"
+        raise InputError(f"{over!r} does not vary; keys that do: {vary}", field="--over")
     traces: dict[str, list[Mapping[str, Any]]] = {}
     for own in runs.values():
         traces.setdefault(_source(own), []).append(own)
     inside = [*dict.fromkeys(chain.from_iterable(map(varying, traces.values())))]
     compared = [key for key in inside if key not in (over, "seed", *DRAWN, *SYSTEMS, *SOURCES)]
+    sizes = [] if any("trace" in own for own in runs.values()) else ["jobs"]  # of a workload
+    machine = ["machine"] if len(compared) > 1 else []  # alone, it is what is compared
+    systems = [key for key in inside if key in (*SYSTEMS, *sizes, *machine) and key != over]
+    compared = [key for key in compared if key not in systems]
     names = [*dict.fromkeys(speaking(own, compared) for own in runs.values())]
     if len(names) < 2:
         expected = f"expected policies, solvers or settings that vary beside {over}"
         raise InputError(f"has nothing to compare; {expected}", file=folder)
     if baseline is not None and baseline not in names:
-        error = UnknownNameError("name among those compared", baseline, names)
-        raise InputError(*error.mistakes, field="--baseline")
+        raise InputError(f"{baseline!r}; expected one of {'; '.join(names)}", field="--baseline")
     first = baseline or names[0]
     names = [first, *(name for name in names if name != first)]
-    sizes = () if any("trace" in own for own in runs.values()) else ("jobs",)  # of a workload
-    systems = [key for key in inside if key in (*SYSTEMS, *sizes) and key != over]
-    draws = [key for key in DRAWN if key not in (over, *systems)]
-    there = [run for run in runs if (folder / "runs" / run / RUN.marker).is_file()]
-    lost = [run for run in runs if run not in there]
-    notes = [f"{_some(lost, 'run')} failed or not finished, left out"] if lost else []
+    draws = [key for key in DRAWN if key in keys and key not in (over, *systems)]
+    places = {run: folder / "runs" / run for run in runs}
+    lost = [run for run, place in places.items() if not (place / RUN.marker).is_file()]
+    told = _some([speaking(runs[run], keys) for run in lost], "run")
+    notes = [f"left out, failed or not finished: {told}"] if lost else []
     rows = [
         {
             "trace": "" if over in SOURCES else _source(own),
@@ -159,9 +161,10 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
             "system": speaking(own, systems) or ALL,
             "draw": speaking(own, draws),
             "name": speaking(own, compared),
-            **_read(folder / "runs" / run),
+            **_read(places[run]),
         }
-        for run, own in ((run, runs[run]) for run in there)
+        for run, own in runs.items()
+        if run not in lost
     ]
     tables = _paired(rows, names, over, notes) if rows else {}
     units = sum(own["unit"].nunique() for own in tables.values())
@@ -195,12 +198,12 @@ def _read(folder: Path) -> dict[str, Any]:
     summary, jobs = read_summary(folder), read_config(folder)["jobs"]
     ran = summary["finished"] + summary["killed"]
     figures = {figure: summary.get(figure) for figure in FIGURES}
-    return {"jobs": summary["jobs"], "ran": ran, "span": jobs and tuple(jobs), **figures}
+    return {"ran": ran, "span": jobs and tuple(jobs), **figures}
 
 
 def _some(names: Sequence[str], noun: str) -> str:
-    more = ", ..." if len(names) > NAMED else ""
-    return f"{counted(len(names), noun)} ({', '.join(names[:NAMED])}{more})"
+    more = "; ..." if len(names) > NAMED else ""
+    return f"{counted(len(names), noun)} ({'; '.join(names[:NAMED])}{more})"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -230,17 +233,16 @@ def _paired(
     of_unit = kept.groupby(["trace", "unit"])["system"].transform("nunique")
     kept = kept[of_unit == kept.groupby("trace")["system"].transform("nunique")]
     if len(kept) < len(frame):
-        left = frame.drop(kept.index).drop_duplicates(jobs).fillna({"unit": f"no {over}"})
-        notes.append(f"{_some(_places(left), 'unit')} without all of {_listed(names)}, left out")
-    counts = kept.groupby(jobs)[["jobs", "ran"]].nunique().reset_index()
-    for column in ("jobs", "ran"):
-        different = _places(counts[counts[column] > 1])
-        if different and column == "jobs":
-            reason = "are of other jobs for some of those compared; expected the same"
-            raise InputError(f"{_some(different, 'unit')} {reason}")
-        if different:
-            reason = "means are over the jobs that finished"
-            notes.append(f"{_some(different, 'unit')} in which some finished fewer jobs: {reason}")
+        left = frame.drop(kept.index).drop_duplicates(jobs).fillna({"unit": f"without {over}"})
+        notes.append(
+            f"left out, as not all of {_listed(names)} have it: {_some(_places(left), 'unit')}"
+        )
+    ran = kept.groupby(jobs)["ran"].nunique().reset_index()
+    if different := _places(ran[ran["ran"] > 1]):
+        notes.append(
+            f"not the same number of jobs finished under all of {_listed(names)}, and means are"
+            f" over those that did: {_some(different, 'unit')}"
+        )
     cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
     means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
     return {str(trace): own for trace, own in means.groupby("trace", sort=False)}

@@ -77,7 +77,7 @@ def records(found: Effects) -> list[dict[str, Any]]:
 
 def columns(found: Effects) -> list[str]:
     """Return the heads of a table for people."""
-    heads = ["figure", "of", "run", "change", "95% interval", "by", "it is", "units needed"]
+    heads = ["figure", "of", "run", "change", "interval", "by", "it is", "units needed"]
     return [*heads, found.baseline, "mean"]
 
 
@@ -122,9 +122,11 @@ def _in_words(one: Effect, baseline: str) -> str:
         size = change if one.verdict == HIGHER else change * -1
         by = f"{written(size.mean)}{_of(one)}"
         return f"{one.run} is {by} {one.verdict} than {baseline} ({_ends(one, size)})"
-    said = f"{one.run} cannot be told from {baseline}, {_signed(one)} ({_ends(one, change)})"
-    many = _more(one)
-    return f"{said}: {many} units would, in place of {change.n}" if many else said
+    if change.kind == "range":
+        few = f"{change.how}: {_ends(one, change)}, too few units to judge"
+        return f"{one.run} {_signed(one)} beside {baseline} ({few})"
+    unlike = f"{one.run} cannot be told from {baseline}, {_signed(one)} ({_ends(one, change)})"
+    return f"{unlike}: {_more(one)} units could, in place of {change.n}"
 
 
 def _more(one: Effect) -> str:
@@ -143,8 +145,7 @@ def _ends(one: Effect, interval: Interval) -> str:
     """Return the ends of an interval of an effect in words: ``−4.1 to 9.0%``."""
     if not isfinite([interval.low, interval.high]).all():
         return ""
-    text = f"{written(interval.low)} to {written(interval.high)}{_of(one)}"
-    return f"{interval.how}, {text}" if interval.kind == "range" else text
+    return f"{written(interval.low)} to {written(interval.high)}{_of(one)}"
 
 
 def _of(one: Effect) -> str:
@@ -184,8 +185,8 @@ def _page(found: Effects, wide: str, narrow: str, repeat: str) -> Page:
         " figure is that of its mean, in percent of the baseline, or in percentage points; of"
         f" several traces or loads, it is the mean of their changes. A 95% interval tells of"
         f" {scope}; about one in twenty misses the truth. A change can be told from noise if its"
-        " whole interval is above or below 0. If not, the table says about how many units could tell it,"
-        " should mean and spread stay as they are."
+        " whole interval is above or below 0. If not, the table says about how many units could"
+        " tell it, should mean and spread stay as they are."
     )
     caption = f"Changes from {found.baseline}, with their intervals."
     alt = f"{caption} {' '.join(sentences(found))}"
