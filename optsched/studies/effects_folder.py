@@ -16,7 +16,7 @@ from optsched.report.figure_groups import compact
 from optsched.report.folder_files import read_pictures
 from optsched.report.page import REPORT, Cell, Figure, Page, Section, Table, cell, write_page
 from optsched.simulator.provenance import versions
-from optsched.studies.claims import FAILS, HOLDS, MARKS, OPEN, Claim, Region, written
+from optsched.studies.claims import DIGITS, FAILS, HOLDS, MARKS, OPEN, Claim, Region, written
 from optsched.studies.effects import ALL, EQUAL, HIGHER, LOWER, Effect, Effects
 from optsched.studies.figures import claims_panel
 from optsched.studies.intervals import MOST_UNITS, Interval
@@ -51,7 +51,10 @@ def fill(found: Effects, folder: Path, sweep: Path, baseline: str | None) -> Non
     about: dict[str, Any] = {"sweep": str(sweep), "over": found.over, "baseline": found.baseline}
     about |= {"units": found.units, "notes": [*found.notes], "effects": rows}
     write_json(folder / FOLDER.marker, about | {"versions": versions()})
-    write_text(folder / "table.csv", pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
+    write_text(
+        folder / "table.csv",
+        pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n"),
+    )
     with style.applied():
         for name in PICTURES:
             panel = claims_panel(_claims(found), narrow=name == PICTURES[1], words=WORDS)
@@ -64,15 +67,17 @@ def fill(found: Effects, folder: Path, sweep: Path, baseline: str | None) -> Non
 
 def records(found: Effects) -> list[dict[str, Any]]:
     """Return a row of numbers for each effect."""
-    return [
-        {
-            "figure": one.figure, "of": one.of, "run": one.run, "before": one.before,
-            "after": one.after, "change": one.change.mean, "low": one.change.low,
-            "high": one.change.high, "unit": one.unit, "interval": one.change.how,
-            "verdict": one.verdict, "units_needed": one.needed,
-        }
-        for one in found.effects
-    ]  # fmt: skip
+    rows = []
+    for one in found.effects:
+        numbers = dict(
+            zip(("before", "after", "change", "low", "high"), (*one[3:5], *one.change[:3]))
+        )
+        numbers = {name: float(DIGITS % number) for name, number in numbers.items()}
+        rows.append(
+            {"figure": one.figure, "of": one.of, "run": one.run, **numbers, "unit": one.unit}
+            | {"interval": one.change.how, "verdict": one.verdict, "units_needed": one.needed}
+        )
+    return rows
 
 
 def columns(found: Effects) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from optsched.cli import run
 from optsched.content import bundled
 
+ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 
 
@@ -119,6 +122,19 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     assert found["units"] == 3
     assert {row["run"] for row in found["effects"]} == {"easy"}
     assert "--baseline fcfs" in (parts / "out" / "report.html").read_text()
+
+
+@pytest.mark.long
+def test_the_how_to_has_what_three_logs_say(optsched, shared, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPTSCHED_TRACES", str(shared("traces")))
+    page = ROOT / "docs" / "how-to" / "compare-on-parts.md"
+    [text] = re.findall(r"```toml\n(policy.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "logs.toml").write_text(text)
+    assert optsched("sweep", "logs.toml", "-o", "logs", cwd=tmp_path).returncode == 0
+    done = optsched("compare", "logs", "--over", "jobs", "-o", "out", cwd=tmp_path)
+    told = [line.rstrip() for line in done.stdout.splitlines()]
+    said = page.with_suffix(".txt").read_text().splitlines()
+    assert told[:-1] == said  # the last line names the folder
 
 
 @pytest.mark.parametrize("words", ["compare parts -o none", "report parts"])
