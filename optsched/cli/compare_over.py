@@ -9,9 +9,6 @@ from optsched.files import check_name, check_replaceable, written_folder
 from optsched.studies import effects_folder as folder_of
 from optsched.studies.effects import ALL, effects_over
 
-SPARE = ("by", "mean", "units needed")
-"""Columns that a narrow terminal leaves out, the first one first."""
-
 
 def compare_over(sweep: Path, over: str, baseline: str | None, output: Path, *, json: bool) -> None:
     """Write the folder of the changes in a sweep over the values of a key, and print them.
@@ -26,7 +23,7 @@ def compare_over(sweep: Path, over: str, baseline: str | None, output: Path, *, 
     check_replaceable(output, folder_of.FOLDER)
     found = effects_over(sweep, over, baseline)
     with written_folder(output, folder_of.FOLDER) as folder:
-        folder_of.fill(found, folder, sweep, baseline)
+        folder_of.fill(found, folder, sweep)
     for note in found.notes:
         say(f"optsched: {note}")
     said = [folder_of.lead(found), *folder_of.sentences(found)]
@@ -36,8 +33,9 @@ def compare_over(sweep: Path, over: str, baseline: str | None, output: Path, *, 
         return
     first = 1 if any(one.of != ALL for one in found.effects) else 2
     heads = folder_of.columns(found)
+    spare = ("by", found.baseline, "mean", "units needed")  # for a narrow terminal
     rows = [folder_of.cells(one) for one in found.effects]
-    print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], SPARE)
+    print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], spare)
     for sentence in said:
         print_hanging(sentence, 2)
     print_lines([("comparison folder", output)])

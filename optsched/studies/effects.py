@@ -52,20 +52,10 @@ NAMED = 5
 
 
 class Effect(NamedTuple):
-    """A figure of what is compared, and its change from the baseline.
+    """A figure of what is compared: a key of ``summary.json``, and its change from the baseline.
 
-    Parameters
-    ----------
-    figure : str
-        Key of ``summary.json``.
-    of : str
-        The trace or load that it is of, or `ALL`.
-    run : str
-        What is compared.
-    before, after : float
-        Means over the units under the baseline and under this.
-    change : Interval
-        In percent, for shares in percentage points.
+    It is `of` a trace or load, or of `ALL`. `before` and `after` are the means over the units under
+    the baseline and under this; the change is in percent, of shares in percentage points.
     """
 
     figure: str
@@ -86,16 +76,14 @@ class Effect(NamedTuple):
         low, high = self.change.low, self.change.high
         if low == high == 0:
             return EQUAL
-        if self.change.kind == "range" or not low * high > 0:
-            return OPEN
-        return LOWER if high < 0 else HIGHER
+        open_ = self.change.kind == "range" or not low * high > 0
+        return OPEN if open_ else LOWER if high < 0 else HIGHER
 
     @property
     def needed(self) -> int | None:
         """Number of units that could tell the change from 0; None if these can, or nothing can."""
-        if self.verdict != OPEN or self.change.kind not in ("t", "BCa"):
-            return None
-        return units_needed(self.change)
+        sampled = self.change.kind in ("t", "BCa")
+        return units_needed(self.change) if sampled and self.verdict == OPEN else None
 
 
 class Effects(NamedTuple):
@@ -111,14 +99,7 @@ class Effects(NamedTuple):
 def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effects:
     """Compare the finished runs of a sweep, paired over the values of one of its keys.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the sweep.
-    over : str
-        The key whose values are the units.
-    baseline : str, optional
-        What all else is compared with; by default what the sweep has first.
+    The baseline is by default what the sweep has first.
 
     Raises
     ------
@@ -150,22 +131,26 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     first = baseline or names[0]
     names = [first, *(name for name in names if name != first)]
     draws = [key for key in DRAWN if key in keys and key not in (over, *systems)]
-    places = {run: folder / "runs" / run for run in runs}
-    lost = [run for run, place in places.items() if not (place / RUN.marker).is_file()]
-    told = _some([speaking(runs[run], keys) for run in lost], "run")
-    notes = [f"left out, failed or not finished: {told}"] if lost else []
-    rows = [
-        {
-            "trace": "" if over in SOURCES else _source(own),
-            "unit": _unit(own, over),
-            "system": speaking(own, systems) or ALL,
-            "draw": speaking(own, draws),
-            "name": speaking(own, compared),
-            **_read(places[run]),
-        }
-        for run, own in runs.items()
-        if run not in lost
-    ]
+    rows, lost = [], []
+    for run, own in runs.items():
+        place = folder / "runs" / run
+        if not (place / RUN.marker).is_file():
+            lost.append(speaking(own, keys))
+            continue
+        summary, jobs, value = read_summary(place), read_config(place)["jobs"], own.get(over)
+        rows.append(
+            {
+                "trace": "" if over in SOURCES else _source(own),
+                "unit": in_words(value) if value is not None else ":" if over == "jobs" else None,
+                "system": speaking(own, systems) or ALL,
+                "draw": speaking(own, draws),
+                "name": speaking(own, compared),
+                "span": tuple(jobs or (1, np.inf)),
+                "ran": summary["finished"] + summary["killed"],
+            }
+            | {figure: summary.get(figure) for figure in FIGURES}
+        )
+    notes = [f"left out, failed or not finished: {_some(lost, 'run')}"] if lost else []
     tables = _paired(rows, names, over, notes) if rows else {}
     units = sum(own["unit"].nunique() for own in tables.values())
     if units < 2:
@@ -186,19 +171,6 @@ def _stated(own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _source(own: Mapping[str, Any]) -> str:
     return str(own.get("trace", own.get("workload")))
-
-
-def _unit(own: Mapping[str, Any], over: str) -> str | None:
-    """Return the unit of a run; None if it has no value of the key."""
-    value = own.get(over, ":" if over == "jobs" else None)
-    return None if value is None else in_words(value)
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    summary, jobs = read_summary(folder), read_config(folder)["jobs"]
-    ran = summary["finished"] + summary["killed"]
-    figures = {figure: summary.get(figure) for figure in FIGURES}
-    return {"ran": ran, "span": jobs and tuple(jobs), **figures}
 
 
 def _some(names: Sequence[str], noun: str) -> str:
@@ -258,7 +230,7 @@ def _places(frame: pd.DataFrame) -> list[str]:
 def _check_apart(frame: pd.DataFrame) -> None:
     """Refuse parts of a trace that share jobs: they are no units."""
     for _, own in frame.groupby(["trace", "system", "draw"]):
-        spans = {unit: span or (1, np.inf) for unit, span in zip(own["unit"], own["span"])}
+        spans = dict(zip(own["unit"], own["span"]))
         for one, other in pairwise(sorted(spans, key=lambda unit: spans[unit])):
             if spans[other][0] <= spans[one][1]:
                 reason = f"{one} and {other} share jobs; expected parts that do not"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy import isfinite
 
-from optsched.files import FolderKind, write_json, write_text
+from optsched.files import FolderKind, write_text
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report import style
@@ -21,7 +22,7 @@ from optsched.studies.effects import ALL, EQUAL, HIGHER, LOWER, Effect, Effects
 from optsched.studies.figures import claims_panel
 from optsched.studies.intervals import MOST_UNITS, Interval
 
-FOLDER = FolderKind("effects over units", "effects.json", ("table.csv", "*.svg", REPORT))
+FOLDER = FolderKind("effects over units", "effects.csv", ("*.svg", REPORT))
 PICTURES = ("changes", "changes-narrow")
 WORDS = {HOLDS: LOWER, OPEN: OPEN, FAILS: HIGHER}
 SHAPES = {LOWER: HOLDS, HIGHER: FAILS, OPEN: OPEN, EQUAL: OPEN}
@@ -40,42 +41,38 @@ SCOPE = {
 """What intervals over a key tell of."""
 
 
-def fill(found: Effects, folder: Path, sweep: Path, baseline: str | None) -> None:
-    """Write the files of effects into an existing folder; all are the same when it is repeated.
-
-    `sweep` is the folder of the runs, and `baseline` the one that the user named.
-    """
+def fill(found: Effects, folder: Path, sweep: Path) -> None:
+    """Write the files of the effects in a sweep into an existing folder, always the same."""
     import pandas as pd
 
-    rows = records(found)
-    about: dict[str, Any] = {"sweep": str(sweep), "over": found.over, "baseline": found.baseline}
-    about |= {"units": found.units, "notes": [*found.notes], "effects": rows}
-    write_json(folder / FOLDER.marker, about | {"versions": versions()})
-    write_text(
-        folder / "table.csv",
-        pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n"),
-    )
+    table = pd.DataFrame(records(found), dtype=object)
+    write_text(folder / FOLDER.marker, table.to_csv(index=False, lineterminator="\n"))
     with style.applied():
         for name in PICTURES:
             panel = claims_panel(_claims(found), narrow=name == PICTURES[1], words=WORDS)
             style.save_as(panel, folder / f"{name}.svg")
-    words = ["optsched", "compare", str(sweep), "--over", found.over]
-    words += [] if baseline is None else ["--baseline", baseline]
-    wide, narrow_ = read_pictures(folder, PICTURES).values()
-    write_page(_page(found, wide, narrow_, shlex.join([*words, "-o", "DIR"])), folder)
+    words = ["optsched", "compare", str(sweep), "--over", found.over, "--baseline", found.baseline]
+    pictures = read_pictures(folder, PICTURES)
+    write_page(_page(found, pictures, shlex.join([*words, "-o", "DIR"])), folder)
 
 
 def records(found: Effects) -> list[dict[str, Any]]:
     """Return a row of numbers for each effect."""
     rows = []
     for one in found.effects:
-        numbers = dict(
-            zip(("before", "after", "change", "low", "high"), (*one[3:5], *one.change[:3]))
-        )
-        numbers = {name: float(DIGITS % number) for name, number in numbers.items()}
+        (mean, low, high), change = one.change[:3], one.change
+        numbers = {
+            "before": one.before,
+            "after": one.after,
+            "change": mean,
+            "low": low,
+            "high": high,
+        }
         rows.append(
-            {"figure": one.figure, "of": one.of, "run": one.run, **numbers, "unit": one.unit}
-            | {"interval": one.change.how, "verdict": one.verdict, "units_needed": one.needed}
+            {"figure": one.figure, "of": one.of, "run": one.run}
+            | {name: float(DIGITS % number) for name, number in numbers.items()}
+            | {"unit": one.unit, "interval": change.how, "verdict": one.verdict}
+            | {"units_needed": one.needed}
         )
     return rows
 
@@ -91,7 +88,7 @@ def cells(one: Effect) -> list[Cell]:
     change, needed = one.change, _more(one)
     means = (compact(MEASURES[one.figure], value) for value in (one.before, one.after))
     return [
-        *map(cell, (MEASURES[one.figure].name, one.of, one.run)),
+        *map(cell, (one.figure.replace("_", " "), one.of, one.run)),
         Cell(_signed(one), change.mean if isfinite(change.mean) else None),
         cell(_ends(one, change)), cell(change.how),
         cell(f"{MARKS[SHAPES[one.verdict]]} {one.verdict}"), Cell(needed, one.needed), *means,
@@ -125,7 +122,7 @@ def _in_words(one: Effect, baseline: str) -> str:
         return f"there is no change with {one.run} to state, as it is 0 under {baseline}"
     if one.verdict != OPEN:
         size = change if one.verdict == HIGHER else change * -1
-        by = f"{written(size.mean)}{_of(one)}"
+        by = _signed(one._replace(change=size)).removeprefix("+")
         return f"{one.run} is {by} {one.verdict} than {baseline} ({_ends(one, size)})"
     if change.kind == "range":
         few = f"{change.how}: {_ends(one, change)}, too few units to judge"
@@ -142,19 +139,17 @@ def _more(one: Effect) -> str:
 
 
 def _signed(one: Effect) -> str:
-    plus = "+" if one.change.mean > 0 else ""
-    return f"{plus}{written(one.change.mean)}{_of(one)}" if isfinite(one.change.mean) else ""
+    """Return a change with its sign and unit; empty if it is unknown."""
+    sign = "+" if one.change.mean > 0 else ""
+    unit = "" if one.unit == "%" else f" {one.unit}"
+    known = isfinite(one.change.mean)
+    return f"{sign}{written(one.change.mean, one.unit)}{unit}" if known else ""
 
 
 def _ends(one: Effect, interval: Interval) -> str:
-    """Return the ends of an interval of an effect in words: ``−4.1 to 9.0%``."""
-    if not isfinite([interval.low, interval.high]).all():
-        return ""
-    return f"{written(interval.low)} to {written(interval.high)}{_of(one)}"
-
-
-def _of(one: Effect) -> str:
-    return "%" if one.unit == "%" else f" {one.unit}"
+    """Return the ends of an interval of an effect: ``−4.1 to 9.0%``; empty if there is none."""
+    known = isfinite([interval.low, interval.high]).all()
+    return f"{written(interval.low)} to {written(interval.high, one.unit)}" if known else ""
 
 
 def _capital(text: str) -> str:
@@ -179,10 +174,7 @@ def _claims(found: Effects) -> dict[str, Claim]:
     return claims
 
 
-def _page(found: Effects, wide: str, narrow: str, repeat: str) -> Page:
-    whole, single = (
-        [one for one in found.effects if (one.of == ALL) == of_all] for of_all in (True, False)
-    )
+def _page(found: Effects, pictures: Mapping[str, str], repeat: str) -> Page:
     unit = f"value of {found.over}{' of a trace' if found.over in SCOPE else ''}"
     scope = SCOPE.get(found.over, f"other values of {found.over}, if these were drawn at random")
     how = (
@@ -195,21 +187,18 @@ def _page(found: Effects, wide: str, narrow: str, repeat: str) -> Page:
     )
     caption = f"Changes from {found.baseline}, with their intervals."
     alt = f"{caption} {' '.join(sentences(found))}"
-    heads, tables = columns(found), []
-    for text, own, first in (
-        (f"{caption} The last columns are the means.", whole, 2),
-        ("The same of each trace or load.", single, 1),
-    ):
-        if own:
-            rows = [cells(one) for one in own]
-            shown = [[row[0], *row[first:]] for row in rows]
-            tables.append(Table(text, [heads[0], *heads[first:]], shown))
+    wide, narrow = (pictures[name] for name in PICTURES)
+    heads, rows = columns(found), [cells(one) for one in found.effects]
+    whole = [row[:1] + row[2:] for row in rows if row[1].text == ALL]
+    tables = [Table(f"{caption} The last columns are the means.", heads[:1] + heads[2:], whole)]
+    if single := [row for row in rows if row[1].text != ALL]:
+        tables.append(Table("The same of each trace or load.", heads, single))
     return Page(
         title=f"Changes from {found.baseline} over {found.units:,} units of {found.over}",
         lead=lead(found),
         summary=[*sentences(found), *found.notes],
         sections=[
-            Section("Changes", [Figure("changes", wide, alt, caption, narrow=narrow)]),
+            Section("Changes", [Figure(PICTURES[0], wide, alt, caption, narrow=narrow)]),
             Section("Numbers", tables),
             Section("How to read this", [how]),
         ],

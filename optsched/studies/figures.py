@@ -151,7 +151,7 @@ def _rows(
     left, right = -layout.left / wide, layout.right / wide
     theirs, ours = 1 + 0.20 * right, 1 + 0.985 * right
     heads = [(theirs, "paper"), (ours, "here [95% interval]")]
-    heads = heads if paper else [(ours, "change [95% interval]")]
+    heads = heads if paper else [(ours, "change [interval]")]
     at: dict[str, Any] = {"transform": edges, "va": "center"}
     place, group = 0.0, ""
     for one in claims:

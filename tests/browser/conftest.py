@@ -100,7 +100,7 @@ def reports(tmp_path_factory):
     )
     for name in ("everything", "effects"):
         (folder / name).mkdir()
-    effects_folder.fill(EFFECTS, folder / "effects", folder, None)
+    effects_folder.fill(EFFECTS, folder / "effects", folder)
     return SimpleNamespace(
         run=save(run, folder / "run") / "report.html",
         comparison=save(comparison, folder / "comparison") / "report.html",

@@ -115,7 +115,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     assert "of 4 differences from easy over 3 units of jobs can be told from noise." in lines[5]
     assert lines[-1] == "comparison folder  out"
     page = (parts / "out" / "report.html").read_text()
-    assert "optsched compare parts --over jobs -o DIR" in page
+    assert "optsched compare parts --over jobs --baseline easy -o DIR" in page
     words = ("--over", "jobs", "--baseline", "fcfs", "-o", "out", "--json")
     done = optsched("compare", "parts", *words, cwd=parts)
     found = json.loads(done.stdout)
