@@ -109,26 +109,25 @@ def sentences(found: Effects) -> list[str]:
     said = []
     for figure in dict.fromkeys(one.figure for one in found.effects):
         own = [one for one in found.effects if (one.figure, one.of) == (figure, ALL)]
-        known = "; ".join(_in_words(one, found.baseline) for one in own)
-        said.append(f"{_capital(MEASURES[figure].name)}: {known}.")
+        known = "; ".join(f"{one.run} {_in_words(one)}" for one in own)
+        said.append(f"{_capital(MEASURES[figure].name)}, beside {found.baseline}: {known}.")
     return said
 
 
-def _in_words(one: Effect, baseline: str) -> str:
+def _in_words(one: Effect) -> str:
     change = one.change
     if one.verdict == EQUAL:
-        return f"{one.run} equals {baseline} in every unit"
+        return "is equal in every unit"
     if not isfinite(change.mean):
-        return f"there is no change with {one.run} to state, as it is 0 under {baseline}"
+        return "has no change to state, as it is 0 there"
     if one.verdict != OPEN:
         size = change if one.verdict == HIGHER else change * -1
         by = _signed(one._replace(change=size)).removeprefix("+")
-        return f"{one.run} is {by} {one.verdict} than {baseline} ({_ends(one, size)})"
+        return f"is {by} {one.verdict} ({_ends(one, size)})"
     if change.kind == "range":
-        few = f"{change.how}: {_ends(one, change)}, too few units to judge"
-        return f"{one.run} {_signed(one)} beside {baseline} ({few})"
-    unlike = f"{one.run} cannot be told from {baseline}, {_signed(one)} ({_ends(one, change)})"
-    return f"{unlike}: {_more(one)} units could, in place of {change.n}"
+        return f"{_signed(one)} ({change.how}: {_ends(one, change)}, too few units to judge)"
+    could = f"{_more(one)} units could, in place of {change.n}"
+    return f"cannot be told apart, {_signed(one)} ({_ends(one, change)}): {could}"
 
 
 def _more(one: Effect) -> str:
@@ -196,9 +195,12 @@ def _page(found: Effects, pictures: Mapping[str, str], repeat: str) -> Page:
     return Page(
         title=f"Changes from {found.baseline} over {found.units:,} units of {found.over}",
         lead=lead(found),
-        summary=[*sentences(found), *found.notes],
+        summary=found.notes,
         sections=[
-            Section("Changes", [Figure(PICTURES[0], wide, alt, caption, narrow=narrow)]),
+            Section(
+                "Changes",
+                [Figure(PICTURES[0], wide, alt, caption, narrow=narrow), *sentences(found)],
+            ),
             Section("Numbers", tables),
             Section("How to read this", [how]),
         ],

@@ -110,7 +110,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     heads = "figure run change interval by it is units needed easy mean"
     assert " ".join(lines[0].split()) == heads
     assert [line.split("  ")[0] for line in lines[1:5]] == [
-        *("mean wait", "mean bounded slowdown", "95th percentile of the wait", "utilization"),
+        *("mean wait", "mean bounded slowdown", "p95 wait", "utilization"),
     ]  # fmt: skip
     assert "of 4 differences from easy over 3 units of jobs can be told from noise." in lines[5]
     assert lines[-1] == "comparison folder  out"

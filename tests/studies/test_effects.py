@@ -82,8 +82,8 @@ def test_the_interval_over_parts_is_students(swept):
     assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
     assert points.unit == "points"
     assert effects_folder.sentences(found)[0] == (
-        "Mean wait: sjf cannot be told from easy, +10% (−35 to 55%): about 15 units could, in place"
-        " of 3."
+        "Mean wait, beside easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units could, in"
+        " place of 3."
     )
     other = effect(effects_over(folder, "jobs", "sjf"), run="easy")
     assert other.change.mean == pytest.approx(100 * (20 / 22 - 1))
@@ -157,7 +157,9 @@ def test_equal_runs_are_told_from_undecided_ones(swept):
     )
     found = effects_over(folder, "jobs")
     assert effect(found).verdict == "equal"
-    assert effects_folder.sentences(found)[0] == "Mean wait: sjf equals easy in every unit."
+    assert (
+        effects_folder.sentences(found)[0] == "Mean wait, beside easy: sjf is equal in every unit."
+    )
 
 
 def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
@@ -166,12 +168,10 @@ def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
         lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")},
     )
     found = effects_over(folder, "jobs")
-    assert (
-        "no change with sjf to state, as it is 0 under easy" in effects_folder.sentences(found)[0]
-    )
+    assert "sjf has no change to state, as it is 0 there" in effects_folder.sentences(found)[0]
     (tmp_path / "page").mkdir()
     effects_folder.fill(found, tmp_path / "page", folder)
-    assert "0 under easy" in (tmp_path / "page" / "report.html").read_text()
+    assert "0 there" in (tmp_path / "page" / "report.html").read_text()
 
 
 def test_what_not_all_have_is_left_out_and_counted(swept):
