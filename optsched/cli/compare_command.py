@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.compare_over import compare_over
-from optsched.cli.compare_runs import are_runs, compare_runs, is_sweep
+from optsched.cli.compare_runs import are_runs, compare_over, compare_runs, is_sweep
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say

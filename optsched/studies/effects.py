@@ -21,6 +21,7 @@ from optsched.numbers import counted
 from optsched.report.run_folder import FOLDER as RUN
 from optsched.report.run_page import read_config, read_summary
 from optsched.simulator.scenario import OPTIONS
+from optsched.studies.claims import NOTHING
 from optsched.studies.intervals import (
     Interval,
     average,
@@ -145,6 +146,7 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
                 "system": speaking(own, systems) or ALL,
                 "draw": speaking(own, draws),
                 "name": speaking(own, compared),
+                "place": speaking(own, [key for key in keys if key not in compared]),
                 "span": tuple(jobs or (1, np.inf)),
                 "ran": summary["finished"] + summary["killed"],
             }
@@ -154,9 +156,8 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     tables = _paired(rows, names, over, notes) if rows else {}
     units = sum(own["unit"].nunique() for own in tables.values())
     if units < 2:
-        all_have = f"that {_listed(names)} all have; expected two or more"
-        why = "".join(f"; {note}" for note in notes)
-        raise InputError(f"{'one' if units else 'no'} unit of {over} {all_have}{why}", file=folder)
+        only = f"{'one' if units else 'no'} unit of {over} with all of {', '.join(names)}"
+        raise InputError("; ".join([f"{only}; expected two or more", *notes]), file=folder)
     drawn = over in (*DRAWN, "seed")
     return Effects(over, units, names[0], [*_effects(tables, names, drawn=drawn)], notes)
 
@@ -176,10 +177,6 @@ def _source(own: Mapping[str, Any]) -> str:
 def _some(names: Sequence[str], noun: str) -> str:
     more = "; ..." if len(names) > NAMED else ""
     return f"{counted(len(names), noun)} ({'; '.join(names[:NAMED])}{more})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _paired(
@@ -205,26 +202,15 @@ def _paired(
     of_unit = kept.groupby(["trace", "unit"])["system"].transform("nunique")
     kept = kept[of_unit == kept.groupby("trace")["system"].transform("nunique")]
     if len(kept) < len(frame):
-        left = frame.drop(kept.index).drop_duplicates(jobs).fillna({"unit": f"without {over}"})
-        notes.append(
-            f"left out, as not all of {_listed(names)} have it: {_some(_places(left), 'unit')}"
-        )
-    ran = kept.groupby(jobs)["ran"].nunique().reset_index()
-    if different := _places(ran[ran["ran"] > 1]):
-        notes.append(
-            f"not the same number of jobs finished under all of {_listed(names)}, and means are"
-            f" over those that did: {_some(different, 'unit')}"
-        )
+        left = _some([*dict.fromkeys(frame.drop(kept.index)["place"])], "unit")
+        notes.append(f"left out, without {over} or one of {', '.join(names)}: {left}")
+    ran = kept[kept.groupby(jobs)["ran"].transform("nunique") > 1]
+    if different := [*dict.fromkeys(ran["place"])]:
+        told = "means are over finished jobs, of which not all compared have the same number"
+        notes.append(f"{told}: {_some(different, 'unit')}")
     cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
     means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
     return {str(trace): own for trace, own in means.groupby("trace", sort=False)}
-
-
-def _places(frame: pd.DataFrame) -> list[str]:
-    """Return the places of runs: trace, unit, and what else differs."""
-    traces = [stem(Path(trace)) if trace else "" for trace in frame["trace"]]
-    others = zip(frame["unit"], frame["system"].replace(ALL, ""), frame["draw"])
-    return [" ".join(filter(None, (one, *other))) for one, other in zip(traces, others)]
 
 
 def _check_apart(frame: pd.DataFrame) -> None:
@@ -291,4 +277,4 @@ def _change(
     change, every = average(found), np.concatenate(changes)
     if change.kind == "none" and len(every) > 1 and np.isfinite([change.mean, *every]).all():
         return range_of(every)._replace(mean=change.mean)
-    return change
+    return change if np.isfinite(change.mean) else NOTHING._replace(n=change.n)

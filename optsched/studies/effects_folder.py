@@ -31,15 +31,6 @@ SHAPES = {LOWER: HOLDS, HIGHER: FAILS, OPEN: OPEN, EQUAL: OPEN}
 MOST_ROWS = 60
 """Most rows of a panel that shows traces and loads one by one."""
 
-SCOPE = {
-    "seed": "other random choices of the solver, for the same jobs",
-    "shake_seed": "other shaken submissions of the same jobs",
-    "workload_seed": "other workloads of the same model",
-    "jobs": "other parts of the same traces",
-    "measure": "other parts of the same traces",
-}
-"""What intervals over a key tell of."""
-
 
 def fill(found: Effects, folder: Path, sweep: Path) -> None:
     """Write the files of the effects in a sweep into an existing folder, always the same."""
@@ -174,15 +165,15 @@ def _claims(found: Effects) -> dict[str, Claim]:
 
 
 def _page(found: Effects, pictures: Mapping[str, str], repeat: str) -> Page:
-    unit = f"value of {found.over}{' of a trace' if found.over in SCOPE else ''}"
-    scope = SCOPE.get(found.over, f"other values of {found.over}, if these were drawn at random")
+    same = ", of the same jobs" if found.over in ("seed", "shake_seed") else ""
     how = (
-        f"A unit is a {unit}, and all that is compared has run the same jobs of it. The change of a"
-        " figure is that of its mean, in percent of the baseline, or in percentage points; of"
-        f" several traces or loads, it is the mean of their changes. A 95% interval tells of"
-        f" {scope}; about one in twenty misses the truth. A change can be told from noise if its"
-        " whole interval is above or below 0. If not, the table says about how many units could"
-        " tell it, should mean and spread stay as they are."
+        f"A unit is a value of {found.over} of a trace, and all that is compared has run the same"
+        " jobs of it. The change of a figure is that of its mean, in percent of the baseline or in"
+        " percentage points; of several traces or loads, it is the mean of their changes. A 95%"
+        f" interval tells of other values of {found.over}{same}, if these were drawn at random;"
+        " about one in twenty misses the truth. A change can be told from noise if its whole"
+        " interval is above or below 0. If not, the table says about how many units could tell it,"
+        " should mean and spread stay as they are."
     )
     caption = f"Changes from {found.baseline}, with their intervals."
     alt = f"{caption} {' '.join(sentences(found))}"

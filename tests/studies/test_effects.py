@@ -184,11 +184,11 @@ def test_what_not_all_have_is_left_out_and_counted(swept):
     assert found.units == 2
     assert found.notes == [
         "left out, failed or not finished: 1 run (sjf, jobs=4:6)",
-        "left out, as not all of easy, sjf and fcfs have it: 1 unit (a 4:6)",
+        "left out, without jobs or one of easy, sjf, fcfs: 1 unit (jobs=4:6)",
     ]
     shutil.rmtree(folder / "runs" / runs["fcfs, jobs=1:3"])
     with pytest.raises(
-        InputError, match=r"one unit of jobs that easy, sjf and fcfs all have; .*2 runs"
+        InputError, match=r"one unit of jobs with all of easy, sjf, fcfs; .* 2 runs"
     ):
         effects_over(folder, "jobs")
 
@@ -199,7 +199,7 @@ def test_other_numbers_of_finished_jobs_are_named(swept):
         lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")},
     )
     [note] = effects_over(folder, "jobs").notes
-    assert note.endswith("2 units (a 4:6; a 7:9)")
+    assert note.endswith("2 units (jobs=4:6; jobs=7:9)")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_other_numbers_of_finished_jobs_are_named(swept):
         (
             {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]},
             "jobs",
-            "no unit of jobs that easy and sjf all have; expected two or more",
+            "no unit of jobs with all of easy, sjf; expected two or more",
         ),
     ],
 )
