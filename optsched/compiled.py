@@ -53,7 +53,7 @@ class Kernel:
         """Call the compiled function."""
         return self.compiled(*arguments, **named)
 
-    def bound(self, *arguments: Any, numbers: Sequence[int | float]) -> Callable[..., Any]:
+    def bound(self, *arguments: Any, numbers: Sequence[int | float] = ()) -> Callable[..., Any]:
         """Return the kernel with its first arguments given, to be called with numbers like some.
 
         The types are looked up now and not at each call: for a named tuple of 32 arrays, that is

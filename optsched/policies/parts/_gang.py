@@ -1,8 +1,8 @@
-"""Replay of gang scheduling, compiled.
+"""The decisions of gang scheduling, compiled.
 
-The readable statement is the engine with `Gang`, `GangPacking`, `SHARINGS`, and the solvers that
-state a `QuickAnswer`. What these would have to search for is left open: `replay` returns, and goes
-on with the answer of the solver itself. A set of
+`decide` is the one statement of the policy, for the event core and for the engine. Problems that
+the solver would have to search for are left open: `decide` returns, and goes on with the answer of
+the solver itself. A set of
 columns is a row of words of 64 bits. Running jobs keep their columns, so the columns in at least
 one row, in at least two, and so on (`loads`) change only with starts and ends.
 """
@@ -16,6 +16,17 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.simulator._core import (
+    MOVE,
+    N_ENDED,
+    N_SUBMITTED,
+    SHARE,
+    START,
+    WAKE,
+    News,
+    tell,
+)
+from optsched.simulator.driving import DONE, OPEN, WRONG
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -38,22 +49,25 @@ TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
 
 NOT_PLACED = -1
 
-BY_ROWS, FILLED, BY_NODES = range(3)
-"""The values of `Rule.sharing`: the functions of `optsched.policies.parts.time_sharing`."""
+SHARINGS = ("rows", "fill", "nodes", "turns")
 
-FIRST_FIT, BEST_FIT, PROVEN_FIT = range(3)
-"""The values of `Rule.answer`, those of `optsched.solvers.gang_packing.fit_rules.QuickAnswer`."""
+BY_ROWS, FILLED, BY_NODES, BY_TURNS = range(4)
+"""The values of `Rule.sharing`, see `optsched.policies.gang.Gang`."""
 
-RUNNING, HEAD, TAIL, NEXT, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED = range(
+FIRST_FIT, BEST_FIT, PROVEN_FIT, ASK = range(4)
+"""The values of `Rule.answer`: those of `optsched.solvers.gang_packing.fit_rules.QuickAnswer`, and
+one with which all problems are left to the solver."""
+
+RUNNING, HEAD, TAIL, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED, TURN = range(
     11
 )
-"""Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the next job
-to be submitted, the most jobs that share a column, decisions, problems; of the present decision:
-candidates, whether a row might be spared, whether jobs have ended, started or moved, and whether
-the present problem has been left open."""
+"""Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the most jobs
+that share a column, decisions, problems; of the present decision: candidates, whether a row might
+be spared, whether jobs have ended, started or moved, whether the present problem has been left
+open; the row on turn."""
 
-DONE, OPEN, INFEASIBLE = range(3)
-"""Results of `replay`."""
+TURN_ENDS, WAKES_AT = range(2)
+"""Entries of `State.times`: end of the present turn, last timer."""
 
 
 class Rule(NamedTuple):
@@ -66,6 +80,7 @@ class Rule(NamedTuple):
     compacts: bool
     window: int
     useful: float  # part of a time slice after the context switch
+    time_slice: float
     answer: int
 
 
@@ -74,7 +89,6 @@ class Problems(NamedTuple):
 
     time: Times
     decision: Numbers
-    submitted: Numbers  # the last job submitted at the time of the decision, or -1
     running: Numbers
     waiting: Numbers
     objective: Numbers  # of the solver
@@ -83,22 +97,16 @@ class Problems(NamedTuple):
 
 @by_reference
 class State(NamedTuple):
-    """State of a replay: the jobs, the queue and the matrix."""
+    """What the policy knows: the jobs, the queue and the matrix."""
 
-    submit: Times
     processors: Numbers
-    work_left: Times
-    start: Times
-    end: Times
-    paused: Times
     share: Times
-    works_since: Times
-    ends_at: Times
-    row: Numbers
+    row: Numbers  # -1 before the start
     columns: Words  # of each job
     running: Numbers  # in order of their starts
     queue: Numbers
     tally: Numbers
+    times: Times
     held: Words  # columns held in each row
     number: Numbers  # of columns held in each row
     levels: Words  # columns held in at least one row, in at least two, ...
@@ -118,9 +126,9 @@ class State(NamedTuple):
     union: Words  # shape of `held`
 
 
-def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) -> State:
-    """Return the state before the first event; times in seconds, arrays of shape (jobs,)."""
-    jobs = len(submit)
+def new_state(processors: Numbers, rule: Rule) -> State:
+    """Return the state before the first decision; an array of shape (jobs,)."""
+    jobs = len(processors)
     rows, words = min(rule.rows, jobs), -(-rule.columns // WORD)
     most = 3 * jobs + 1  # problems: at most one for each submission, each end and each start
 
@@ -130,21 +138,17 @@ def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) ->
     def sets(*shape: int) -> Words:
         return np.zeros((*shape, words), dtype=np.uint64)
 
+    tally = numbers(11)
+    tally[TURN] = NOT_PLACED
     return State(
-        submit,
         processors,
-        work_left=runtime.copy(),
-        start=np.full(jobs, np.nan),
-        end=np.full(jobs, np.nan),
-        paused=np.zeros(jobs),
         share=np.ones(jobs),
-        works_since=np.zeros(jobs),
-        ends_at=np.zeros(jobs),
-        row=numbers(jobs),
+        row=np.full(jobs, NOT_PLACED),
         columns=sets(jobs),
         running=numbers(jobs),
         queue=numbers(jobs),
-        tally=numbers(11),
+        tally=tally,
+        times=np.array([np.inf, 0.0]),
         held=sets(rows),
         number=numbers(rows),
         levels=sets(rows),
@@ -183,6 +187,11 @@ def words_of(rule: Rule, jobs: int) -> int:
         return words
     matrix = matrix_of(rule, jobs)
     return words + (matrix.rows + 3) * words_of_sums(matrix)
+
+
+def words_of_mask(mask: int, words: int) -> Words:
+    """Return a set of columns, given as a mask, as words."""
+    return np.frombuffer(mask.to_bytes(8 * words, "little"), dtype="<u8")
 
 
 def masks_of(columns: Words) -> list[int]:
@@ -280,56 +289,35 @@ def lower_levels(state: State, columns: Words) -> None:
 
 
 @kernel(allocates=False)
-def predict_end(state: State, job: int) -> None:
-    """Set the end of a job by the work left and its share of the time."""
-    work = state.work_left[job]
-    if work < 0.0:  # by rounding
-        work = 0.0
-    state.ends_at[job] = state.works_since[job] + work / state.share[job]
-
-
-@kernel(allocates=False)
-def count_work(state: State, now: float, job: int) -> None:
-    """Count the work that a job has done up to now."""
-    since, share = state.works_since[job], state.share[job]
-    if now > since:
-        state.work_left[job] -= (now - since) * share
-        if share != 1.0:
-            state.paused[job] += (now - since) * (1.0 - share)
-        state.works_since[job] = now
-
-
-@kernel(allocates=False)
-def finish(state: State, now: float) -> int:
-    """End the jobs that end now; return their number."""
-    tally, running = state.tally, state.running
-    kept = 0
-    for place in range(tally[RUNNING]):
-        job = running[place]
-        if state.ends_at[job] != now:
-            running[kept] = job
-            kept += 1
-            continue
-        count_work(state, now, job)
-        state.end[job] = now
-        row = state.row[job]
-        remove(state.held[row], state.columns[job])
-        state.number[row] -= state.processors[job]
+def hear(state: State, rule: Rule, news: News) -> None:
+    """Let the ended jobs go, enqueue the submitted ones, and find the candidates."""
+    tally, running, count = state.tally, state.running, news.counts
+    for at in range(count[N_ENDED]):
+        job = news.ended[at]
+        remove(state.held[state.row[job]], state.columns[job])
+        state.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
-    ended = tally[RUNNING] - kept
-    tally[RUNNING] = kept
-    return int(ended)
-
-
-@kernel(allocates=False)
-def begin(state: State, now: float, job: int, row: int) -> None:
-    """Start a job whose columns have been chosen."""
-    tally = state.tally
-    state.row[job] = row
-    state.start[job] = state.works_since[job] = now
-    predict_end(state, job)
-    state.running[tally[RUNNING]] = job
-    tally[RUNNING] += 1
+        place = 0
+        while running[place] != job:
+            place += 1
+        tally[RUNNING] -= 1
+        for later in range(place, tally[RUNNING]):
+            running[later] = running[later + 1]
+    waited, ended = tally[HEAD] < tally[TAIL], count[N_ENDED] > 0
+    for at in range(count[N_SUBMITTED]):
+        state.queue[tally[TAIL]] = news.submitted[at]
+        tally[TAIL] += 1
+    tally[DECISIONS] += 1
+    tally[CHANGED] = ended
+    tally[CANDIDATES] = tally[SPARE] = 0
+    begin_problem(state, news.now[0])
+    if rule.sharing == BY_TURNS and not ended and count[N_SUBMITTED] == 0:
+        return  # a turn ends
+    if rule.skips or ended or not waited:
+        tally[CANDIDATES] = find_candidates(state, rule)
+    if rule.compacts and ended:
+        used = used_rows(state)
+        tally[SPARE] = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
 
 
 @kernel(allocates=False)
@@ -490,6 +478,8 @@ def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
     found, at = tally[CANDIDATES], tally[PROBLEMS]
     problems.running[at] = tally[RUNNING]
     problems.waiting[at] = found
+    if rule.answer == ASK:
+        return False
     compact(state, rule)
     answer, other = state.answer[tally[RUNNING] :], state.other
     by_first_fit = own = fit(state, rule, False, answer)
@@ -547,6 +537,11 @@ def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
             break
         add(state.columns[job], fitting)
         needed -= number
+
+
+@kernel(allocates=False)
+def hold(state: State, job: int, row: int) -> None:
+    """Hold the columns of a job that starts."""
     add(state.held[row], state.columns[job])
     state.number[row] += state.processors[job]
     raise_levels(state, state.columns[job])
@@ -626,7 +621,15 @@ def count_turns(state: State) -> None:
 
 
 @kernel(allocates=False)
-def share(state: State, rule: Rule, now: float) -> None:
+def set_share(state: State, news: News, job: int, part: float) -> None:
+    """Give a job a part of the time, if it has another one."""
+    if part != state.share[job]:
+        state.share[job] = part
+        tell(news, SHARE, job, part)
+
+
+@kernel(allocates=False)
+def share(state: State, rule: Rule, news: News) -> None:
     """Share the time among the running jobs."""
     used = used_rows(state)
     if rule.sharing == FILLED and used > 1:
@@ -644,118 +647,121 @@ def share(state: State, rule: Rule, now: float) -> None:
                 part = rule.useful / used
             elif state.turns[place] < used:
                 part = rule.useful * state.turns[place] / used
-        if part != state.share[job]:
-            count_work(state, now, job)
-            state.share[job] = part
-            predict_end(state, job)
+        set_share(state, news, job, part)
 
 
 @kernel(allocates=False)
-def place(state: State, rule: Rule) -> bool:
+def next_turn(state: State, rule: Rule, now: float) -> None:
+    """Find the row on turn: the rows in use, one after the other, each for a time slice.
+
+    A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
+    turn of the next one begins at once.
+    """
+    tally, times, number = state.tally, state.times, state.number
+    last = tally[TURN]
+    if last != NOT_PLACED and number[last] > 0:
+        if now < times[TURN_ENDS]:
+            return
+        over = (now - times[TURN_ENDS]) % rule.time_slice
+        if over > 0.0:  # the row was alone until now
+            times[TURN_ENDS] = now - over + rule.time_slice
+            return
+    times[TURN_ENDS] = now + rule.time_slice
+    tally[TURN] = NOT_PLACED
+    for step in range(1, len(number) + 1):
+        row = (last + step) % len(number)
+        if number[row] > 0:
+            tally[TURN] = row
+            return
+
+
+@kernel(allocates=False)
+def take_turns(state: State, rule: Rule, news: News) -> None:
+    """Let the jobs of the row on turn run, until its turn ends."""
+    tally, times, several = state.tally, state.times, used_rows(state) > 1
+    next_turn(state, rule, news.now[0])
+    for place in range(tally[RUNNING]):
+        job, part = state.running[place], 0.0
+        if state.row[job] == tally[TURN]:
+            part = rule.useful if several else 1.0
+        set_share(state, news, job, part)
+    if several and times[TURN_ENDS] != times[WAKES_AT]:
+        times[WAKES_AT] = times[TURN_ENDS]
+        tell(news, WAKE, 0, times[TURN_ENDS])
+
+
+@kernel(allocates=False)
+def place(state: State, rule: Rule, news: News) -> bool:
     """Move and start jobs by the answer to a problem; return whether all candidates start."""
     tally, queue, answer = state.tally, state.queue, state.answer
-    now = state.problems.time[tally[PROBLEMS]]
     running = tally[RUNNING]
     for at in range(running):
         job = state.running[at]
         if state.row[job] != answer[at]:
             tally[CHANGED] = 1
+            tell(news, MOVE, job, answer[at])
         state.row[job] = answer[at]
-    placed = 0
     for candidate in range(tally[CANDIDATES]):
-        row = answer[running + candidate]
+        job, row = state.candidates[candidate], answer[running + candidate]
         if row != NOT_PLACED:
-            begin(state, now, state.candidates[candidate], row)
-            placed += 1
+            state.row[job] = row
+            state.running[tally[RUNNING]] = job
+            tally[RUNNING] += 1
             tally[CHANGED] = 1
+            tell(news, START, job, row)
     head = behind = min(tally[HEAD] + rule.window, tally[TAIL])
     for at in range(behind - 1, tally[HEAD] - 1, -1):
-        if np.isnan(state.start[queue[at]]):
+        if state.row[queue[at]] == NOT_PLACED:
             head -= 1
             queue[head] = queue[at]
     tally[HEAD] = head
-    return bool(placed == tally[CANDIDATES])
+    return bool(tally[RUNNING] - running == tally[CANDIDATES])
 
 
 @kernel(allocates=False)
-def begin_problem(state: State, now: float, submitted: int) -> None:
+def begin_problem(state: State, now: float) -> None:
     """State the time of the next problem, if there will be one."""
     at = state.tally[PROBLEMS]
     state.problems.time[at] = now
     state.problems.decision[at] = state.tally[DECISIONS]
-    state.problems.submitted[at] = submitted
 
 
 @kernel(allocates=False)
-def begin_decision(state: State, rule: Rule) -> bool:
-    """Process the events of the next instant, and find the candidates; return False at the end."""
-    tally, submit = state.tally, state.submit
-    jobs = len(submit)
-    now = submit[tally[NEXT]] if tally[NEXT] < jobs else np.inf
-    for at in range(tally[RUNNING]):
-        now = min(now, state.ends_at[state.running[at]])
-    if now == np.inf:
-        return False
-    ended = finish(state, now) > 0
-    waited, submitted = tally[HEAD] < tally[TAIL], -1
-    while tally[NEXT] < jobs and submit[tally[NEXT]] == now:
-        submitted = tally[NEXT]
-        tally[NEXT] += 1
-        if state.processors[submitted] <= rule.columns:
-            state.queue[tally[TAIL]] = submitted
-            tally[TAIL] += 1
-    tally[DECISIONS] += 1
-    begin_problem(state, now, submitted)
-    tally[CHANGED] = ended
-    tally[CANDIDATES] = tally[SPARE] = 0
-    if rule.skips or ended or not waited:
-        tally[CANDIDATES] = find_candidates(state, rule)
-    if rule.compacts and ended:
-        used = used_rows(state)
-        tally[SPARE] = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
-    return True
+def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
+    """Compact and schedule, then share the time among the jobs.
 
-
-@kernel(allocates=False)
-def decide(state: State, rule: Rule, queue: Queue) -> int:
-    """Continue the present decision as `Gang.decide` does, then share the time."""
-    tally, problems = state.tally, state.problems
+    Called again after `OPEN`, it takes the rows in `State.answer`, and the columns of the
+    candidates in `State.columns`, for the answer to the open problem.
+    """
+    tally = state.tally
+    if not tally[AWAITED]:
+        hear(state, rule, news)
     while tally[CANDIDATES] > 0 or tally[SPARE]:
         if tally[AWAITED]:
             hold_running(state)
         elif not find_answer(state, rule, queue):
             tally[AWAITED] = 1
             return OPEN
-        tally[AWAITED] = tally[SPARE] = 0
         for candidate in range(tally[CANDIDATES]):
-            row = state.answer[tally[RUNNING] + candidate]
+            job, row = state.candidates[candidate], state.answer[tally[RUNNING] + candidate]
             if row != NOT_PLACED:
-                choose_columns(state, rule, state.candidates[candidate], row)
+                if not tally[AWAITED]:
+                    choose_columns(state, rule, job, row)
+                hold(state, job, row)
         if not is_feasible(state, rule, tally[CANDIDATES]):
-            return INFEASIBLE
-        all_start = place(state, rule)
-        at = tally[PROBLEMS]
+            return WRONG
+        tally[AWAITED] = tally[SPARE] = 0
+        all_start = place(state, rule, news)
         tally[PROBLEMS] += 1
-        begin_problem(state, problems.time[at], problems.submitted[at])
+        begin_problem(state, news.now[0])
         if not all_start:
             break
+        # if all are placed, jobs behind the window may fit, too
         tally[CANDIDATES] = find_candidates(state, rule)
-    if tally[CHANGED]:
-        share(state, rule, problems.time[tally[PROBLEMS]])
-    return DONE
-
-
-@kernel(allocates=False)
-def replay(state: State, rule: Rule, queue: Queue) -> int:
-    """Process the events up to the next problem that is left open, or all.
-
-    Called again, it takes the rows in `State.answer` for the answer to that problem. Returns
-    `OPEN`, `DONE`, or `INFEASIBLE` after an answer that does not hold.
-    """
-    while state.tally[AWAITED] or begin_decision(state, rule):
-        outcome = decide(state, rule, queue)
-        if outcome != DONE:
-            return int(outcome)
+    if rule.sharing == BY_TURNS:
+        take_turns(state, rule, news)
+    elif tally[CHANGED]:
+        share(state, rule, news)
     return DONE
 
 
