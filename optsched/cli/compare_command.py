@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.compare_runs import are_runs, compare_over, compare_runs, is_sweep
+from optsched.cli.compare_runs import are_runs, compare_over, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
@@ -103,9 +103,7 @@ def command(
             compare_runs(snapshots, output, days, json=json)
             return DONE
         _refuse({"days": days}, "is for runs of the same jobs, not for --over")
-        if not is_sweep(snapshots[0]):
-            raise InputError("is for a sweep, not for runs", field="--over")
-        compare_over(snapshots[0], over, baseline, output, json=json)
+        compare_over(snapshots[0], output, over, baseline, json=json)
         return DONE
     reason = "is for runs, not for solvers on snapshots"
     _refuse({"days": days, "over": over, "baseline": baseline}, reason)

@@ -46,7 +46,7 @@ def are_runs(paths: Sequence[Path]) -> bool:
     InputError
         If some are and others are not, or a sweep is not alone.
     """
-    sweeps = [path for path in paths if is_sweep(path)]
+    sweeps = [path for path in paths if _is_a(SWEEP, path)]
     runs = [path for path in paths if path not in sweeps and _is_a(RUN, path)]
     found = {"runs": runs, "a sweep": sweeps}
     found["snapshots"] = [path for path in paths if path not in (*runs, *sweeps)]
@@ -57,11 +57,6 @@ def are_runs(paths: Sequence[Path]) -> bool:
     if len(sweeps) > 1:
         raise InputError(f"{counted(len(sweeps), 'sweep')}; expected one sweep, or runs")
     return kinds != ["snapshots"]
-
-
-def is_sweep(path: Path) -> bool:
-    """Return whether a path is that of a sweep folder."""
-    return _is_a(SWEEP, path)
 
 
 def _is_a(kind: FolderKind, path: Path) -> bool:
@@ -91,7 +86,7 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
         check_name(path)
     check_replaceable(output, runs_folder.FOLDER)
     period = None if days is None else _period(days)
-    of_sweep = is_sweep(paths[0])
+    of_sweep = _is_a(SWEEP, paths[0])
     comparison = compared(paths[0]) if of_sweep else read_runs(_named(paths))
     with written_folder(output, runs_folder.FOLDER) as folder, as_options(("days",)):
         runs_folder.fill(comparison, folder, [str(path) for path in paths], period)
@@ -100,20 +95,22 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
         print_lines([("comparison folder", output)])
 
 
-def compare_over(sweep: Path, over: str, baseline: str | None, output: Path, *, json: bool) -> None:
+def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, json: bool) -> None:
     """Write the folder of the changes in a sweep over the values of a key, and print them.
 
     Raises
     ------
     InputError
-        If there is nothing to compare, a file is missing or damaged, or the folder cannot be
-        written.
+        If it is no sweep, there is nothing to compare, a file is missing or damaged, or the folder
+        cannot be written.
     """
-    check_name(sweep)
+    check_name(path)
+    if not _is_a(SWEEP, path):
+        raise InputError("is for a sweep, not for runs", field="--over")
     check_replaceable(output, effects_folder.FOLDER)
-    found = effects_over(sweep, over, baseline)
+    found = effects_over(path, over, baseline)
     with written_folder(output, effects_folder.FOLDER) as folder:
-        effects_folder.fill(found, folder, sweep)
+        effects_folder.fill(found, folder, path)
     for note in found.notes:
         say(f"optsched: {note}")
     said = [effects_folder.lead(found), *effects_folder.sentences(found)]
@@ -155,7 +152,7 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
 def _name(path: Path) -> str:
     """Return the name of a run: that of its folder, in a sweep the one that it has there."""
     sweep = path.parent.parent
-    if path.parent.name == "runs" and is_sweep(sweep):
+    if path.parent.name == "runs" and _is_a(SWEEP, sweep):
         found, _ = finished_runs(sweep)
         return next((name for name, place in found.items() if place.name == path.name), path.name)
     return path.name
