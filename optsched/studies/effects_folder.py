@@ -175,7 +175,8 @@ def _page(found: Effects, pictures: Mapping[str, str], repeat: str) -> Page:
         " interval is above or below 0. If not, the table says about how many units could tell it,"
         " should mean and spread stay as they are."
     )
-    caption = f"Changes from {found.baseline}, with their intervals."
+    kinds = "; ".join(dict.fromkeys(one.change.how for one in found.effects))
+    caption = f"Changes from {found.baseline} with their intervals ({kinds})."
     alt = f"{caption} {' '.join(sentences(found))}"
     wide, narrow = (pictures[name] for name in PICTURES)
     heads, rows = columns(found), [cells(one) for one in found.effects]
