@@ -30,7 +30,7 @@ from optsched.report.folder_files import Expected, read_object
 from optsched.simulator.provenance import versions as installed
 from optsched.studies import cases, page
 from optsched.studies.cases import Cases
-from optsched.studies.claims import frame_of
+from optsched.studies.claims import DIGITS, frame_of
 from optsched.studies.figures import claims_panel, save
 from optsched.studies.folder import (
     PAGE,
@@ -68,9 +68,6 @@ PLANNED: Expected = {"plan": str, "versions": dict}
 
 MOST_ROWS = 60
 """Rows of a table from which on `DATA` names its CSV file alone."""
-
-DIGITS = "%.12g"
-"""How numbers are written in CSV: without the digits that differ between processors."""
 
 
 class Evaluation(NamedTuple):
