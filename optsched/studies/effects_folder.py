@@ -101,7 +101,7 @@ def sentences(found: Effects) -> list[str]:
     for figure in dict.fromkeys(one.figure for one in found.effects):
         own = [one for one in found.effects if (one.figure, one.of) == (figure, ALL)]
         known = "; ".join(f"{one.run} {_in_words(one)}" for one in own)
-        said.append(f"{_capital(MEASURES[figure].name)}, beside {found.baseline}: {known}.")
+        said.append(f"{_capital(MEASURES[figure].name)}, compared with {found.baseline}: {known}.")
     return said
 
 

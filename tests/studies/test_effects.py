@@ -82,7 +82,7 @@ def test_the_interval_over_parts_is_students(swept):
     assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
     assert points.unit == "points"
     assert effects_folder.sentences(found)[0] == (
-        "Mean wait, beside easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units could,"
+        "Mean wait, compared with easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units could,"
         " in place of 3."
     )
     other = effect(effects_over(folder, "jobs", "sjf"), run="easy")
@@ -158,7 +158,7 @@ def test_equal_runs_are_told_from_undecided_ones(swept):
     found = effects_over(folder, "jobs")
     assert effect(found).verdict == "equal"
     assert (
-        effects_folder.sentences(found)[0] == "Mean wait, beside easy: sjf is equal in every unit."
+        effects_folder.sentences(found)[0] == "Mean wait, compared with easy: sjf is equal in every unit."
     )
 
 
