@@ -79,6 +79,7 @@ def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure
 
     layout = NARROW_PANEL if narrow else WIDE_PANEL
     judged = [one for one in claims.values() if one.found and one.panel]
+    known = any(one.published is not None for one in judged)
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
@@ -96,9 +97,9 @@ def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
-        _rows(axes, own, layout, narrow=narrow, headed=place == layout.top)
+        _rows(axes, own, layout, narrow=narrow, headed=place == layout.top, known=known)
         place += inches + below
-    _legend(figure, height, narrow=narrow)
+    _legend(figure, height, narrow=narrow, known=known)
     return figure
 
 
@@ -133,7 +134,7 @@ def _stretch(axes: Axes, limits: tuple[float, float], *, narrow: bool) -> None:
 
 
 def _rows(
-    axes: Axes, claims: Sequence[Claim], layout: _Layout, *, narrow: bool, headed: bool
+    axes: Axes, claims: Sequence[Claim], layout: _Layout, *, narrow: bool, headed: bool, known: bool
 ) -> None:
     edges = axes.get_yaxis_transform()  # x in shares of the axes, y in inches from above
     wide = layout.width - layout.left - layout.right
@@ -147,7 +148,7 @@ def _rows(
             place += layout.head
             axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
             if headed and not narrow and place == layout.head:
-                for x, text in ((paper, "paper"), (ours, "here [95% interval]")):
+                for x, text in ((paper, "paper" * known), (ours, "here [95% interval]")):
                     axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
@@ -161,7 +162,8 @@ def _rows(
             axes.text(1.0, row - 0.16, text, **look)
         else:
             axes.text(left + 0.03, row, one.text, **at)
-            axes.text(paper, row, written(one.published), **look | {"color": GREY})
+            if known:
+                axes.text(paper, row, written(one.published), **look | {"color": GREY})
             axes.text(ours, row, text, **look)
 
 
@@ -204,7 +206,7 @@ def _face(verdict: str) -> dict[str, Any]:
     return {"markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 5.5}
 
 
-def _legend(figure: Figure, height: float, *, narrow: bool) -> None:
+def _legend(figure: Figure, height: float, *, narrow: bool, known: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -214,7 +216,8 @@ def _legend(figure: Figure, height: float, *, narrow: bool) -> None:
 
     handles: dict[str, Any] = {verdict: line(verdict) for verdict in (HOLDS, OPEN, FAILS)}
     look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
-    handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
+    if known:
+        handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
     handles["where the claim is true"] = Patch(facecolor=BAND)
     figure.legend(
         handles.values(), handles, loc="upper left", ncols=3 if narrow else 5, frameon=False,

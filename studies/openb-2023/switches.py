@@ -9,20 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from optsched.models.node_placement import NodePlacement
-from optsched.studies.openb_2023.table import Table
+
+from .trace import Table
 
 LAYERS = ("DSW", "PSW", "ASW")
 """The switches above a host, the leaf switch last."""
 
 
 def read_leaves(path: Path) -> list[int]:
-    """Read the number of hosts of each leaf switch, in the order of the names of the switches.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a column is missing.
-    """
+    """Read the number of hosts of each leaf switch, in the order of the names of the switches."""
     table = Table(path, LAYERS)
     hosts = Counter(zip(*(table.texts(layer) for layer in LAYERS)))
     return [hosts[leaf] for leaf in sorted(hosts)]
@@ -40,23 +35,8 @@ def whole_nodes(
 ) -> NodePlacement:
     """Return the problem of jobs of whole nodes, with most weight and then fewest switches.
 
-    Parameters
-    ----------
-    leaves : sequence of int
-        Number of hosts of each leaf switch.
-    busy : float
-        Probability that a host is busy.
-    jobs : int
-        Most jobs.
-    sizes : sequence of int
-        Numbers of nodes, from which those of the jobs are drawn.
-    blocks : int
-        Number of blocks of leaves, of which one must hold a job; 0 if a job may be anywhere. With
-        blocks the weight of a job is its number of nodes, otherwise 1.
-    fill : float
-        Share of the free hosts that the jobs ask for at most.
-    seed : int
-        Of the draws.
+    Hosts are busy with a probability; `jobs`, or fewer, of drawn `sizes` ask for a share `fill` of
+    the free ones at most. With `blocks` of leaves, one must hold a job, whose weight is its size.
     """
     rng = np.random.default_rng(seed)
     free = [int((rng.random(hosts) > busy).sum()) for hosts in leaves]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,65 +16,52 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 from optsched.solvers.solving import solve as solve_problem
 from optsched.studies.cases import Case
-from optsched.studies.openb_2023.clos import read_leaves, whole_nodes
-from optsched.studies.openb_2023.cluster import Cluster, devices_for, partly_busy
-from optsched.studies.openb_2023.online import Forecast, coming_and_going, in_batches
-from optsched.studies.openb_2023.openb import Nodes, Pods, read_nodes, read_pods
-from optsched.studies.openb_2023.plan import (
-    ARRIVALS,
-    BATCHES,
-    BUSY,
-    EXACT,
-    FEW_TYPES,
-    FILES,
-    FORECAST,
-    IN_ORDER,
-    LEAVING,
-    LEFT_OUT,
-    OF_SWITCHES,
-    RULES,
-    SWITCHES,
-    TABLE,
-    WHOLE,
-    Way,
-    files,
-    part,
-)
+from optsched.studies.plan import find_log
+from optsched.text_files import read_toml
 
-if TYPE_CHECKING:
-    import pandas as pd
+from .cluster import (
+    Cluster,
+    Forecast,
+    coming_and_going,
+    devices_for,
+    in_batches,
+    partly_busy,
+)
+from .switches import read_leaves, whole_nodes
+from .trace import Nodes, Pods, read_nodes, read_pods
 
 Row = dict[str, Any]
-Draws = Callable[[Mapping[str, Any]], Iterable[tuple[Any, ...]]]
-Rows = Callable[..., Iterator[Row]]
+Of = Mapping[str, Any]
 
-COLUMNS = (
-    *("part", "list", "nodes", "seed", "size", "case", "way", "jobs", "gpus", "asked", "placed"),
-    *("pods", "fragmentation", "bound", "weight", "most_weight", "switches", "least_switches"),
-    *(
-        "waited",
-        "mean_wait",
-        "p95_wait",
-        "gpu_wait",
-        "decisions",
-        "proven",
-        "nominal_seconds",
-        "wall_seconds",
-    ),
-)
-"""The columns of the results, in order."""
+TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]
+FILES = (TABLE["nodes"], TABLE["topology"], *TABLE["lists"].values())
+BUSY, WHOLE, ARRIVALS, TIES, BATCHES, LEAVING, SWITCHES = PARTS = tuple(TABLE["parts"])
+"""The names of the parts."""
+
+
+class Way(NamedTuple):
+    """A way to place pods: a solver with options, asked where the way `after` leaves pods out."""
+
+    name: str
+    solver: str
+    options: Mapping[str, Any] = {}
+    after: Way | None = None
+
+
+RULES = [Way(**rule) for rule in TABLE["rules"]]
+"""FGD, and five more rules."""
+
+IN_ORDER = [rule for rule in RULES if "order" not in rule.options]
+"""Those that place the pods in the order of their arrival."""
+
+FGD, FEW_TYPES, EXACT = RULES[0], Way(**TABLE["few_types"]), Way(**TABLE["exact"])
+FORECAST = EXACT._replace(name="exact with a forecast")
+LEFT_OUT = EXACT._replace(name="exact where FGD leaves pods out", after=FGD)
+OF_SWITCHES = [Way(**way) for way in TABLE["switches"]]
 
 
 class Answers:
-    """The answers of a way, and what they have cost.
-
-    Parameters
-    ----------
-    way : Way
-        The way.
-    work : float, optional
-        Budget for each problem, in the unit of its solver.
-    """
+    """The answers of a way, and what they have cost; with a budget of work for each problem."""
 
     _nominal = _wall = 0.0
 
@@ -103,28 +90,16 @@ class Answers:
     @property
     def cost(self) -> Row:
         """The columns with nominal and wall-clock seconds of all answers."""
-        first = self._first
-        return {
-            "nominal_seconds": self._nominal + (first._nominal if first else 0.0),
-            "wall_seconds": self._wall + (first._wall if first else 0.0),
-        }
+        own = [self] if self._first is None else [self, self._first]
+        nominal, wall = sum(one._nominal for one in own), sum(one._wall for one in own)
+        return {"nominal_seconds": nominal, "wall_seconds": wall}
 
 
 class Files:
-    """The files of the study, all of which are read at once, so that none fails late.
-
-    Attributes
-    ----------
-    nodes, with_gpus : Nodes
-        All nodes, and those with GPUs.
-    pods : dict of str to Pods
-        The lists of pods, by name.
-    leaves : list of int
-        Number of hosts of each leaf switch of Lingjun.
-    """
+    """The files of the study, all of which are read at once, so that none fails late."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        found = dict(zip(FILES, files(folders)))
+        found = {name: find_log(name, folders) for name in FILES}
         self.nodes = read_nodes(found[TABLE["nodes"]])
         self.with_gpus = self.nodes.chosen(np.flatnonzero(self.nodes.gpus))
         self.pods = {name: read_pods(found[file]) for name, file in TABLE["lists"].items()}
@@ -135,6 +110,11 @@ class Files:
         pods = self.pods[name]
         return pods.chosen(np.flatnonzero(pods.share))
 
+    def busy(self, of: Of, number: int, seed: int) -> tuple[Cluster, Pods]:
+        """Return partly busy nodes, and a queue that asks for all their free GPUs."""
+        nodes, pods = self.drawn(number, seed), self.asking(of["list"])
+        return partly_busy(nodes, pods, of["load"], of["left"], seed)
+
     def drawn(self, number: int, seed: int) -> Nodes:
         """Return nodes with GPUs, drawn at random and in the order of the list."""
         rng = np.random.default_rng(seed)
@@ -142,41 +122,42 @@ class Files:
         return self.with_gpus.chosen(np.sort(rows))
 
 
-def cases(folders: Sequence[Path], *, quick: bool) -> dict[str, Case]:
+def cases(plan: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Case]:
     """Return the cases of all parts, each a draw of problems that are answered in all ways."""
     data = Files(folders)
     found: dict[str, Case] = {}
     for name, (draws, rows) in PARTS_OF.items():
-        of = part(name, quick=quick)
+        of = plan["own"]["parts"][name]
         for draw in draws(of):
-            found["-".join(map(str, (name, *draw)))] = partial(_case, name, rows, data, of, draw)
+            found["-".join(map(str, (name, *draw)))] = partial(_case, rows, name, data, of, *draw)
     return found
 
 
-def _case(
-    name: str, rows: Rows, data: Files, of: Mapping[str, Any], draw: Sequence[Any]
-) -> Iterator[Row]:
-    """Yield the rows of a case of a part, with all columns."""
-    for row in rows(data, of, *draw):
-        yield dict.fromkeys(COLUMNS) | {"part": name} | row
+def files(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
+    """Return the files on which the answers rest."""
+    return [find_log(name, folders) for name in FILES]
 
 
-def _numbers_and_seeds(of: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+def _case(rows: Callable[..., Iterator[Row]], name: str, *draw: Any) -> Iterator[Row]:
+    for row in rows(*draw):
+        yield {"part": name} | row
+
+
+def _numbers_and_seeds(of: Of) -> Iterator[tuple[int, int]]:
     """Yield the numbers of nodes, each with the seeds of its draws."""
     for case in of["cases"]:
         for seed in range(1, case["seeds"] + 1):
             yield case["nodes"], seed
 
 
-def _busy(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
+def _busy(data: Files, of: Of, number: int, seed: int) -> Iterator[Row]:
     """Partly busy nodes, and a queue that asks for all their free GPUs."""
-    nodes, pods = data.drawn(number, seed), data.asking(of["list"])
-    cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
+    cluster, queue = data.busy(of, number, seed)
     for row in _offline(cluster.problem(queue), [*RULES, EXACT], of["work"]):
         yield {"list": of["list"], "seed": seed} | row
 
 
-def _whole(data: Files, of: Mapping[str, Any], name: str) -> Iterator[Row]:
+def _whole(data: Files, of: Of, name: str) -> Iterator[Row]:
     """All pods of a list onto all nodes."""
     nodes = data.drawn(of["nodes"], 1) if of["nodes"] else data.nodes
     pods = data.pods[name]
@@ -185,14 +166,21 @@ def _whole(data: Files, of: Mapping[str, Any], name: str) -> Iterator[Row]:
         yield {"list": name} | row
 
 
-def _arrivals(data: Files, of: Mapping[str, Any], name: str, seed: int) -> Iterator[Row]:
+def _arrivals(data: Files, of: Of, name: str, seed: int, order: int | None = None) -> Iterator[Row]:
     """More pods than the nodes with GPUs can hold, in random order."""
     nodes = data.drawn(of["nodes"], 1) if of["nodes"] else data.with_gpus
-    shares = int(of["load"] * GPU * nodes.gpus.sum())
-    pods = arriving(data.pods[name], shares, seed)
-    ways = [*IN_ORDER, FEW_TYPES, *[EXACT] * (seed <= of["exact"])]
-    for row in _offline(Cluster(nodes).problem(pods), ways, of["work"]):
+    pods = arriving(data.pods[name], int(of["load"] * GPU * nodes.gpus.sum()), seed)
+    if order is not None:
+        nodes = nodes.chosen(np.random.default_rng(order).permutation(len(nodes.gpus)))
+    ways = [*IN_ORDER, FEW_TYPES, *[EXACT] * (seed <= of.get("exact", 0))]
+    for row in _offline(Cluster(nodes).problem(pods), ways, of.get("work")):
         yield {"list": name, "seed": seed} | row
+
+
+def _ties(data: Files, of: Of, name: str, seed: int, order: int) -> Iterator[Row]:
+    """Pods of a draw of arrivals, on nodes in another order."""
+    for row in _arrivals(data, of, name, seed, order):
+        yield row | {"order": order}
 
 
 def arriving(pods: Pods, shares: int, seed: int) -> Pods:
@@ -216,14 +204,13 @@ def drawing(pods: Pods, rng: np.random.Generator) -> Forecast:
     return draw
 
 
-def _offline(problem: NodePlacement, ways: Sequence[Way], work: float) -> Iterator[Row]:
+def _offline(problem: NodePlacement, ways: Sequence[Way], work: float | None) -> Iterator[Row]:
     """Place all pods at once."""
     for way in ways:
         answers = Answers(way, work if way is EXACT else None)
         result = answers.solve(problem)
         proof: Row = {}
         if way is EXACT:
-            assert result.bound is not None
             proof = {"bound": result.bound / GPU, "proven": result.status is Status.OPTIMAL}
         yield _placed(problem, result.solution) | {"way": way.name} | proof | answers.cost
 
@@ -242,10 +229,9 @@ def _placed(problem: NodePlacement, placements: Placements) -> Row:
     }
 
 
-def _batches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
+def _batches(data: Files, of: Of, number: int, seed: int) -> Iterator[Row]:
     """Partly busy nodes, and a queue that is placed batch by batch."""
-    nodes, pods = data.drawn(number, seed), data.asking(of["list"])
-    cluster, queue = partly_busy(nodes, pods, of["load"], of["left"], seed)
+    cluster, queue = data.busy(of, number, seed)
     problem = cluster.problem(queue)
     about = {"list": of["list"], "seed": seed}
     for row in _offline(problem, [*IN_ORDER, EXACT], of["work"]):
@@ -254,52 +240,41 @@ def _batches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iter
     sizes += [(FORECAST, size) for size in of["forecast"]]
     for way, size in sizes:
         answers = Answers(way, of["work"])
-        cluster, _ = partly_busy(nodes, pods, of["load"], of["left"], seed)
-        ahead = drawing(pods, np.random.default_rng(seed)) if way is FORECAST else None
-        found = in_batches(cluster, queue, size, answers, ahead)
+        ahead = drawing(data.asking(of["list"]), np.random.default_rng(seed))
+        ahead = ahead if way is FORECAST else None
+        found = in_batches(data.busy(of, number, seed)[0], queue, size, answers, ahead)
         row = _placed(problem, found) | answers.cost
         yield about | row | {"way": way.name, "size": size}
 
 
-def _leaving(data: Files, of: Mapping[str, Any], seed: int) -> Iterator[Row]:
+def _leaving(data: Files, of: Of, seed: int) -> Iterator[Row]:
     """Pods that come and go."""
     nodes = data.drawn(of["nodes"], seed)
     pods = fitting(nodes, data.pods[of["list"]])
     pods = pods.chosen(range(max(0, len(pods.share) - of["pods"]), len(pods.share)))
     for way in (*IN_ORDER, EXACT, LEFT_OUT):
         answers = Answers(way, of["work"] if way.solver == EXACT.solver else None)
-        stay = coming_and_going(nodes, pods, answers)
-        waits = stay.started - pods.created
-        yield {
-            "list": of["list"],
-            "nodes": of["nodes"],
-            "seed": seed,
-            "way": way.name,
-            "jobs": len(waits),
-            "gpus": float(nodes.gpus.sum()),
-            "waited": float((waits > 0).mean()),
-            "mean_wait": float(waits.mean()),
-            "p95_wait": float(np.percentile(waits, 95)),
-            "gpu_wait": float(np.average(waits, weights=pods.share)),
-            "decisions": stay.decisions,
-        } | answers.cost
+        started, decisions = coming_and_going(nodes, pods, answers)
+        waits = started - pods.created
+        row = {"list": of["list"], "nodes": of["nodes"], "seed": seed, "way": way.name}
+        row |= {"jobs": len(waits), "gpus": float(nodes.gpus.sum()), "decisions": decisions}
+        row |= {"waited": float((waits > 0).mean()), "mean_wait": float(waits.mean())}
+        row |= {"p95_wait": float(np.percentile(waits, 95))}
+        yield row | {"gpu_wait": float(np.average(waits, weights=pods.share))} | answers.cost
 
 
 def fitting(nodes: Nodes, pods: Pods) -> Pods:
     """Return the pods that an idle node can hold."""
     idle = Cluster(nodes)
-    return pods.chosen(
-        [
-            pod
-            for pod in range(len(pods.share))
-            if any(
-                devices_for(idle, pods, pod, node) is not None for node in range(len(nodes.gpus))
-            )
-        ]
-    )
+    numbers = range(len(nodes.gpus))
+
+    def fits(pod: int) -> bool:
+        return any(devices_for(idle, pods, pod, node) is not None for node in numbers)
+
+    return pods.chosen(list(filter(fits, range(len(pods.share)))))
 
 
-def _switches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Iterator[Row]:
+def _switches(data: Files, of: Of, number: int, seed: int) -> Iterator[Row]:
     """Jobs of whole nodes on leaf switches; the cases are numbered from 1."""
     problem = whole_nodes(data.leaves, **of["cases"][number - 1], seed=seed)
     for way in OF_SWITCHES:
@@ -309,49 +284,36 @@ def _switches(data: Files, of: Mapping[str, Any], number: int, seed: int) -> Ite
         row = {"case": number, "seed": seed, "way": way.name, "nodes": len(problem.free)}
         row |= {"jobs": len(problem.chunks), "weight": measures["weight"]}
         row |= {"switches": measures["switches"]} | answers.cost
-        if way is OF_SWITCHES[-1]:
-            row |= _proof(problem, result)
+        if way is OF_SWITCHES[-1]:  # the bound as a weight, and as switches at that weight
+            weight = -(-int(result.bound) // problem.radices[0])
+            least = weight * problem.radices[0] - int(result.bound)
+            row |= {"most_weight": weight, "least_switches": least}
+            row |= {"proven": result.status is Status.OPTIMAL}
         yield row
 
 
-def _proof(problem: NodePlacement, result: Result) -> Row:
-    """Return the bound of an objective as a weight, and as switches at that weight."""
-    assert result.bound is not None
-    radix = problem.radices[0]
-    weight = -(-int(result.bound) // radix)
-    least = weight * radix - int(result.bound)
-    return {
-        "most_weight": weight,
-        "least_switches": least,
-        "proven": result.status is Status.OPTIMAL,
-    }
+def _orders(of: Of) -> Iterator[tuple[str, int, int]]:
+    """Yield the lists with each draw of arrivals, and orders of nodes: several for the first."""
+    for name, seed in _lists_and_seeds(of):
+        for order in range(1, of["orders"] + 1) if seed == 1 else [seed]:
+            yield name, seed, order
 
 
-def _seeds(of: Mapping[str, Any]) -> range:
-    return range(1, of["seeds"] + 1)
+def _numbered(of: Of) -> Iterable[Any]:
+    return product(range(1, len(of["cases"]) + 1), range(1, of["seeds"] + 1))
 
 
-PARTS_OF: dict[str, tuple[Draws, Rows]] = {
+def _lists_and_seeds(of: Of) -> Iterable[Any]:
+    return product(of["lists"], range(1, of["seeds"] + 1))
+
+
+PARTS_OF: dict[str, tuple[Callable[[Of], Iterable[Any]], Callable[..., Iterator[Row]]]] = {
     BUSY: (_numbers_and_seeds, _busy),
     WHOLE: (lambda of: product(of["lists"]), _whole),
-    ARRIVALS: (lambda of: product(of["lists"], _seeds(of)), _arrivals),
+    ARRIVALS: (_lists_and_seeds, _arrivals),
+    TIES: (_orders, _ties),
     BATCHES: (_numbers_and_seeds, _batches),
-    LEAVING: (lambda of: product(_seeds(of)), _leaving),
-    SWITCHES: (lambda of: product(range(1, len(of["cases"]) + 1), _seeds(of)), _switches),
+    LEAVING: (lambda of: product(range(1, of["seeds"] + 1)), _leaving),
+    SWITCHES: (_numbered, _switches),
 }
 """Of each part, by its settings: what tells its cases apart, and the rows of a case."""
-
-
-def of_part(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the rows of a part."""
-    return frame[frame["part"] == name]
-
-
-def ways_of(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return a column of one list and size of clusters: a row for each draw, a column by way."""
-    return rows.pivot(index="seed", columns="way", values=column)
-
-
-def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return all answers."""
-    return frame

@@ -1,0 +1,266 @@
+"""Weng et al. 2023: the numbers, tables and figures of the page, from the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from optsched.report import style
+from optsched.studies.claims import NotRunError, written
+from optsched.studies.figures import NARROW, WIDE
+from optsched.studies.intervals import Interval, mean_of, noise_floor
+from optsched.text_files import read_toml
+
+from .answers import EXACT, FEW_TYPES, FGD, FORECAST, IN_ORDER, LEFT_OUT, OF_SWITCHES, RULES, TABLE
+from .answers import cases as cases
+from .answers import files as files
+
+ALLOCATED = read_toml(Path(__file__).with_name("published.toml"))["allocated"]
+PACKING = ["first fit", "best fit", "GPU packing"]
+GPUS, HOUR = 6212, 3600
+
+
+def of_part(runs: pd.DataFrame, part: str, **labels: Any) -> pd.DataFrame:
+    """Return the rows of a part, and with these labels."""
+    own = runs[runs["part"] == part]
+    for name, label in labels.items():
+        own = own[own[name] == label]
+    if own.empty:
+        raise NotRunError
+    return own
+
+
+def by_way(own: pd.DataFrame, column: str = "placed", index: Any = "seed") -> pd.DataFrame:
+    """Return a column: a row for each draw, a column for each way."""
+    return own.pivot(index=index, columns="way", values=column)
+
+
+# ---- What claims.toml names: a draw is an order in which pods arrive
+
+FGDS = {"all": FGD.name, "few": FEW_TYPES.name}
+"""The way that is FGD under each reading."""
+
+
+def left(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
+    """Return the GPUs that the best of the packing rules leaves."""
+    own = by_way(of_part(runs, "arrivals", list=pods))
+    return mean_of(GPUS - own[PACKING].max(axis=1))
+
+
+def more(runs: pd.DataFrame, reading: str, *, pods: str, rule: str) -> Interval:
+    """Return how many more GPUs FGD allocates than a rule."""
+    own = by_way(of_part(runs, "arrivals", list=pods))
+    return mean_of(own[FGDS[reading]] - own[rule])
+
+
+def less_fragmentation(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
+    """Return by how much less fragmentation FGD leaves than the best of the other rules."""
+    own = by_way(of_part(runs, "arrivals", list=pods), "fragmentation")
+    return mean_of(own[PACKING].min(axis=1) - own[FGDS[reading]])
+
+
+def as_published(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
+    """Return how many more GPUs FGD allocates than in the artifact."""
+    own = by_way(of_part(runs, "arrivals", list=pods))[FGDS[reading]]
+    return mean_of(own) + -published(pods, FGD.name)
+
+
+def published(pods: str, rule: str) -> float:
+    """Return the GPUs that a rule allocates in the artifact."""
+    return float(ALLOCATED[pods][rule]) * GPUS / 100
+
+
+def paper_left(runs: pd.DataFrame, *, pods: str) -> float:
+    """Return the GPUs that the best of the packing rules leaves in the artifact."""
+    return GPUS - max(published(pods, rule) for rule in PACKING if rule in ALLOCATED[pods])
+
+
+def paper_more(runs: pd.DataFrame, *, pods: str, rule: str) -> float:
+    """Return how many more GPUs FGD allocates than a rule in the artifact."""
+    return published(pods, FGD.name) - published(pods, rule)
+
+
+# ---- What the page needs
+
+
+def problems(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the name of each kind of problem with an exact answer, and its rows."""
+    for nodes, own in of_part(runs, "busy").groupby("nodes"):
+        yield f"{nodes} nodes, partly busy", own
+    for part, what in (("whole", "the whole list"), ("arrivals", "overload")):
+        for name, own in of_part(runs, part).groupby("list", sort=False):
+            draws = own.loc[own["way"] == EXACT.name, "seed"]
+            yield f"{name}, {what}", own[own["seed"].isin(draws) | own["seed"].isna()]
+
+
+def of_best(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what is placed in batches, in percent of all at once; a row for each draw and size.
+
+    The size 0 stands for all pods at once, or for a rule, which decides pod by pod.
+    """
+    own = of_part(runs, "batches").assign(size=lambda rows: rows["size"].fillna(0).astype(int))
+    wide = own.pivot(index=["nodes", "seed"], columns=["way", "size"], values="placed")
+    return 100 * wide.div(wide[EXACT.name, 0], axis=0)
+
+
+def switch_facts(runs: pd.DataFrame) -> dict[str, int]:
+    """Count problems on leaf switches: exact answers proven, ahead of each rule, and behind one.
+
+    More weight is better, and with the same weight fewer switches.
+    """
+    own = of_part(runs, "switches")
+    at = ["case", "seed"]
+    weight, switches = by_way(own, "weight", at), by_way(own, "switches", at)
+    exact = OF_SWITCHES[-1].name
+    facts = {"all": len(weight), "proven": int(own["proven"].fillna(False).astype(bool).sum())}
+    behind = 0
+    for rule in (way.name for way in OF_SWITCHES[:-1]):
+        gain = weight[exact] - weight[rule]
+        saved = (switches[rule] - switches[exact]).where(gain == 0, 0)
+        facts[rule] = int(((gain > 0) | (saved > 0)).sum())
+        behind += int(((gain < 0) | (saved < 0)).sum())
+    return facts | {"behind": behind}
+
+
+def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the page by name."""
+    busy = by_way(of_part(runs, "busy"), index=["nodes", "seed"])
+    rules, parts = [rule.name for rule in RULES], TABLE["parts"]
+    exact = busy[EXACT.name]
+    best = busy[rules].max(axis=1)
+    found: dict[str, Any] = {
+        "answers": len(runs),
+        "gpus": GPUS,
+        "pods": int(of_part(runs, "whole")["jobs"].max()),
+        "draws": of_part(runs, "arrivals")["seed"].nunique(),
+        "draws.exact": parts["arrivals"]["exact"],
+        "load": 100 * parts["arrivals"]["load"],
+        "busy.load": 100 * parts["busy"]["load"],
+        "leaving.pods": parts["leaving"]["pods"],
+        "leaving.nodes": parts["leaving"]["nodes"],
+        "nodes.all": int(of_part(runs, "whole")["nodes"].max()),
+        "nodes": int(of_part(runs, "arrivals")["nodes"].max()),
+        "lists": len(ALLOCATED),
+        "packing": len(PACKING),
+        "few.types": FEW_TYPES.options["types"],
+        "few.loses": all(claims[f"packing.{pods}"].found["few"].high < 0 for pods in ALLOCATED),
+        "same.share": 100 * abs(claims["same.default"].main.mean) / GPUS,
+        "paper.left.packing": GPUS - published("default", "GPU packing"),
+        "samples": len(busy),
+        "ahead.fgd": mean_of(100 * (exact / busy[FGD.name] - 1)),
+        "ahead.fgd.most": 100 * (exact / busy[FGD.name] - 1).max(),
+        "ahead.best": mean_of(100 * (exact / best - 1)),
+        "ahead.never-behind": bool((exact >= best - 1e-9).all()),
+    }
+    for name, own in of_part(runs, "whole").groupby("list"):
+        placed = own.set_index("way")["placed"]
+        bound = own["bound"].max()
+        found |= {f"whole.{name}.{way}": value for way, value in placed.items()}
+        found |= {f"whole.{name}.asked": own["asked"].max(), f"whole.{name}.bound": bound}
+        found[f"whole.{name}.gap"] = 100 * (bound / placed[EXACT.name] - 1)
+        found[f"whole.{name}.fgd-best"] = placed[rules].idxmax() == FGD.name
+    for name, own in of_part(runs, "arrivals").groupby("list"):
+        found |= {
+            f"left.{name}.{way}": mean_of(GPUS - one.dropna()) for way, one in by_way(own).items()
+        }
+        found[f"left.{name}.bound"] = float((GPUS - own["bound"]).mean())
+        ties = by_way(of_part(runs, "ties", list=name))
+        for rule, key in (("GPU packing", "packing"), ("best fit", "best")):
+            noise = noise_floor(ties[FGD.name] - ties[rule])
+            gain = abs(claims[f"{key}.{name}"].main.mean)
+            found |= {f"noise.{key}.{name}": noise}
+            found |= {f"noise.{key}.{name}.exceeded": gain > noise.smallest}
+    for nodes, own in of_best(runs).groupby("nodes"):
+        for way, size in own:
+            found[f"batch.{nodes}.{way}.{size}"] = mean_of(own[way, size])
+    batches = of_best(runs).loc[150]
+    found["draws.150"] = len(batches)
+    ahead = batches[FORECAST.name, 16] > batches[FGD.name, 0]
+    found["forecast.ahead"] = bool(ahead.all())
+    for way, own in of_part(runs, "leaving").groupby("way"):
+        found[f"wait.{way}"] = mean_of(own["mean_wait"] / HOUR)
+    waits = by_way(of_part(runs, "leaving"), "mean_wait") / HOUR
+    found["wait.shortest"] = waits.mean().idxmin() == FGD.name
+    found["wait.more"] = mean_of(waits[EXACT.name] - waits[FGD.name])
+    found["wait.left-out"] = mean_of(waits[LEFT_OUT.name] - waits[FGD.name])
+    facts = switch_facts(runs)
+    found["switches.never-behind"] = facts["behind"] == 0
+    return found | {f"switches.{name}": count for name, count in facts.items()}
+
+
+def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of the page, and those of the data beside it."""
+    rows: dict[str, list[Any]] = {"placed": [], "fragmentation": []}
+    for name, own in problems(runs):
+        exact = own[own["way"] == EXACT.name]
+        for column, table in rows.items():
+            means = own.groupby("way")[column].mean()
+            ways = {way.name: means.get(way.name) for way in (*RULES, EXACT)}
+            proof = {"bound": exact["bound"].mean(), "proven": int(exact["proven"].sum())}
+            extra = proof if column == "placed" else {}
+            table.append({"problem": name, "draws": len(exact)} | ways | extra)
+    data = {name: pd.DataFrame(table).round(1) for name, table in rows.items()}
+    lists = [*TABLE["lists"]]
+    short = {name: by_way(of_part(runs, "arrivals", list=name)) for name in lists}
+    shown = []
+    for way in (*(rule.name for rule in IN_ORDER), FEW_TYPES.name, EXACT.name):
+        row = {"rule": way}
+        for name in lists:
+            paper = ALLOCATED[name].get(way)
+            beside = "" if paper is None else f" ({GPUS * (1 - paper / 100):,.0f})"
+            row[name] = written(GPUS - short[name][way].mean(), digits=0) + beside
+        shown.append(row)
+    leaving = of_part(runs, "leaving").groupby("way", sort=False)
+    columns = ["waited", "mean_wait", "p95_wait", "gpu_wait", "decisions", "nominal_seconds"]
+    at, exact = ["case", "seed"], OF_SWITCHES[-1].name
+    switched, weight = (
+        by_way(of_part(runs, "switches"), one, at) for one in ("switches", "weight")
+    )
+    less = weight.lt(weight[exact], axis=0)
+    switched = switched.astype(int).astype(str) + less.replace({True: "*", False: ""})
+    return {
+        "left": pd.DataFrame(shown),
+        "batches": looking_ahead(runs),
+        **data,
+        "leaving": leaving[columns].mean().round(3).rename_axis("way"),
+        "switches": switched.reset_index(),
+        "answers": runs,
+    }
+
+
+def looking_ahead(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return mean percentages of what is placed at once, by the size of a batch."""
+    means = of_best(runs).groupby("nodes").mean()
+    rows = []
+    for size in TABLE["parts"]["batches"]["sizes"]:
+        row = {"pods in a batch": size}
+        for nodes, own in means.iterrows():
+            both = [own.get((way.name, size)) for way in (EXACT, FORECAST)]
+            row[f"{nodes} nodes"] = " / ".join(written(one, "%", 1) for one in both)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict[str, Figure]:
+    """Draw what looking ahead is worth, for a wide page or a phone."""
+    own = of_best(runs)
+    sizes = TABLE["parts"]["batches"]["sizes"]
+    figure = Figure((NARROW if narrow else WIDE, 4.6 if narrow else 2.6), layout="constrained")
+    panels = figure.subplots(2, 1) if narrow else figure.subplots(1, 2, sharey=True)
+    for panel, (nodes, rows) in zip(np.atleast_1d(panels), own.groupby("nodes")):
+        for way, colour, mark in ((EXACT, 0, "o"), (FORECAST, 2, "s")):
+            line = rows[way.name].mean().drop(0, errors="ignore")
+            look = {"color": style.LINES[colour], "label": way.name, "markersize": 4}
+            panel.plot(line.index, line, f"{mark}-", **look)
+        level = rows[FGD.name, 0].mean()
+        panel.axhline(level, color=style.LINES[1], linestyle="--", label="FGD, pod by pod")
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(sizes, list(map(str, sizes)))
+        panel.set(title=f"{nodes} nodes", xlabel="pods in a batch", ylabel="GPUs placed, %")
+    np.atleast_1d(panels)[0].legend()
+    return {"batches": figure}
