@@ -26,8 +26,9 @@ from .cluster import (
     devices_for,
     in_batches,
     partly_busy,
+    read_leaves,
+    whole_nodes,
 )
-from .switches import read_leaves, whole_nodes
 from .trace import Nodes, Pods, read_nodes, read_pods
 
 Row = dict[str, Any]
@@ -143,11 +144,8 @@ def _case(rows: Callable[..., Iterator[Row]], name: str, *draw: Any) -> Iterator
         yield {"part": name} | row
 
 
-def _numbers_and_seeds(of: Of) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of nodes, each with the seeds of its draws."""
-    for case in of["cases"]:
-        for seed in range(1, case["seeds"] + 1):
-            yield case["nodes"], seed
+def _numbers_and_seeds(of: Of) -> Iterable[Any]:
+    return ((one["nodes"], seed) for one in of["cases"] for seed in range(1, one["seeds"] + 1))
 
 
 def _busy(data: Files, of: Of, number: int, seed: int) -> Iterator[Row]:
@@ -266,10 +264,9 @@ def _leaving(data: Files, of: Of, seed: int) -> Iterator[Row]:
 def fitting(nodes: Nodes, pods: Pods) -> Pods:
     """Return the pods that an idle node can hold."""
     idle = Cluster(nodes)
-    numbers = range(len(nodes.gpus))
 
     def fits(pod: int) -> bool:
-        return any(devices_for(idle, pods, pod, node) is not None for node in numbers)
+        return any(devices_for(idle, pods, pod, one) is not None for one in range(len(nodes.gpus)))
 
     return pods.chosen(list(filter(fits, range(len(pods.share)))))
 
@@ -292,11 +289,10 @@ def _switches(data: Files, of: Of, number: int, seed: int) -> Iterator[Row]:
         yield row
 
 
-def _orders(of: Of) -> Iterator[tuple[str, int, int]]:
-    """Yield the lists with each draw of arrivals, and orders of nodes: several for the first."""
-    for name, seed in _lists_and_seeds(of):
-        for order in range(1, of["orders"] + 1) if seed == 1 else [seed]:
-            yield name, seed, order
+def _orders(of: Of) -> Iterable[Any]:
+    """Return the lists with each draw of arrivals, and orders of nodes: several for the first."""
+    first, draws = range(1, of["orders"] + 1), _lists_and_seeds(of)
+    return ((*one, order) for one in draws for order in (first if one[1] == 1 else one[1:]))
 
 
 def _numbered(of: Of) -> Iterable[Any]:

@@ -1,16 +1,18 @@
-"""A cluster while pods come and go: placed all at once, in batches, or as they arrive."""
+"""Problems of pods on a cluster, all at once, in batches or as they come, and of whole nodes."""
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 
-from .trace import RESOURCES, Ints, Nodes, Pods
+from .trace import RESOURCES, Ints, Nodes, Pods, Table
 
 Answer = Callable[[NodePlacement], Placements]
 """Places the pods of a problem, in the order of their arrival."""
@@ -166,3 +168,45 @@ def coming_and_going(nodes: Nodes, pods: Pods, answer: Answer) -> tuple[Ints, in
                 heapq.heappush(running, (end, pod, at[0], on[0]))
         waiting = [pod for pod in waiting if started[pod] < 0]
     return started, decisions
+
+
+LAYERS = ("DSW", "PSW", "ASW")
+"""The switches above a host, the leaf switch last."""
+
+
+def read_leaves(path: Path) -> list[int]:
+    """Read the number of hosts of each leaf switch, in the order of the names of the switches."""
+    table = Table(path, LAYERS)
+    hosts = Counter(zip(*(table.texts[layer] for layer in LAYERS)))
+    return [hosts[leaf] for leaf in sorted(hosts)]
+
+
+def whole_nodes(
+    leaves: Sequence[int], seed: int, *, busy: float, jobs: int, sizes: Sequence[int], blocks: int,
+    fill: float,
+) -> NodePlacement:  # fmt: skip
+    """Return the problem of jobs of whole nodes, with most weight and then fewest switches.
+
+    Hosts are busy with a probability; `jobs`, or fewer, of drawn `sizes` ask for a share `fill` of
+    the free ones at most. With `blocks` of leaves, one must hold a job, whose weight is its size.
+    """
+    rng = np.random.default_rng(seed)
+    free = [int((rng.random(hosts) > busy).sum()) for hosts in leaves]
+    asked: list[int] = []
+    while len(asked) < jobs:
+        size = int(rng.choice(sizes))
+        if sum(asked) + size > fill * sum(free):
+            break
+        asked.append(size)
+    leaf_of = [leaf for leaf, hosts in enumerate(free) for _ in range(hosts)]
+    return NodePlacement(
+        resources=["nodes"],
+        free=np.ones((len(leaf_of), 1), dtype=np.int64),
+        chunks=asked,
+        demand=np.ones((len(asked), 1), dtype=np.int64),
+        weights=asked if blocks else None,
+        then=("switches",),
+        switches=[str(leaf) for leaf in leaf_of],
+        blocks=[str(leaf * blocks // len(leaves)) for leaf in leaf_of] if blocks else None,
+        span=["block" if blocks else "anywhere"] * len(asked),
+    )

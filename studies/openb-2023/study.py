@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,32 +41,36 @@ def by_way(own: pd.DataFrame, column: str = "placed", index: Any = "seed") -> pd
 
 # ---- What claims.toml names: a draw is an order in which pods arrive
 
-FGDS = {"all": FGD.name, "few": FEW_TYPES.name}
-"""The way that is FGD under each reading."""
+
+def drawn(runs: pd.DataFrame, pods: str, reading: str, column: str = "placed") -> pd.DataFrame:
+    """Return a column of the draws of a list, a column for each rule."""
+    if reading == "listed":
+        return by_way(of_part(runs, "arrivals", list=pods), column)
+    own = of_part(runs, "ties", list=pods)
+    wide = by_way(own[own["order"] == own["seed"]], column)
+    return wide.assign(**{FGD.name: wide[FEW_TYPES.name]}) if reading == "few" else wide
 
 
 def left(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
     """Return the GPUs that the best of the packing rules leaves."""
-    own = by_way(of_part(runs, "arrivals", list=pods))
-    return mean_of(GPUS - own[PACKING].max(axis=1))
+    return mean_of(GPUS - drawn(runs, pods, reading)[PACKING].max(axis=1))
 
 
 def more(runs: pd.DataFrame, reading: str, *, pods: str, rule: str) -> Interval:
     """Return how many more GPUs FGD allocates than a rule."""
-    own = by_way(of_part(runs, "arrivals", list=pods))
-    return mean_of(own[FGDS[reading]] - own[rule])
+    own = drawn(runs, pods, reading)
+    return mean_of(own[FGD.name] - own[rule])
 
 
 def less_fragmentation(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
     """Return by how much less fragmentation FGD leaves than the best of the other rules."""
-    own = by_way(of_part(runs, "arrivals", list=pods), "fragmentation")
-    return mean_of(own[PACKING].min(axis=1) - own[FGDS[reading]])
+    own = drawn(runs, pods, reading, "fragmentation")
+    return mean_of(own[PACKING].min(axis=1) - own[FGD.name])
 
 
 def as_published(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
     """Return how many more GPUs FGD allocates than in the artifact."""
-    own = by_way(of_part(runs, "arrivals", list=pods))[FGDS[reading]]
-    return mean_of(own) + -published(pods, FGD.name)
+    return mean_of(drawn(runs, pods, reading)[FGD.name]) + -published(pods, FGD.name)
 
 
 def published(pods: str, rule: str) -> float:
@@ -86,16 +89,6 @@ def paper_more(runs: pd.DataFrame, *, pods: str, rule: str) -> float:
 
 
 # ---- What the page needs
-
-
-def problems(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the name of each kind of problem with an exact answer, and its rows."""
-    for nodes, own in of_part(runs, "busy").groupby("nodes"):
-        yield f"{nodes} nodes, partly busy", own
-    for part, what in (("whole", "the whole list"), ("arrivals", "overload")):
-        for name, own in of_part(runs, part).groupby("list", sort=False):
-            draws = own.loc[own["way"] == EXACT.name, "seed"]
-            yield f"{name}, {what}", own[own["seed"].isin(draws) | own["seed"].isna()]
 
 
 def of_best(runs: pd.DataFrame) -> pd.DataFrame:
@@ -165,19 +158,19 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         found[f"whole.{name}.gap"] = 100 * (bound / placed[EXACT.name] - 1)
         found[f"whole.{name}.fgd-best"] = placed[rules].idxmax() == FGD.name
     for name, own in of_part(runs, "arrivals").groupby("list"):
+        rules_and_exact = drawn(runs, name, "random").join(by_way(own)[EXACT.name])
         found |= {
-            f"left.{name}.{way}": mean_of(GPUS - one.dropna()) for way, one in by_way(own).items()
+            f"left.{name}.{w}": mean_of(GPUS - v.dropna()) for w, v in rules_and_exact.items()
         }
         found[f"left.{name}.bound"] = float((GPUS - own["bound"]).mean())
-        ties = by_way(of_part(runs, "ties", list=name))
+        listed = claims[f"same.{name}"].found["listed"].mean
+        found[f"listed.{name}"] = claims[f"same.{name}"].main.mean - listed
+        ties = by_way(of_part(runs, "ties", list=name, seed=1), index="order")
         for rule, key in (("GPU packing", "packing"), ("best fit", "best")):
             noise = noise_floor(ties[FGD.name] - ties[rule])
             gain = abs(claims[f"{key}.{name}"].main.mean)
             found |= {f"noise.{key}.{name}": noise}
             found |= {f"noise.{key}.{name}.exceeded": gain > noise.smallest}
-    for nodes, own in of_best(runs).groupby("nodes"):
-        for way, size in own:
-            found[f"batch.{nodes}.{way}.{size}"] = mean_of(own[way, size])
     batches = of_best(runs).loc[150]
     found["draws.150"] = len(batches)
     ahead = batches[FORECAST.name, 16] > batches[FGD.name, 0]
@@ -195,18 +188,16 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
 
 def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of the page, and those of the data beside it."""
-    rows: dict[str, list[Any]] = {"placed": [], "fragmentation": []}
-    for name, own in problems(runs):
-        exact = own[own["way"] == EXACT.name]
-        for column, table in rows.items():
-            means = own.groupby("way")[column].mean()
-            ways = {way.name: means.get(way.name) for way in (*RULES, EXACT)}
-            proof = {"bound": exact["bound"].mean(), "proven": int(exact["proven"].sum())}
-            extra = proof if column == "placed" else {}
-            table.append({"problem": name, "draws": len(exact)} | ways | extra)
-    data = {name: pd.DataFrame(table).round(1) for name, table in rows.items()}
+    three = (runs["part"] == "arrivals") & (runs["seed"] <= TABLE["parts"]["arrivals"]["exact"])
+    solved = runs[runs["part"].isin(["busy", "whole"]) | three]
+    at = ["part", "list", "nodes"]
+    columns = ["placed", "fragmentation"]
+    wide = solved.pivot_table(index=at, columns="way", values=columns, sort=False).round(1)
+    proof = solved.groupby(at, sort=False)[["bound"]].mean().round(1)
     lists = [*TABLE["lists"]]
-    short = {name: by_way(of_part(runs, "arrivals", list=name)) for name in lists}
+    short = {name: drawn(runs, name, "random") for name in lists}
+    for name, own in short.items():
+        own[EXACT.name] = by_way(of_part(runs, "arrivals", list=name))[EXACT.name]
     shown = []
     for way in (*(rule.name for rule in IN_ORDER), FEW_TYPES.name, EXACT.name):
         row = {"rule": way}
@@ -225,25 +216,13 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     switched = switched.astype(int).astype(str) + less.replace({True: "*", False: ""})
     return {
         "left": pd.DataFrame(shown),
-        "batches": looking_ahead(runs),
-        **data,
+        "batches": of_best(runs).groupby("nodes").mean().T.round(1).add_suffix(" nodes").dropna(),
+        "placed": wide["placed"].join(proof),
+        "fragmentation": wide["fragmentation"],
         "leaving": leaving[columns].mean().round(3).rename_axis("way"),
         "switches": switched.reset_index(),
         "answers": runs,
     }
-
-
-def looking_ahead(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return mean percentages of what is placed at once, by the size of a batch."""
-    means = of_best(runs).groupby("nodes").mean()
-    rows = []
-    for size in TABLE["parts"]["batches"]["sizes"]:
-        row = {"pods in a batch": size}
-        for nodes, own in means.iterrows():
-            both = [own.get((way.name, size)) for way in (EXACT, FORECAST)]
-            row[f"{nodes} nodes"] = " / ".join(written(one, "%", 1) for one in both)
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict[str, Figure]:

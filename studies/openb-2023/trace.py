@@ -42,16 +42,12 @@ class Table:
                 wrong = f"{len(row)} columns; expected {len(names)}, as in line 1"
                 raise InputError(wrong, file=path, line=line)
         self._path = path
-        self._columns = dict(zip(names, zip(*rows)))
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return a column."""
-        return self._columns[name]
+        self.texts = dict(zip(names, zip(*rows)))
 
     def numbers(self, name: str, most: int = LARGEST) -> Ints:
         """Return a column of whole numbers from 0 to `most`."""
-        texts = self.texts(name)
-        right = (text.isdecimal() and int(text) <= most for text in texts)
+        texts = self.texts[name]
+        right = [text.isdecimal() and int(text) <= most for text in texts]
         self.check(name, right, f"a whole number from 0 to {most}")
         return np.array(list(map(int, texts)), dtype=np.int64)
 
@@ -59,7 +55,7 @@ class Table:
         """Refuse the first value of a column that is not right."""
         for place, fine in enumerate(right):
             if not fine:
-                wrong = f"{self.texts(name)[place]!r}; expected {expected}"
+                wrong = f"{self.texts[name][place]!r}; expected {expected}"
                 raise InputError(wrong, file=self._path, line=place + 2, field=name)
 
 
@@ -112,7 +108,7 @@ def read_nodes(path: Path) -> Nodes:
     """Read a list of nodes."""
     table = Table(path, (*RESOURCES, "gpu", "model"))
     total = np.stack([table.numbers(name) for name in RESOURCES], axis=1)
-    models = tuple(model or "none" for model in table.texts("model"))
+    models = tuple(model or "none" for model in table.texts["model"])
     return Nodes(total, table.numbers("gpu", most=64), models)
 
 
@@ -127,5 +123,5 @@ def read_pods(path: Path) -> Pods:
     table.check("gpu_milli", right, f"1 to {WHOLE}, and {WHOLE} for several GPUs")
     created, deleted = table.numbers("creation_time"), table.numbers("deletion_time")
     table.check("deletion_time", deleted >= created, "a time not before creation_time")
-    models = tuple(frozenset(filter(None, text.split("|"))) for text in table.texts("gpu_spec"))
+    models = tuple(frozenset(filter(None, text.split("|"))) for text in table.texts["gpu_spec"])
     return Pods(demand, gpus * whole, models, created, deleted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
-from math import isqrt
+from math import isqrt, nan
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -514,7 +514,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "floors.files.most": floors_of_files[-1],
         "floors.files.small": floors_of_files[-2] < 0.5,
         "best.f1": "f1" in by_plain.loc["plain nodes", "not told from it"].split("; "),
-        "shared.rules": (min(rules), max(rules)),
+        "shared.rules": (min(rules, default=nan), max(rules, default=nan)),
         "window-gang.never": bool((losers["mean response"] < 0).all()),
         "conservative.slowdown": claims["conservative"].verdict("slowdown") == "not decided",
         "contiguous.loss": claims["contiguous-window-backfilled"].main * -1,
