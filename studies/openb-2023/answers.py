@@ -36,8 +36,6 @@ Of = Mapping[str, Any]
 
 TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]
 FILES = (TABLE["nodes"], TABLE["topology"], *TABLE["lists"].values())
-BUSY, WHOLE, ARRIVALS, TIES, BATCHES, LEAVING, SWITCHES = PARTS = tuple(TABLE["parts"])
-"""The names of the parts."""
 
 
 class Way(NamedTuple):
@@ -304,12 +302,12 @@ def _lists_and_seeds(of: Of) -> Iterable[Any]:
 
 
 PARTS_OF: dict[str, tuple[Callable[[Of], Iterable[Any]], Callable[..., Iterator[Row]]]] = {
-    BUSY: (_numbers_and_seeds, _busy),
-    WHOLE: (lambda of: product(of["lists"]), _whole),
-    ARRIVALS: (_lists_and_seeds, _arrivals),
-    TIES: (_orders, _ties),
-    BATCHES: (_numbers_and_seeds, _batches),
-    LEAVING: (lambda of: product(range(1, of["seeds"] + 1)), _leaving),
-    SWITCHES: (_numbered, _switches),
+    "busy": (_numbers_and_seeds, _busy),
+    "whole": (lambda of: product(of["lists"]), _whole),
+    "arrivals": (_lists_and_seeds, _arrivals),
+    "ties": (_orders, _ties),
+    "batches": (_numbers_and_seeds, _batches),
+    "leaving": (lambda of: product(range(1, of["seeds"] + 1)), _leaving),
+    "switches": (_numbered, _switches),
 }
 """Of each part, by its settings: what tells its cases apart, and the rows of a case."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from optsched.report import style
 from optsched.studies.claims import NotRunError, written
-from optsched.studies.figures import NARROW, WIDE
+from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, mean_of, noise_floor
 from optsched.text_files import read_toml
 
@@ -21,6 +20,7 @@ from .answers import files as files
 
 ALLOCATED = read_toml(Path(__file__).with_name("published.toml"))["allocated"]
 PACKING = ["first fit", "best fit", "GPU packing"]
+CHOICES = {"listed": "the first of equal nodes", "few": "FGD knows 40 types"}
 GPUS, HOUR = 6212, 3600
 
 
@@ -44,11 +44,10 @@ def by_way(own: pd.DataFrame, column: str = "placed", index: Any = "seed") -> pd
 
 def drawn(runs: pd.DataFrame, pods: str, reading: str, column: str = "placed") -> pd.DataFrame:
     """Return a column of the draws of a list, a column for each rule."""
-    if reading == "listed":
-        return by_way(of_part(runs, "arrivals", list=pods), column)
-    own = of_part(runs, "ties", list=pods)
-    wide = by_way(own[own["order"] == own["seed"]], column)
-    return wide.assign(**{FGD.name: wide[FEW_TYPES.name]}) if reading == "few" else wide
+    own = of_part(runs, "arrivals" if "listed" in reading else "ties", list=pods)
+    own = own[own["order"].isna() | (own["order"] == own["seed"])]
+    wide = by_way(own, column)
+    return wide.assign(**{FGD.name: wide[FEW_TYPES.name]}) if "few" in reading else wide
 
 
 def left(runs: pd.DataFrame, reading: str, *, pods: str) -> Interval:
@@ -152,29 +151,24 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     }
     for name, own in of_part(runs, "whole").groupby("list"):
         placed = own.set_index("way")["placed"]
-        bound = own["bound"].max()
         found |= {f"whole.{name}.{way}": value for way, value in placed.items()}
-        found |= {f"whole.{name}.asked": own["asked"].max(), f"whole.{name}.bound": bound}
-        found[f"whole.{name}.gap"] = 100 * (bound / placed[EXACT.name] - 1)
+        found |= {f"whole.{name}.{one}": own[one].max() for one in ("asked", "bound")}
         found[f"whole.{name}.fgd-best"] = placed[rules].idxmax() == FGD.name
     for name, own in of_part(runs, "arrivals").groupby("list"):
-        rules_and_exact = drawn(runs, name, "random").join(by_way(own)[EXACT.name])
-        found |= {
-            f"left.{name}.{w}": mean_of(GPUS - v.dropna()) for w, v in rules_and_exact.items()
-        }
+        every = drawn(runs, name, "random").join(by_way(own)[EXACT.name])
+        found |= {f"left.{name}.{way}": mean_of(GPUS - v.dropna()) for way, v in every.items()}
         found[f"left.{name}.bound"] = float((GPUS - own["bound"]).mean())
-        listed = claims[f"same.{name}"].found["listed"].mean
-        found[f"listed.{name}"] = claims[f"same.{name}"].main.mean - listed
         ties = by_way(of_part(runs, "ties", list=name, seed=1), index="order")
         for rule, key in (("GPU packing", "packing"), ("best fit", "best")):
-            noise = noise_floor(ties[FGD.name] - ties[rule])
-            gain = abs(claims[f"{key}.{name}"].main.mean)
-            found |= {f"noise.{key}.{name}": noise}
-            found |= {f"noise.{key}.{name}.exceeded": gain > noise.smallest}
-    batches = of_best(runs).loc[150]
+            found[f"noise.{key}.{name}"] = noise_floor(ties[FGD.name] - ties[rule])
+    for key, beyond in (("packing", False), ("best", True)):
+        pairs = [(claims[f"{key}.{one}"].main, found[f"noise.{key}.{one}"]) for one in ALLOCATED]
+        found[f"noise.{key}"] = all((abs(m.mean) > n.smallest) == beyond for m, n in pairs)
+    batches, means = of_best(runs).loc[150], of_best(runs).groupby("nodes").mean()
+    found |= {f"batch.150.{way}.{size}": mean for (way, size), mean in means.loc[150].items()}
     found["draws.150"] = len(batches)
-    ahead = batches[FORECAST.name, 16] > batches[FGD.name, 0]
-    found["forecast.ahead"] = bool(ahead.all())
+    found["batches.behind"] = bool((means[EXACT.name, 16] < means[FGD.name, 0]).all())
+    found["forecast.ahead"] = (batches[FORECAST.name, 16] > batches[FGD.name, 0]).all().item()
     for way, own in of_part(runs, "leaving").groupby("way"):
         found[f"wait.{way}"] = mean_of(own["mean_wait"] / HOUR)
     waits = by_way(of_part(runs, "leaving"), "mean_wait") / HOUR
@@ -190,9 +184,8 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of the page, and those of the data beside it."""
     three = (runs["part"] == "arrivals") & (runs["seed"] <= TABLE["parts"]["arrivals"]["exact"])
     solved = runs[runs["part"].isin(["busy", "whole"]) | three]
-    at = ["part", "list", "nodes"]
-    columns = ["placed", "fragmentation"]
-    wide = solved.pivot_table(index=at, columns="way", values=columns, sort=False).round(1)
+    at, both = ["part", "list", "nodes"], ["placed", "fragmentation"]
+    wide = solved.pivot_table(index=at, columns="way", values=both, sort=False).round(1)
     proof = solved.groupby(at, sort=False)[["bound"]].mean().round(1)
     lists = [*TABLE["lists"]]
     short = {name: drawn(runs, name, "random") for name in lists}
@@ -227,11 +220,20 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
 
 def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict[str, Figure]:
     """Draw what looking ahead is worth, for a wide page or a phone."""
+    curve = []
+    for reading in ("random", "listed", "few", "few, listed"):
+        chosen = frozenset(words for key, words in CHOICES.items() if key in reading)
+        for pods in ALLOCATED:
+            other = chosen | ({"list gpuspec33"} if pods != "default" else set())
+            curve.append(Column(more(runs, reading, pods=pods, rule="GPU packing"), other))
+    choices = [*CHOICES.values(), "list gpuspec33"]
+    label, limits = "GPUs more than GPU packing", (-140, 40)
+    readings = specification_curve(curve, choices, label, limits=limits, narrow=narrow)
     own = of_best(runs)
     sizes = TABLE["parts"]["batches"]["sizes"]
     figure = Figure((NARROW if narrow else WIDE, 4.6 if narrow else 2.6), layout="constrained")
-    panels = figure.subplots(2, 1) if narrow else figure.subplots(1, 2, sharey=True)
-    for panel, (nodes, rows) in zip(np.atleast_1d(panels), own.groupby("nodes")):
+    panels = figure.subplots(*((2, 1) if narrow else (1, 2)), sharey=True)
+    for panel, (nodes, rows) in zip(panels, own.groupby("nodes")):
         for way, colour, mark in ((EXACT, 0, "o"), (FORECAST, 2, "s")):
             line = rows[way.name].mean().drop(0, errors="ignore")
             look = {"color": style.LINES[colour], "label": way.name, "markersize": 4}
@@ -241,5 +243,5 @@ def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict
         panel.set_xscale("log", base=2)
         panel.set_xticks(sizes, list(map(str, sizes)))
         panel.set(title=f"{nodes} nodes", xlabel="pods in a batch", ylabel="GPUs placed, %")
-    np.atleast_1d(panels)[0].legend()
-    return {"batches": figure}
+    panels[0].legend()
+    return {"batches": figure, "readings": readings}

@@ -379,7 +379,7 @@ def test_the_quick_study_of_openb(shared, tmp_path, capsys):
     assert optsched(command) == 0
     results = tmp_path / "q" / "results"
     frame = read_results(results)
-    assert set(frame["part"]) == set(ANSWERS.PARTS)
+    assert set(frame["part"]) == set(ANSWERS.PARTS_OF)
     assert len(json.loads((results / "timing.json").read_text())["wall_seconds"]) == len(frame)
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) >= 6
