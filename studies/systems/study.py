@@ -430,18 +430,23 @@ def own_table(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+RUN_TIMES = {
+    "plain nodes": "as logged",
+    "contiguous nodes": "shorter on adjacent nodes",
+    "time slices": "as logged, in slices",
+    "boxes of a torus": "longer if a job is moved",
+    "shared bandwidth": "longer if bandwidth is short",
+    "input files": "with the loading of files",
+}
+
+
 def worlds(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return machine and jobs of each world."""
+    """Return run times, machine and systems of each world."""
     own = logged(runs).groupby("world", sort=False)
-    first = own.first()
-    execution = first["execution"].fillna("as logged")
+    machines = own["machine"].first()
+    times = [RUN_TIMES[world] for world in machines.index]
     return pd.DataFrame(
-        {
-            "machine": first["machine"],
-            "run times": execution,
-            "jobs": first["jobs"].astype(int),
-            "systems": own.size(),
-        }
+        {"run times": times, "machine": machines, "systems": own.size()}
     ).rename_axis("world")
 
 
@@ -494,13 +499,15 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     lucky = [one.found["single"].mean > one.main.mean for one in first]
     worst = max(claims.values(), key=lambda one: one.found["single"].half)
     losers = own[[one.startswith(("window", "gang")) for one in own.index.get_level_values(1)]]
-    over = claims["shared-sjbf-first-fit-limits-kept"].group
-    shared = {key: one.main.mean for key, one in claims.items() if one.group == over}
-    rules = [mean for key, mean in shared.items() if "exact" not in key and mean > 0]
+    aware = ("sjbf-less-consume", "sjbf-threshold", "rua")
+    rules = [claims[f"shared-{key}"].main.mean for key in aware]
     files = {key: one for key, one in claims.items() if key.startswith("files")}
     gains = {key: one.main.mean for key, one in files.items()}
     floors_of_files = sorted(one.found["single"].half for one in files.values())
     plain = [one for one in first if one.text != "window, backfilled"]
+    ordered = [one for one in first if one.text.endswith(", backfilled") and one in plain]
+    won = [one.main.mean for one in ordered if one.verdict() == "holds"]
+    lost = [one.text for one in ordered if one.verdict() == "does not hold"]
     single = [one.found["single"].half for one in plain]
     halves = [one.main.half for one in plain]
     by_plain = best(runs).set_index("world")
@@ -513,8 +520,10 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "floors.plain": (min(single), max(single)),
         "floors.files.most": floors_of_files[-1],
         "floors.files.small": floors_of_files[-2] < 0.5,
+        "orders.won": (min(won, default=nan), max(won, default=nan)),
+        "orders.lost": lost == ["f4, backfilled", "unicef, backfilled"],
         "best.f1": "f1" in by_plain.loc["plain nodes", "not told from it"].split("; "),
-        "shared.rules": (min(rules, default=nan), max(rules, default=nan)),
+        "shared.rules": (min(rules), max(rules)),
         "window-gang.never": bool((losers["mean response"] < 0).all()),
         "conservative.slowdown": claims["conservative"].verdict("slowdown") == "not decided",
         "contiguous.loss": claims["contiguous-window-backfilled"].main * -1,
