@@ -470,7 +470,6 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "runs": len(runs),
         "worlds": len(OWN),
-        "systems": len(plain),
         "draws": int(runs["shake_seed"].max()) + 1,
         "draws.all": int(runs["shake_seed"].max()) + 2,
         "shake": (0, int(runs["shake"].max())),
@@ -479,22 +478,17 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "load": 100 * first["offered"],
         "pieces": int(plain["jobs"].max()),
         "single.open": sum(one.verdict("single") == "not decided" for one in claims.values()),
-        "single.largest": max(one.half for one in single),
     }
     for row in plain.itertuples():
         name = f"{row.world}.{row.system}"
         found[f"killed.{name}"] = int(row.killed)
-        found[f"wait.minutes.{name}"] = row.mean_wait / 60
     for world in OWN:
         gains = yardstick(runs, world)
         found |= {f"yardstick.{world}.{one}": mean_of(gains[one]) for one in gains}
         found |= {f"times.{world}.{one}": 1 - gains[one].mean() / 100 for one in gains}
-        if world in ("plain nodes", "contiguous nodes"):
-            found[f"ties.{world}"] = ties(runs, world)
     own = gains_table(runs).set_index(["world", "system"])
     for (world, system), row in own.iterrows():
         found |= {f"{head}.{world}.{system}": row[head] for head in METRICS.values()}
-        found[f"utilization.{world}.{system}"] = row["utilization"]
     first = [one for one in claims.values() if one.group == claims["conservative"].group]
     lucky = [one.found["single"].mean > one.main.mean for one in first]
     worst = max(claims.values(), key=lambda one: one.found["single"].half)
@@ -510,7 +504,6 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     lost = [one.text for one in ordered if one.verdict() == "does not hold"]
     single = [one.found["single"].half for one in plain]
     halves = [one.main.half for one in plain]
-    by_plain = best(runs).set_index("world")
     return found | {
         "logged.lucky": sum(lucky),
         "logged.plain": len(lucky),
@@ -522,7 +515,6 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "floors.files.small": floors_of_files[-2] < 0.5,
         "orders.won": (min(won, default=nan), max(won, default=nan)),
         "orders.lost": lost == ["f4, backfilled", "unicef, backfilled"],
-        "best.f1": "f1" in by_plain.loc["plain nodes", "not told from it"].split("; "),
         "shared.rules": (min(rules), max(rules)),
         "window-gang.never": bool((losers["mean response"] < 0).all()),
         "conservative.slowdown": claims["conservative"].verdict("slowdown") == "not decided",
