@@ -270,10 +270,12 @@ def load(results: pd.DataFrame) -> pd.DataFrame:
         world, system, *_ = frame[["world", "system"]].iloc[rows.index(None)]
         raise InputError(f"no run of the baseline of {system}, {world}; expected one")
     base = frame.iloc[rows]
+    lost = (frame["finished"] < frame["jobs"]) | (base["finished"] < base["jobs"]).to_numpy()
     for metric in METRICS:
         found = pd.Series(100 * gain(base[metric], frame[metric]), frame.index)
-        same = frame.get(SAME.format(metric), found / 100)
-        frame["gain." + metric] = (100 * same).fillna(found)
+        if (same := frame.get(SAME.format(metric))) is not None:
+            found = (100 * same).fillna(found.mask(lost))
+        frame["gain." + metric] = found
     points = 100 * (frame["utilization"].to_numpy() - base["utilization"].to_numpy())
     return frame.assign(over=base["system"].to_numpy(), **{"gain.utilization": points})
 

@@ -67,6 +67,15 @@ def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
         STUDY.call("load", frame.iloc[[1, 2, 3]])
 
 
+def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
+    frame = rows(
+        (SHARING, "easy", -1, 100.0), (SHARING, "rua", -1, 80.0), (SHARING, "sjbf", -1, 50.0)
+    )
+    frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
+    gains = STUDY.call("load", frame)["gain.mean_response"]
+    np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
+
+
 def test_random_ties_are_compared_with_the_baseline_as_logged():
     both = [(PLAIN, "window", -1, 90.0), (PLAIN, "window", -1, 70.0)]
     frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
