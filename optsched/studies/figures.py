@@ -83,6 +83,7 @@ def claims_panel(
 
     layout = NARROW_PANEL if narrow else WIDE_PANEL
     judged = [one for one in claims.values() if one.found and one.panel]
+    known = any(one.published is not None for one in judged)
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
@@ -101,9 +102,9 @@ def claims_panel(
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
         headed = place == layout.top
-        _rows(axes, own, layout, narrow=narrow, headed=headed, paper=words is None)
+        _rows(axes, own, layout, narrow=narrow, headed=headed, known=known, band=words is None)
         place += inches + below
-    _legend(figure, height, narrow=narrow, words=words)
+    _legend(figure, height, narrow=narrow, known=known, words=words)
     return figure
 
 
@@ -144,14 +145,15 @@ def _rows(
     *,
     narrow: bool,
     headed: bool,
-    paper: bool,
+    known: bool,
+    band: bool,
 ) -> None:
     edges = axes.get_yaxis_transform()  # x in shares of the axes, y in inches from above
     wide = layout.width - layout.left - layout.right
     left, right = -layout.left / wide, layout.right / wide
     theirs, ours = 1 + 0.20 * right, 1 + 0.985 * right
-    heads = [(theirs, "paper"), (ours, "here [95% interval]")]
-    heads = heads if paper else [(ours, "change [interval]")]
+    heads = [(theirs, "paper")] * known
+    heads += [(ours, "here [95% interval]" if band else "change [interval]")]
     at: dict[str, Any] = {"transform": edges, "va": "center"}
     place, group = 0.0, ""
     for one in claims:
@@ -164,7 +166,7 @@ def _rows(
                     axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
-        _mark(axes, one, row, half, band=paper)
+        _mark(axes, one, row, half, band=band)
         text = written(one.main.mean)
         if one.main.kind not in ("none", "exact"):
             text += f" [{written(one.main.low)}, {written(one.main.high)}]"
@@ -174,7 +176,7 @@ def _rows(
             axes.text(1.0, row - 0.16, text, **look)
         else:
             axes.text(left + 0.03, row, one.text, **at)
-            if paper:
+            if known:
                 axes.text(theirs, row, written(one.published), **look | {"color": GREY})
             axes.text(ours, row, text, **look)
 
@@ -221,7 +223,7 @@ def _face(verdict: str) -> dict[str, Any]:
 
 
 def _legend(
-    figure: Figure, height: float, *, narrow: bool, words: Mapping[str, str] | None
+    figure: Figure, height: float, *, narrow: bool, known: bool, words: Mapping[str, str] | None
 ) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -232,9 +234,10 @@ def _legend(
 
     verdicts = (HOLDS, OPEN, FAILS)
     handles: dict[str, Any] = {(words or {}).get(one, one): line(one) for one in verdicts}
-    if words is None:
-        look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
+    look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
+    if known:
         handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
+    if words is None:
         handles["where the claim is true"] = Patch(facecolor=BAND)
     figure.legend(
         handles.values(), handles, loc="upper left", ncols=3 if narrow else 5, frameon=False,
