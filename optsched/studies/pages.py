@@ -14,7 +14,9 @@ from optsched.files import write_text
 from optsched.models.pages import between_marks
 from optsched.models.schema import markdown_row
 from optsched.report.page import Verdict
+from optsched.studies.folder import PLAN
 from optsched.studies.results import ALL
+from optsched.text_files import read_toml
 
 README = Path("README.md")
 RESULTS, FOLDERS = Path("docs/results"), Path("studies")
@@ -40,8 +42,10 @@ def verdicts(results: Path, folders: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _of_folders(folders: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of studies in folders of their own, by the main reading of each claim."""
+    """Yield the rows of studies of papers in folders, by the main reading of each claim."""
     for file in folders.glob("*/results/claims.csv"):
+        if "paper" not in read_toml(file.parents[1] / PLAN):
+            continue
         with file.open(newline="", encoding="utf-8") as lines:
             main = {row["key"]: row["verdict"] for row in reversed([*csv.DictReader(lines)])}
         yield _row(f"{file.parts[-3]}", file.parents[1] / "page.md", Counter(main.values()))

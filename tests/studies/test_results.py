@@ -31,13 +31,8 @@ def test_every_study_has_results():
     assert own - set(KEPT) == set(FOLDERS)
 
 
-CHEAPEST = "openb-2023"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name == CHEAPEST else pytest.mark.long) for name in KEPT],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", KEPT)
 def test_page_figures_and_verdicts_follow_from_the_results(name, tmp_path, monkeypatch):
     """Otherwise: optsched report docs/results/NAME, and remove report.html and *.png."""
     monkeypatch.delitem(style.METADATA, ".png")  # not kept, and as long in drawing as the others
@@ -126,6 +121,9 @@ def test_verdicts_are_counted_by_claim(tmp_path):
         "C,,free,does not hold\n"
     )
     (tmp_path / "two" / "results").mkdir(parents=True)
+    (tmp_path / "two" / PLAN).write_text('paper = "Two"')
+    shutil.copytree(tmp_path / "two", tmp_path / "of no paper")
+    (tmp_path / "of no paper" / PLAN).write_text("")
     (tmp_path / "two" / "results" / "claims.csv").write_text(
         "key,reading,verdict\na,main,holds\na,other,not decided\nb,main,does not hold\n"
     )
