@@ -115,8 +115,7 @@ class Gang(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Hand what has happened to the decision kernel, and return the actions that it states."""
-        from optsched.simulator._core import N_ACTIONS, N_ENDED, N_SUBMITTED
-        from optsched.simulator.driving import DONE, OPEN
+        from optsched.simulator._core import DONE, N_ACTIONS, N_ENDED, N_SUBMITTED, OPEN
 
         news = self._news
         news.now[0] = system.now

@@ -26,6 +26,10 @@ started (by an action), ended, or been submitted; it is time to let a held job g
 that can no longer start, or for a timer that is not the core's own; the events of an instant are
 over."""
 
+DONE, OPEN, WRONG = range(3)
+"""Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
+the kernel is called again; an answer does not hold."""
+
 START, SHARE, WAKE, MOVE = range(4)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
 time, the time of the timer."""

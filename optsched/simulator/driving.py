@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optsched.simulator._core import DECIDE, ENDED, FULL, STARTED, Core, News, Way, act, advance
-
-DONE, OPEN, WRONG = range(3)
-"""Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
-the kernel is called again; an answer does not hold."""
+from optsched.simulator._core import (
+    DECIDE,
+    ENDED,
+    FULL,
+    OPEN,
+    STARTED,
+    WRONG,
+    Core,
+    News,
+    Way,
+    act,
+    advance,
+)
 
 
 def drive(

@@ -82,8 +82,8 @@ def test_the_interval_over_parts_is_students(swept):
     assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
     assert points.unit == "points"
     assert effects_folder.sentences(found)[0] == (
-        "Mean wait, compared with easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units could,"
-        " in place of 3."
+        "Mean wait, compared with easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units"
+        " could, in place of 3."
     )
     other = effect(effects_over(folder, "jobs", "sjf"), run="easy")
     assert other.change.mean == pytest.approx(100 * (20 / 22 - 1))
@@ -157,9 +157,8 @@ def test_equal_runs_are_told_from_undecided_ones(swept):
     )
     found = effects_over(folder, "jobs")
     assert effect(found).verdict == "equal"
-    assert (
-        effects_folder.sentences(found)[0] == "Mean wait, compared with easy: sjf is equal in every unit."
-    )
+    said = "Mean wait, compared with easy: sjf is equal in every unit."
+    assert effects_folder.sentences(found)[0] == said
 
 
 def test_a_change_from_nothing_is_not_stated(swept, tmp_path):

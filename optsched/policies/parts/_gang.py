@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.simulator._core import (
+    DONE,
     MOVE,
     N_ENDED,
     N_SUBMITTED,
+    OPEN,
     SHARE,
     START,
     WAKE,
+    WRONG,
     News,
     tell,
 )
-from optsched.simulator.driving import DONE, OPEN, WRONG
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
