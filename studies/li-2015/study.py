@@ -134,7 +134,7 @@ def figures_of(trace: Trace, nodes: int) -> dict[str, float]:
     Those are the days, the load, the number of large jobs, their share of the work, and the largest
     job. A job is large above a 27th of the machine.
     """
-    large, work = trace.processors > nodes // 27, trace.processors * trace.runtime
+    large, work = trace.processors > round(nodes / 27), trace.processors * trace.runtime
     return {
         "days": days_of(trace),
         "offered": offered(trace, nodes),
@@ -311,7 +311,13 @@ COMBINED: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Systems with migration and without, and in what they differ from the main reading."""
 
-CHOICES = list(dict.fromkeys(choice for choices in COMBINED.values() for choice in choices))
+CHOICES = (
+    *(START, ALONE, PREPARED, SHAPES, "one victim a plan", "window of 500", "window of 1000"),
+    *("moves share the bandwidth", "moves are free", "convex boxes", "exact detection"),
+    *("placed in any free box", "nothing is backfilled", "no pause point"),
+    "EASY backfilling on boxes",
+)
+"""Rows of the figure."""
 
 
 def combined(runs: pd.DataFrame) -> Iterator[tuple[str, Column]]:
@@ -342,51 +348,81 @@ def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, Noise]]:
                 yield log, what, noise_floor(several)
 
 
-def waits_shaken(runs: pd.DataFrame, log: str, variant: str) -> Noise:
-    """Return the noise floor of a mean wait, in hours."""
-    own = runs[(runs["shake"] > 0) & (runs["log"] == log) & (runs["variant"] == variant)]
-    return noise_floor(own["mean_wait"] / 3600)
-
-
 # ---- What the page needs
 
 
 def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the page by name."""
-    main = VARIANT["joint"]
-    columns = dict(combined(runs))
+    main, columns = VARIANT["joint"], dict(combined(runs))
     effects = [one.found for one in columns.values()]
     levels = {name: mean(runs, name, "occupied") for name in complete(runs)}
+    shaken = runs["shake"] > 0
+    offered_loads = 100 * of(runs, NODES, "offered")
     found: dict[str, Any] = {
         "runs": len(runs),
         "jobs": int(runs["jobs"].sum()),
+        "claims.judged": sum(bool(one.found) for one in claims.values()),
         "units": len(by_unit(runs, main, "useful")),
+        "logs": len(LOGS),
+        "seeds": len(SEEDS),
+        "shakes": runs.loc[shaken, "shake_seed"].nunique(),
+        "offered": tuple(offered_loads[[WORKLOADS[0], WORKLOADS[3], "Mira"]]),
         "curve": len(effects),
         "curve.above": sum(one.mean > 0 for one in effects),
         "curve.sure": sum(one.low > 0 for one in effects),
         "curve.least": min(one.mean for one in effects),
         "curve.most": max(one.mean for one in effects),
+        "levels": len(levels),
         "levels.highest": 100 * max(levels.values()),
         "levels.never-85": max(levels.values()) < 0.85,
-        "highest.one": 100 * max(of(runs, name, "occupied").max() for name in levels),
-        "none.running": 100 * mean(runs, NONE, "useful"),
-        "none.held": 100 * mean(runs, NONE, "occupied"),
+        "near-90": 100 * sum(mean(runs, main, f"recorded_held.{at}") for at in (85, 90, 95)),
+        "none.undecided": 100 * mean(runs, NONE, NODE_TIME["undecided"]),
+        "main.undecided": 100 * mean(runs, main, NODE_TIME["undecided"]),
+        "fragmented.easy.moves": 100 * mean(runs, EASY_MIGRATION, NODE_TIME["fragmented"]),
+        "fragmented.easy": 100 * mean(runs, EASY, NODE_TIME["fragmented"]),
+        "moves": mean(runs, main, "migrations"),
+        "moves.at-start": 100 * share(runs, main, "migrations_at_start", "migrations"),
+        "started-in-box": 100 * share(runs, main, "prepared_starts", "large_detected"),
+        "buffer": mean(runs, main, "large_mean_buffer") / 3600,
+        "buffer.prepared": mean(runs, main, "prepared_mean_buffer") / 3600,
+        "beside": share(runs, main, "prepared_beside", "prepared"),
+        "jointly": apart(runs, main, "ahead", "useful"),
+        "shapes.start": apart(runs, "at start, all shapes", "at start", "useful"),
+        "waits.fall": fall(runs, NONE, main, "mean_wait"),
     }
-    for name, variant in VARIANT.items():
-        with suppress(NotRunError):
-            found[f"running.{name}"] = 100 * mean(runs, variant, "useful")
-            found[f"wait.{name}"] = mean(runs, variant, "mean_wait") / 3600
-    for name, variant in (("easy", EASY), ("easy.moves", EASY_MIGRATION), ("none", NONE)):
-        found[f"running.{name}"] = 100 * mean(runs, variant, "useful")
-        found[f"wait.{name}"] = mean(runs, variant, "mean_wait") / 3600
-    found["wait.nodes"] = mean(runs, NODES, "mean_wait") / 3600
-    found["wait.no-pause"] = mean(runs, "at start, no pause point", "mean_wait") / 3600
+    systems = {name: VARIANT[name] for name in VARIANT} | {
+        "none": NONE,
+        "none.no-pause": f"{NONE}, no pause point",
+        "none.exact": f"{NONE}, exact detection",
+        "no-pause": "at start, no pause point",
+        "exact": "at start, exact detection",
+        "easy": EASY,
+        "easy.moves": EASY_MIGRATION,
+        "nodes": NODES,
+    }
+    for name, variant in systems.items():
+        for kind, metric, times in (
+            ("running", "useful", 100),
+            ("wait", "mean_wait", 1 / 3600),
+            ("large", "large_mean_wait", 1 / 3600),
+        ):
+            with suppress(NotRunError):
+                found[f"{kind}.{name}"] = times * mean(runs, variant, metric)
+    names = {"at start, no pause point": "no-pause", "at start, exact detection": "exact"}
+    for variant, name in names.items():
+        if variant in columns:
+            found[f"gain.{name}"] = columns[variant].found
     for reason in REASONS:
-        share = by_unit(runs.assign(share=runs[reason] / runs["large_detected"]), main, "share")
-        found[reason.replace(" ", "-")] = 100 * share.mean()
+        of_ = "large_detected" if reason.startswith("not") else "prepared"
+        found[reason.partition(".")[2].replace(" ", "-")] = 100 * share(runs, main, reason, of_)
     for log, what, floor in floors(runs):
         found[f"noise.{what.replace(' ', '-')}.{SHORT[log]}"] = floor
     return found
+
+
+def share(runs: pd.DataFrame, variant: str, part: str, whole: str) -> float:
+    """Return the mean over units of one metric over another."""
+    return mean(runs.assign(share=runs[part] / runs[whole]), variant, "share")
 
 
 def complete(runs: pd.DataFrame) -> list[str]:
@@ -400,6 +436,7 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, pd.DataFrame
     """Return the tables of the page, and those of the data beside it."""
     return {
         "noise": noise_table(runs),
+        "four": four_table(runs),
         "systems": systems_table(runs),
         "boxes": boxes_table(runs),
         "variants": variants_table(runs),
@@ -422,6 +459,22 @@ def noise_table(runs: pd.DataFrame) -> pd.DataFrame:
         }
         for log, what, floor in floors(runs)
     )
+
+
+def four_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the nodes that run under the four combinations of when and for whom jobs migrate."""
+    rows = {
+        "only as a large job starts": ("at start", "at start, joint"),
+        "ahead of that, too": ("ahead", "ahead, joint"),
+    }
+    table = pd.DataFrame(
+        {
+            what: [written(100 * mean(runs, name, "useful"), "%", 1) for name in variants]
+            for what, variants in rows.items()
+        },
+        pd.Index(["for the large job alone", "jointly with others"], name="jobs migrate"),
+    )
+    return table.T.rename_axis("jobs migrate")
 
 
 SYSTEMS = {
