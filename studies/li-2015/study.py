@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from optsched.machines.machine import read_machine
 from optsched.report.pictures.histogram import FILLS
 from optsched.report.style import INK
-from optsched.studies.claims import NotRunError, written
+from optsched.studies.claims import NotRunError, markdown, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, reduction
 from optsched.studies.plan import find_log
@@ -383,7 +383,8 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "levels.never-85": max(levels.values()) < 0.85,
         "near-90": 100 * sum(mean(runs, main, f"recorded_held.{at}") for at in (85, 90, 95)),
         "none.undecided": 100 * mean(runs, NONE, NODE_TIME["undecided"]),
-        "main.undecided": 100 * mean(runs, main, NODE_TIME["undecided"]),
+        "none.exact.undecided": 100
+        * mean(runs, f"{NONE}, exact detection", NODE_TIME["undecided"]),
         "fragmented.easy.moves": 100 * mean(runs, EASY_MIGRATION, NODE_TIME["fragmented"]),
         "fragmented.easy": 100 * mean(runs, EASY, NODE_TIME["fragmented"]),
         "moves": mean(runs, main, "migrations"),
@@ -394,7 +395,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "beside": share(runs, main, "prepared_beside", "prepared"),
         "jointly": apart(runs, main, "ahead", "useful"),
         "shapes.start": apart(runs, "at start, all shapes", "at start", "useful"),
-        "shapes.most": "at start, all shapes" == max(singles, key=singles.__getitem__),
+        "shapes.most": max(singles, key=singles.__getitem__) == "at start, all shapes",
         "waits.fall": fall(runs, NONE, main, "mean_wait"),
     }
     systems = {name: VARIANT[name] for name in VARIANT} | {
@@ -442,6 +443,7 @@ def complete(runs: pd.DataFrame) -> list[str]:
 def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, pd.DataFrame | str]:
     """Return the tables of the page, and those of the data beside it."""
     return {
+        "floors": floors_table(runs),
         "noise": noise_table(runs),
         "four": four_table(runs),
         "systems": systems_table(runs),
@@ -453,6 +455,15 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, pd.DataFrame
         "workloads": workloads_table(runs),
         "all": runs.drop(columns=["trace"]),
     }
+
+
+def floors_table(runs: pd.DataFrame) -> str:
+    """Return the smallest effects that could be seen in a single pair of runs, in points."""
+    rows: dict[str, dict[str, str]] = {}
+    for log, what, floor in floors(runs):
+        name = "the model" if log.startswith("load") else log
+        rows.setdefault(what, {})[name] = written(floor.smallest, digits=1)
+    return markdown(pd.DataFrame(rows).T.rename_axis("effect of"))
 
 
 def noise_table(runs: pd.DataFrame) -> pd.DataFrame:
