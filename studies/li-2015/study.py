@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -161,6 +162,9 @@ VARIANT = {
     "victim": "ahead, one victim",
 }
 """The paper's system under each reading."""
+
+FOUR = ("joint", "alone", "start", "start-joint")
+"""The readings of when jobs move, and with whom."""
 
 AT_START = {
     "joint": "at start, joint",
@@ -394,6 +398,10 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "buffer.prepared": mean(runs, main, "prepared_mean_buffer") / 3600,
         "beside": share(runs, main, "prepared_beside", "prepared"),
         "jointly": apart(runs, main, "ahead", "useful"),
+        "four.alike": all(
+            apart(runs, *pair, "useful").low < 0 < apart(runs, *pair, "useful").high
+            for pair in combinations([VARIANT[one] for one in FOUR], 2)
+        ),
         "shapes.start": apart(runs, "at start, all shapes", "at start", "useful"),
         "shapes.most": max(singles, key=singles.__getitem__) == "at start, all shapes",
         "waits.fall": fall(runs, NONE, main, "mean_wait"),
