@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 
@@ -53,7 +55,13 @@ class Kernel:
         """Call the compiled function."""
         return self.compiled(*arguments, **named)
 
-    def bound(self, *arguments: Any, numbers: Sequence[int | float]) -> Callable[..., Any]:
+    @functools.cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The function in plain Python, with the kernels that it calls: slow, and ready at once."""
+        plain: Callable[..., Any] = _plain_names(self.py_func.__module__)[self.py_func.__name__]
+        return plain
+
+    def bound(self, *arguments: Any, numbers: Sequence[int | float] = ()) -> Callable[..., Any]:
         """Return the kernel with its first arguments given, to be called with numbers like some.
 
         The types are looked up now and not at each call: for a named tuple of 32 arrays, that is
@@ -94,6 +102,17 @@ class Kernel:
         compiled = njit(self.py_func, no_cpython_wrapper=not wrapped, **options)
         compiled._cache = KernelCache(self.py_func, wrapped=wrapped)
         return compiled
+
+
+@functools.cache
+def _plain_names(module: str) -> dict[str, Any]:
+    """Return the names of a module, with plain functions for its kernels."""
+    names = dict(vars(sys.modules[module]))
+    for name, one in vars(sys.modules[module]).items():
+        if isinstance(one, Kernel):
+            is_own = one.py_func.__module__ == module
+            names[name] = FunctionType(one.py_func.__code__, names) if is_own else one.plain
+    return names
 
 
 @functools.cache

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.compare_runs import are_runs, compare_runs
+from optsched.cli.compare_runs import are_runs, compare_over, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
@@ -59,6 +59,8 @@ def command(
     work_limit: Number | None = None,
     seed: Integer | None = None,
     days: str | None = None,
+    over: str | None = None,
+    baseline: str | None = None,
     json: bool = False,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
@@ -82,19 +84,29 @@ def command(
     days
         FROM:TO, the period of the Gantt charts of runs, in days since the first submission; by
         default one in which the schedules differ.
+    over
+        A key of a sweep, jobs or workload_seed for instance: compare policies over its values, with
+        confidence intervals.
+    baseline
+        With --over, what all others are compared with; by default the first of the sweep.
     json
         Print the table as one JSON object.
     """
     if are_runs(snapshots):
         of_solvers = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}
-        for name, value in of_solvers.items():
-            if value is not None:
-                raise InputError("is for solvers on snapshots, not for runs", field=f"--{name}")
-        compare_runs(snapshots, output, days, json=json)
+        _refuse(of_solvers, "is for solvers on snapshots, not for runs")
+        if over is None:
+            _refuse(
+                {"baseline": baseline}, "expected --over KEY, too; otherwise it is the first run"
+            )
+            compare_runs(snapshots, output, days, json=json)
+            return DONE
+        _refuse({"days": days}, "is for runs of the same jobs, not for --over")
+        compare_over(snapshots[0], output, over, baseline, json=json)
         return DONE
-    if days is not None:
-        raise InputError("is for runs, not for solvers on snapshots", field="--days")
+    reason = "is for runs, not for solvers on snapshots"
+    _refuse({"days": days, "over": over, "baseline": baseline}, reason)
     check_replaceable(output, FOLDER)
     total = sum(len(snapshot_files(path)) for path in snapshots)
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
@@ -127,6 +139,13 @@ def command(
         return INTERRUPTED
     none = not comparison.table["solved"].any()
     return BAD_INPUT if errors else NO_SOLUTION if none else DONE
+
+
+def _refuse(options: Mapping[str, Any], reason: str) -> None:
+    """Refuse options that are given, and not for what is compared."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(reason, field=f"--{name}")
 
 
 def _trivial(results: pd.DataFrame) -> Iterator[tuple[str, str]]:

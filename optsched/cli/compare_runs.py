@@ -1,4 +1,4 @@
-"""Comparison of runs: policies side by side on one page."""
+"""Comparison of runs: policies side by side on one page, or over the values of a key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from optsched.cli.options import as_options
-from optsched.cli.terminal import print_json, print_lines, print_table
+from optsched.cli.terminal import print_hanging, print_json, print_lines, print_table, say
 from optsched.errors import InputError
 from optsched.files import FolderKind, check_name, check_replaceable, written_folder
 from optsched.numbers import LARGEST, counted, parse_number
@@ -18,24 +18,24 @@ from optsched.report.folder_files import read_object
 from optsched.report.page import cell, duration, share
 from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.run_folder import FOLDER as RUN
+from optsched.studies import effects_folder
+from optsched.studies.effects import ALL, effects_over
 from optsched.sweeps.sweep_folder import compared, finished_runs
 from optsched.sweeps.sweeping import FOLDER as SWEEP
 
 SHOWN = {
-    "run": cell,
-    "mean_wait": duration,
-    "p95_wait": duration,
-    "mean_bounded_slowdown": cell,
-    "utilization": share,
-    "paired_less": share,
-    "paired_more": share,
+    "run": ("run", cell),
+    "mean_wait": ("mean wait", duration),
+    "p95_wait": ("95%", duration),
+    "mean_bounded_slowdown": ("slowdown", cell),
+    "utilization": ("in use", share),
+    "paired_less": ("wait less", share),
+    "paired_more": ("wait more", share),
 }
-"""Columns of the table that are printed, and what shows their values."""
+"""Columns of the table that are printed: their labels, and what shows their values."""
 
 SPARE = ("95%", "wait more", "wait less")
 """Columns that a narrow terminal leaves out, the first one first."""
-
-LABELS = ["run", "mean wait", "95%", "slowdown", "in use", "wait less", "wait more"]
 
 
 def are_runs(paths: Sequence[Path]) -> bool:
@@ -95,6 +95,39 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
         print_lines([("comparison folder", output)])
 
 
+def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, json: bool) -> None:
+    """Write the folder of the changes in a sweep over the values of a key, and print them.
+
+    Raises
+    ------
+    InputError
+        If it is no sweep, there is nothing to compare, a file is missing or damaged, or the folder
+        cannot be written.
+    """
+    check_name(path)
+    if not _is_a(SWEEP, path):
+        raise InputError("is for a sweep, not for runs", field="--over")
+    check_replaceable(output, effects_folder.FOLDER)
+    found = effects_over(path, over, baseline)
+    with written_folder(output, effects_folder.FOLDER) as folder:
+        effects_folder.fill(found, folder, path)
+    for note in found.notes:
+        say(f"optsched: {note}")
+    said = [effects_folder.lead(found), *effects_folder.sentences(found)]
+    if json:
+        effects = effects_folder.records(found)
+        print_json({"units": found.units, "sentences": said, "effects": effects})
+        return
+    first = 1 if any(one.of != ALL for one in found.effects) else 2
+    heads = effects_folder.columns(found)
+    spare = ("by", found.baseline, "mean", "units needed")  # for a narrow terminal
+    rows = [effects_folder.cells(one) for one in found.effects]
+    print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], spare)
+    for sentence in said:
+        print_hanging(sentence, 2)
+    print_lines([("comparison folder", output)])
+
+
 def _period(text: str) -> tuple[float, float]:
     """Return the begin and end of a period, from text."""
     begin, _, end = text.partition(":")
@@ -131,5 +164,5 @@ def print_comparison(comparison: RunComparison, *, json: bool) -> None:
     if json:
         print_json({"table": records})
         return
-    rows = [[show(record[name]) for name, show in SHOWN.items()] for record in records]
-    print_table(LABELS, rows, SPARE)
+    rows = [[show(record[name]) for name, (_, show) in SHOWN.items()] for record in records]
+    print_table([label for label, _ in SHOWN.values()], rows, SPARE)

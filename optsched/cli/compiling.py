@@ -33,6 +33,9 @@ SAMPLES = {
 JOBS = 200
 """Number of jobs of a simulation, enough for a queue."""
 
+LONGEST = ("window-mkp", "migration", "node-placement", "gang", "locality", "rua")
+"""Models and policies whose kernels take longest to compile."""
+
 PROCESSES = 2
 """Number of processes: more would compile the same kernels."""
 
@@ -61,7 +64,7 @@ def list_parts() -> list[partial[None]]:
         for kind in sorted(registry.policies[name].machines & SAMPLES.keys())
         if registry.policies[name].__module__.startswith("optsched.")
     ]
-    return sorted(solvers, key=lambda part: part.args != ("window-mkp",)) + policies
+    return sorted(solvers + policies, key=lambda part: part.args[0] not in LONGEST)
 
 
 def _prepare(model: str) -> None:
@@ -79,8 +82,10 @@ def _simulate(policy: str, kind: str) -> None:
     from optsched.simulator.simulate import simulate
 
     machine, trace = SAMPLES[kind][0], _trace(kind)
-    assert simulate(trace, machine, policy, jobs=(1, JOBS), check=True).summary
-    simulate(trace, machine, policy, jobs=(1, JOBS), compiled_from=0)
+    some = (1, JOBS)
+    run = simulate(trace, machine, policy, jobs=some, check=True, compiled_from=0)
+    assert run.summary
+    simulate(trace, machine, policy, jobs=some, compiled_from=0)
 
 
 def _trace(kind: str) -> Trace:

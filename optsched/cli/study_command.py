@@ -78,6 +78,9 @@ def command(
             raise InputError(f"missing; {expected}", field="--output")
         print_lines([("page", running.rewrite(found).page)])
         return 0
+    if write and trace is not None:
+        expected = "expected no --trace, since a study's results are those of its own logs"
+        raise InputError(f"given with --trace; {expected}", field="--write")
     with as_options(("trace",)):
         planned = Running(found, output, traces=traces, trace=trace, quick=quick, new_only=new_only)
     if not _work(planned, workers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,8 @@ class Paging(ExecutionModel):
     slowdown: float = 3.5
     variation: float = later(0.0)
     draw: int = later(0)
+
+    places_suffice: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("node_memory", "job_memory"):

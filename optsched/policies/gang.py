@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optsched.column_sets import loads
 from optsched.errors import InputError
-from optsched.machines.matrix import Matrix, Slice
-from optsched.models.gang_packing import NOT_PLACED, GangPacking
+from optsched.machines.matrix import Slice
+from optsched.models.gang_packing import GangPacking
 from optsched.numbers import LONGEST
-from optsched.policies.parts.time_sharing import SHARINGS, Turns
 from optsched.registry import policies
 from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Move, Share, Start, Wake
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.system import System
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
 from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
     from optsched.machines.machine import Machine
-    from optsched.policies.parts import _gang_replay as compiled
-    from optsched.simulator.execution import ExecutionModel
+    from optsched.policies.parts import _gang as compiled
+    from optsched.simulator._core import Core, News, Way
     from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
 
 MOST_WORDS = 1 << 25
-"""Most words of 64 columns or sums that a replay keeps: 256 MB."""
+"""Most words of 64 columns or sums that a run keeps outside the engine: 256 MB."""
 
 
 @policies.register("gang")
@@ -55,7 +55,8 @@ class Gang(Policy):
         Division of time. ``rows``: the rows take turns, and a job runs in its own row. ``fill``: a
         job also runs in other rows in which its columns are idle, in order of submission.
         ``nodes``: the jobs on a processor share its time, and a job runs at the speed of its
-        slowest processor; a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`. These
+        slowest processor; a relaxation, since a schedule in which all processes of a job run
+        together need not exist. These
         three are shares of the time, as of time slices that are short against run times.
         ``turns``: the rows take turns of `time_slice` seconds, and a job starts with its first.
     compact : bool
@@ -104,45 +105,40 @@ class Gang(Policy):
             raise InputError(f"context switch {self.context_switch}; {expected}")
 
     def begin(self, system: System) -> None:
-        """Forget the shares of an earlier run."""
-        self._shares: dict[int, float] = {}
-        self._turns = Turns(self.time_slice)
-        self._wakes_at = 0.0
+        """Begin with an empty matrix; all problems go to the solver of the run."""
+        from optsched.simulator._core import new_news
+
+        columns, processors = system.machine.size, np.array(system.processors, dtype=np.int64)
+        self._news = new_news(len(processors))
+        self._matrix = GangMatrix(self, columns, processors, self._news)
+        self._ids = system.job_id
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Compact and schedule, then share the time among the jobs."""
-        matrix, before = system.machine, dict(system.held)
-        assert isinstance(matrix, Matrix)
-        by_turns = self.sharing == "turns"
-        if not by_turns or system.submitted or system.ended:  # otherwise a turn ends
-            yield from self._fill_rows(system, matrix)
-        if by_turns:
-            yield from self._take_turns(system, matrix)
-        elif system.ended or system.held != before:
-            yield from self._share(SHARINGS[self.sharing](system.held, matrix.rows, self._useful()))
+        """Hand what has happened to the decision kernel, and return the actions that it states."""
+        from optsched.simulator._core import N_ACTIONS, N_ENDED, N_SUBMITTED
+        from optsched.simulator.driving import DONE, OPEN
 
-    def _fill_rows(self, system: System, matrix: Matrix) -> Iterator[Action]:
-        """Compact and schedule."""
-        candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
-        spare = self.compact and bool(system.ended) and _has_spare_row(matrix)
-        while candidates or spare:
-            placed = yield from self._pack(system, candidates)
-            spare = False
-            if placed < len(candidates):
-                break
-            # if all are placed, jobs behind the window may fit, too
-            candidates = self._candidates(system, matrix)
+        news = self._news
+        news.now[0] = system.now
+        for heard, count, jobs in (
+            (news.ended, N_ENDED, system.ended),
+            (news.submitted, N_SUBMITTED, system.submitted),
+        ):
+            heard[: len(jobs)] = jobs
+            news.counts[count] = len(jobs)
+        news.counts[N_ACTIONS] = 0
+        outcome, stated = OPEN, 0
+        while outcome == OPEN:
+            outcome = self._matrix.decide()
+            yield from self._matrix.actions(stated)
+            stated = int(news.counts[N_ACTIONS])
+            if outcome == OPEN:
+                self._matrix.answer(system.pose, self._ids)
+        assert outcome == DONE  # the problem solver has verified the answers
 
     def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
-        """Return whether kernels know what the solver and the fallback answer without a search.
-
-        They know no turns.
-        """
-        chosen = problem_solver.solvers["gang-packing"]
-        known = quick_answer(chosen.solver) is not None
-        by_first_fit = quick_answer(chosen.fallback) is QuickAnswer.FIRST_FIT
-        shared = self.sharing in SHARINGS
-        return execution is None and shared and known and by_first_fit
+        """Return whether the event core can run the policy: the execution model decides."""
+        return execution is None or vars(type(execution)).get("places_suffice", False)
 
     def replay_run(
         self,
@@ -151,182 +147,200 @@ class Gang(Policy):
         problem_solver: ProblemSolver,
         execution: ExecutionModel | None,
     ) -> Schedule | None:
-        """Replay a run, unless its sets of columns or sums would take too much memory."""
+        """Run a trace on the event core, unless its sets of columns would take too much memory."""
         from optsched.machines._interval_text import interval_text
         from optsched.machines.texts import Texts
-        from optsched.policies.parts import _gang_replay as compiled
-
-        answer = quick_answer(problem_solver.solvers["gang-packing"].solver)
-        assert answer is not None
-        rule = compiled.Rule(
-            columns=machine.size,
-            rows=self.mpl,
-            skips=self.admission == "skip",
-            sharing=list(SHARINGS).index(self.sharing),
-            compacts=self.compact,
-            window=self.window,
-            useful=self._useful(),
-            answer=int(answer),
-        )
-        words = compiled.words_of(rule, len(trace))
-        if type(machine) is not Matrix or words > MOST_WORDS:
-            return None
-        submit, runtime = trace.submit.astype(np.float64), trace.runtime.astype(np.float64)
-        state = compiled.new_state(submit, runtime, trace.processors, rule)
-        queue = compiled.new_queue(rule, len(trace))
-        at_submission = trace.submit.tolist()  # of the type of the trace's own times
-        recorded = 0
-        while (outcome := compiled.replay(state, rule, queue)) == compiled.OPEN:
-            self._record(problem_solver, state, at_submission, recorded)
-            self._answer(problem_solver, machine.size, state, at_submission)
-            recorded = int(state.tally[compiled.PROBLEMS]) + 1
-        if outcome == compiled.INFEASIBLE:
-            raise RuntimeError("the replay of gang scheduling has found an infeasible packing")
-        self._record(problem_solver, state, at_submission, recorded)
-        final = np.array([State.FINISHED, State.REJECTED], dtype=object)
-        return Schedule(
-            start=state.start,
-            end=state.end,
-            state=final[(trace.processors > machine.size).astype(np.int8)],
-            resources=Texts(*interval_text(*compiled.runs_of(state.columns))),
-            decisions=int(state.tally[compiled.DECISIONS]),
-            paused=state.paused,
-        )
-
-    def _record(
-        self,
-        problem_solver: ProblemSolver,
-        state: compiled.State,
-        at_submission: Sequence[float],
-        first: int,
-    ) -> None:
-        """Record the problems that a replay has answered, from the `first` on."""
-        from optsched.policies.parts import _gang_replay as compiled
+        from optsched.policies.parts import _gang as compiled
+        from optsched.simulator import _core
+        from optsched.simulator.driving import drive
 
         chosen = problem_solver.solvers["gang-packing"]
-        proven = quick_answer(chosen.solver) is QuickAnswer.PROVEN_FIT
-        answered = slice(first, state.tally[compiled.PROBLEMS])
-        columns = (column[answered].tolist() for column in state.problems)
-        times, decisions, submitted, running, waiting, own, by_fallback = columns
+        known, by_fallback = quick_answer(chosen.solver), quick_answer(chosen.fallback)
+        quick = known if by_fallback is QuickAnswer.FIRST_FIT else None
+        submit, runtime = trace.submit.astype(np.float64), trace.runtime.astype(np.float64)
+        requested = trace.requested_time.astype(np.float64)
+        admitted = trace.processors <= machine.size
+        news = _core.new_news(len(trace))
+        if compiled.words_of(self._rule(machine.size, quick), len(trace)) > MOST_WORDS:
+            return None
+        processors = trace.processors.astype(np.int64)
+        matrix = GangMatrix(self, machine.size, processors, news, quick)
+        core = _core.new_core(submit, runtime, requested, admitted)
+        tells = execution is not None
+        way = _core.Way(False, tells, False, self.enforces_limits, self.interval, 0.0)
+        set_speeds = None
+        if execution is not None:
+            set_speeds = matrix.speeds_by(execution, core, way, trace, machine)
+        at_submission = dict(zip(submit.tolist(), trace.submit.tolist()))  # the trace's own times
+        recorded = 0
+
+        def answer() -> None:
+            nonlocal recorded
+            matrix.record(problem_solver, at_submission, recorded)
+            now = news.now.item()
+            decision = int(core.tally[_core.DECISIONS])
+            problem_solver.begin_decision(at_submission.get(now, now), decision)
+            matrix.answer(problem_solver.pose)
+            recorded = matrix.problems + 1
+
+        drive(core, way, news, matrix.decide, answer, set_speeds)
+        matrix.record(problem_solver, at_submission, recorded)
+        final = np.array([State.REJECTED, State.FINISHED], dtype=object)
+        return Schedule(
+            start=core.start,
+            end=core.end,
+            state=final[admitted.astype(np.int8)],
+            resources=Texts(*interval_text(*compiled.runs_of(matrix.state.columns))),
+            decisions=int(core.tally[_core.DECISIONS]),
+            paused=core.paused,
+        )
+
+    def _rule(self, columns: int, quick: QuickAnswer | None) -> compiled.Rule:
+        """Return the settings for the decision kernel."""
+        from optsched.policies.parts import _gang as compiled
+
+        return compiled.Rule(
+            columns=columns,
+            rows=self.mpl,
+            skips=self.admission == "skip",
+            sharing=compiled.SHARINGS.index(self.sharing),
+            compacts=self.compact,
+            window=self.window,
+            useful=1.0 - self.context_switch / self.time_slice,
+            time_slice=float(self.time_slice),
+            answer=compiled.ASK if quick is None else int(quick),
+        )
+
+
+class GangMatrix:
+    """The matrix of a run as the decision kernel keeps it, and what Python does for the kernel.
+
+    Attributes
+    ----------
+    decide : callable
+        The decision kernel, bound to the matrix and to the news.
+    """
+
+    def __init__(
+        self,
+        policy: Gang,
+        columns: int,
+        processors: NDArray[np.int64],
+        news: News,
+        quick: QuickAnswer | None = None,
+    ) -> None:
+        from optsched.policies.parts import _gang as compiled
+
+        self._policy, self._news, self._quick = policy, news, quick
+        self._rule = policy._rule(columns, quick)
+        self.state = compiled.new_state(processors, self._rule)
+        queue = compiled.new_queue(self._rule, len(processors))
+        self.decide: Callable[[], int] = compiled.decide.bound(self.state, self._rule, queue, news)
+
+    @property
+    def problems(self) -> int:
+        """Number of problems so far."""
+        from optsched.policies.parts import _gang as compiled
+
+        return int(self.state.tally[compiled.PROBLEMS])
+
+    def answer(self, pose: Callable[[Any], Any], ids: list[int] | None = None) -> None:
+        """Pose the problem that the kernel has left open, and hand it the answer."""
+        from optsched.policies.parts import _gang as compiled
+
+        state, policy, at = self.state, self._policy, self.problems
+        jobs = state.running[: state.problems.running[at]]
+        candidates = state.candidates[: state.problems.waiting[at]]
+        packing = pose(
+            GangPacking.trusted(
+                columns=self._rule.columns,
+                rows=policy.mpl,
+                running=tuple(compiled.masks_of(state.columns[jobs])),
+                rows_of_running=tuple(state.row[jobs].tolist()),
+                waiting=tuple(state.processors[candidates].tolist()),
+                admission=policy.admission,
+                rerow=policy.compact,
+                running_jobs=None if ids is None else tuple(ids[job] for job in jobs.tolist()),
+                waiting_jobs=None if ids is None else tuple(ids[j] for j in candidates.tolist()),
+            )
+        )
+        rows = (*packing.rows_of_running, *packing.rows_of_waiting)
+        state.answer[: len(rows)] = rows
+        for job, mask in zip(candidates.tolist(), packing.columns_of_waiting):
+            state.columns[job] = compiled.words_of_mask(mask, state.columns.shape[1])
+
+    def speeds_by(
+        self, execution: ExecutionModel, core: Core, way: Way, trace: Trace, machine: Machine
+    ) -> Callable[[int], None]:
+        """Return a function that has an execution model set the speeds after a start or an end."""
+        from optsched.policies.parts import _gang as compiled
+        from optsched.simulator import _core
+        from optsched.simulator.system import System
+
+        system = System.before(trace, machine, NoProblems().pose)
+        execution.begin(system, trace)
+        held, columns = system.held, self.state.columns
+
+        def set_speeds(event: int) -> None:
+            job = int(core.tally[_core.CHANGED])
+            system.now = core.clock[_core.NOW]
+            if event == _core.STARTED:
+                mask = compiled.masks_of(columns[[job]])[0]
+                held[job] = Slice(int(self.state.row[job]), mask)
+                speeds = execution.started(job, held[job], system)
+            else:
+                speeds = execution.ended(job, held.pop(job), system)
+            for other, speed in speeds:
+                _core.set_speed.compiled(core, way, other, speed)
+
+        return set_speeds
+
+    def actions(self, first: int = 0) -> Iterator[Action]:
+        """Yield the actions that the kernel has stated, from the `first` on."""
+        from optsched.policies.parts import _gang as compiled
+        from optsched.simulator import _core
+
+        news = self._news
+        stated = slice(first, news.counts[_core.N_ACTIONS])
+        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
+        moves: dict[int, Slice] = {}
+        for kind, job, value in zip(*columns):
+            if kind in (_core.START, _core.MOVE):
+                place = Slice(int(value), compiled.masks_of(self.state.columns[[job]])[0])
+            if kind == _core.MOVE:
+                moves[job] = place
+                continue
+            if moves:
+                yield Move(moves)
+                moves = {}
+            if kind == _core.START:
+                yield Start(job, place)
+            else:
+                yield Share(job, value) if kind == _core.SHARE else Wake(value)
+        if moves:
+            yield Move(moves)
+
+    def record(
+        self, problem_solver: ProblemSolver, at_submission: Mapping[float, float], first: int
+    ) -> None:
+        """Record the problems that the kernel has answered, from the `first` on."""
+        if self._quick is None:
+            return
+        chosen, mpl = problem_solver.solvers["gang-packing"], self._policy.mpl
+        proven = self._quick is QuickAnswer.PROVEN_FIT
+        answered = slice(first, self.problems)
+        columns = (column[answered].tolist() for column in self.state.problems)
+        times, decisions, running, waiting, own, by_fallback = columns
         objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
-            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
+            times=[at_submission.get(time, time) for time in times],
             decisions=decisions,
-            sizes=[f"{r}+{w}x{self.mpl}" for r, w in zip(running, waiting)],
+            sizes=[f"{r}+{w}x{mpl}" for r, w in zip(running, waiting)],
             objectives=objectives,
-            works=[0 if proven else (r + w) * self.mpl for r, w in zip(running, waiting)],
+            works=[0 if proven else (r + w) * mpl for r, w in zip(running, waiting)],
             statuses=[Status.OPTIMAL] * len(times) if proven else None,
             heuristics=by_fallback if chosen.is_compared else None,
             bounds=objectives if proven else None,
             fallbacks=[one < other for one, other in zip(own, by_fallback)],
         )
-
-    def _answer(
-        self,
-        problem_solver: ProblemSolver,
-        columns: int,
-        state: compiled.State,
-        at_submission: Sequence[float],
-    ) -> None:
-        """Pose the problem that a replay has left open, and hand it the answer."""
-        from optsched.policies.parts import _gang_replay as compiled
-
-        times, decisions, submitted, *counts = (
-            column[state.tally[compiled.PROBLEMS]].item() for column in state.problems
-        )
-        now = at_submission[submitted] if submitted >= 0 else times
-        problem_solver.begin_decision(now, decisions)
-        jobs = state.running[: counts[0]]
-        candidates = state.candidates[: counts[1]]
-        packing = problem_solver.pose(
-            GangPacking.trusted(
-                columns=columns,
-                rows=self.mpl,
-                running=tuple(compiled.masks_of(state.columns[jobs])),
-                rows_of_running=tuple(state.row[jobs].tolist()),
-                waiting=tuple(state.processors[candidates].tolist()),
-                admission=self.admission,
-                rerow=self.compact,
-                running_jobs=None,
-                waiting_jobs=None,
-            )
-        )
-        rows = (*packing.rows_of_running, *packing.rows_of_waiting)
-        state.answer[: len(rows)] = rows
-
-    def _is_blocked(self, system: System) -> bool:
-        """Return whether the queue head had no place before, and no job has ended since."""
-        waited = len(system.queue) > len(system.submitted)
-        return self.admission == "fcfs" and waited and not system.ended
-
-    def _candidates(self, system: System, matrix: Matrix) -> list[int]:
-        """Return the waiting jobs that may get a place now, judged by sizes alone."""
-        processors = system.processors
-        free = self.mpl * matrix.size - sum(row.bit_count() for row in matrix.rows)
-        window = system.queue[: self.window]
-        if self.admission == "skip":
-            return [job for job in window if processors[job] <= free]
-        totals = accumulate(processors[job] for job in window)
-        return [job for job, total in zip(window, totals) if total <= free]
-
-    def _pack(self, system: System, candidates: list[int]) -> Generator[Action, None, int]:
-        """Pose the packing of running and waiting jobs; return the number of jobs started."""
-        held = system.held
-        running = list(held)
-        packing = system.pose(
-            GangPacking(
-                columns=system.machine.size,
-                rows=self.mpl,
-                running=[held[job].columns for job in running],
-                rows_of_running=[held[job].row for job in running],
-                waiting=[system.processors[job] for job in candidates],
-                admission=self.admission,
-                rerow=self.compact,
-                running_jobs=[system.job_id[job] for job in running],
-                waiting_jobs=[system.job_id[job] for job in candidates],
-            )
-        )
-        moves = {
-            job: Slice(row, held[job].columns)
-            for job, row in zip(running, packing.rows_of_running)
-            if row != held[job].row
-        }
-        if moves:
-            yield Move(moves)
-        for job, row, columns in zip(
-            candidates, packing.rows_of_waiting, packing.columns_of_waiting
-        ):
-            if row != NOT_PLACED:
-                yield Start(job, Slice(row, columns))
-        return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
-
-    def _take_turns(self, system: System, matrix: Matrix) -> Iterator[Action]:
-        """Let the jobs of the row on turn run, until its turn ends."""
-        turns, several = self._turns, sum(map(bool, matrix.rows)) > 1
-        turns.advance(system.now, matrix.rows)
-        share = self._useful() if several else 1.0
-        yield from self._share(
-            {job: share if place.row == turns.row else 0.0 for job, place in system.held.items()}
-        )
-        if several and turns.ends != self._wakes_at:
-            self._wakes_at = turns.ends
-            yield Wake(turns.ends)
-
-    def _share(self, shares: dict[int, float]) -> Iterator[Action]:
-        """Yield the shares of time that have changed."""
-        old, self._shares = self._shares, shares
-        for job, share in shares.items():
-            if old.get(job, 1.0) != share:
-                yield Share(job, share)
-
-    def _useful(self) -> float:
-        """Return the part of a time slice that is left after the context switch."""
-        return 1.0 - self.context_switch / self.time_slice
-
-
-def _has_spare_row(matrix: Matrix) -> bool:
-    """Return whether fewer rows might suffice, by the busiest column and by all processors held."""
-    used = [row for row in matrix.rows if row]
-    total = sum(row.bit_count() for row in used)
-    return len(used) > max(len(loads(used)), -(-total // matrix.size))

@@ -171,7 +171,8 @@ class Figure:
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
     readers who cannot see it. `name` is that of its file, without the suffix. With the data of
     `charts`, those of `optsched.report.gantt_chart`, the reader can zoom: they replace the picture,
-    below each other, and show the same time. Each of several has a ``name`` more.
+    below each other, and show the same time. Each of several has a ``name`` more. A phone shows
+    the `narrow` picture, if there is one.
     """
 
     name: str
@@ -179,13 +180,15 @@ class Figure:
     alt: str
     caption: str
     charts: Sequence[Mapping[str, object]] = ()
+    narrow: str = ""
     form: ClassVar[str] = "figure"
 
     @property
-    def source(self) -> str:
-        """Picture as a data URL, with dark colors where the reader prefers them."""
-        data = base64.b64encode(with_dark_variant(self.svg).encode()).decode("ascii")
-        return f"data:image/svg+xml;base64,{data}"
+    def sources(self) -> list[str]:
+        """Pictures as data URLs, with dark colors where the reader prefers them; wide, narrow."""
+        shown = [with_dark_variant(one).encode() for one in (self.svg, self.narrow) if one]
+        coded = [base64.b64encode(one).decode("ascii") for one in shown]
+        return [f"data:image/svg+xml;base64,{one}" for one in coded]
 
     @property
     def data(self) -> str:

@@ -185,7 +185,7 @@ def _cautions(runs: Sequence[ComparedRun]) -> list[str]:
     words.append(
         f"Each run is of {what}, once, so a difference may be due to chance: a single different"
         " start changes all that follows. Compare other parts of the trace before you call it an"
-        " effect."
+        " effect: optsched compare SWEEP --over jobs does, for a sweep with a list of jobs."
     )
     return words
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
+from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.execution import ExecutionModel, Speeds
 from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
 from optsched.simulator.system import System
@@ -28,8 +33,6 @@ if TYPE_CHECKING:
 
 
 NEVER = math.inf
-
-ONCE = (None,)
 
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
@@ -54,8 +57,9 @@ class Engine:
     """The event engine, which runs a cleaned trace on an empty machine under a policy.
 
     A running job has work left (seconds at speed 1). The execution model sets its speed, and the
-    policy its share of the time. The end of a job is predicted at its start and at each change of
-    speed or share; an outdated prediction is recognized by its time and skipped.
+    policy its share of the time. The core (`optsched.simulator._core`) predicts the end of a job at
+    its start and at each change of speed or share, and orders all events; the engine keeps what a
+    policy sees, and carries its actions out.
 
     Parameters
     ----------
@@ -70,26 +74,21 @@ class Engine:
     progress : callable, optional
         Called every `PROGRESS_EVERY` decisions and at the end, with the number of jobs that have
         left the queue and the simulated time.
+    may_compile : bool
+        Whether the core is compiled where it is not on disk yet; else it runs in plain Python.
 
     Attributes
     ----------
-    start, end : list of float or None
-        Start and end of each job in seconds.
+    start : list of float or None
+        Start of each job in seconds.
     state : list of State
         State of each job.
     resources : list of str
         The processors that each job held, as interval sets.
-    paused : list of float
-        Seconds for which each job held processors and did not run, because of its share of the
-        time or of a migration.
     migrations : list of Migration
         The migrations so far.
     reasons : dict of int to str
         Why jobs were rejected.
-    decisions : int
-        Number of decisions so far.
-    due : float
-        When the next decision is due; infinite if none is.
     """
 
     trace: Trace
@@ -101,75 +100,136 @@ class Engine:
     journal: Journal | None = None
     observe: Callable[[Engine], None] | None = None
     progress: Callable[[int, float], None] | None = None
+    may_compile: bool = True
 
     def __post_init__(self) -> None:
-        trace = self.trace
+        trace, jobs = self.trace, len(self.trace)
         self.system = System.before(trace, self.machine, self.problem_solver.pose)
-        jobs = len(trace)
-        self.runtime: list[float] = trace.runtime.tolist()
         self.start = self.system.start
-        self.end: list[float | None] = [None] * jobs
         self.state = [State.UNSUBMITTED] * jobs
+        self._last_start = self.machine.last_starts(self.system.submit, self.system.requested_time)
+        self.holds = Holds(trace, self.state, self.start) if self.machine.follows_requests else None
+        submit, runtime, requested = (
+            column.astype(np.float64)
+            for column in (trace.submit, trace.runtime, trace.requested_time)
+        )
+        admitted = np.ones(jobs, dtype=np.bool_)
+        self._core = core = _core.new_core(submit, runtime, requested, admitted)
+        self._news = _core.new_news(jobs)
+        self._submitted_at: dict[float, float] = {}  # the trace's own numbers
+        if trace.submit.dtype.kind != "f":
+            self._submitted_at = dict(zip(core.submit.tolist(), self.system.submit))
         self.resources = [""] * jobs
-        self.decisions = 0
         self.held = self.system.held
-        self.work_left = self.runtime.copy()
-        self.speed = [1.0] * jobs
-        self.share = [1.0] * jobs
-        self.paused = [0.0] * jobs
         self.migrations: list[Migration] = []
         self._last_migration: dict[int, int] = {}  # place in that list
         self.reasons: dict[int, str] = {}
-        self._works_since = [0.0] * jobs
-        self._ends_at = [NEVER] * jobs
-        self._killed_at = [NEVER] * jobs
-        self._ends: list[tuple[float, int, int]] = []
-        self._predictions = 0
-        self._overruns: set[int] = set()
-        self._next = 0
-        self.due = NEVER
         self._wakes: list[float] = []
         self._eligible: list[tuple[float, int]] = []
         self._held_back: set[int] = set()
-        self._last_start = self.machine.last_starts(self.system.submit, self.system.requested_time)
         self._expiring: list[tuple[float, int]] = []
-        self.holds = Holds(trace, self.state, self.start) if self.machine.follows_requests else None
-        self._busy_until = -NEVER
 
     def run(self) -> None:
         """Process all events, until every job has ended, is rejected or can never start."""
-        system, ends, submit = self.system, self._ends, self.system.submit
-        one_by_one = self.order is EventOrder.ONE_BY_ONE
-        events = self._one_by_one if one_by_one else self._batched
-        at_every_event = self.policy.interval == 0
-        jobs = len(submit)
+        system, core = self.system, self._core
+        self._way = _core.Way(
+            one_by_one=self.order is EventOrder.ONE_BY_ONE,
+            tells=self._hears_each(),
+            watched=self.observe is not None,
+            enforces=self.policy.enforces_limits,
+            interval=float(self.policy.interval),
+            tolerance=KILL_TOLERANCE,
+        )
+        self._bind()
         if self.execution is not None:  # first: checks the columns that the policy reads too
             self.execution.begin(system, self.trace)
         self.policy.begin(system)
-        while True:
-            submission = submit[self._next] if self._next < jobs else NEVER
-            end = ends[0][0] if ends else NEVER
-            wake = self._wakes[0] if self._wakes else NEVER
-            eligible = self._eligible[0][0] if self._eligible else NEVER
-            now = min(submission, end, wake, eligible, self.due)
-            if self._expiring and self._expiring[0][0] < now:
-                self._expire(*heappop(self._expiring))
-                continue
-            system.now = now
-            if now == NEVER:
-                break
-            for _ in events(now):
-                self._request_decision(now)
-                if at_every_event and self.due == now:
-                    self._decide()
-            if wake == now:
-                heappop(self._wakes)
-                self._request_decision(now)
-            if self.due == now:
-                self._decide()
-            if self.observe is not None:
-                self.observe(self)
+        of_job = {_core.ENDED: self._end, _core.SUBMITTED: self._submit}
+        others = {
+            _core.LET_GO: self._let_go,
+            _core.EXPIRED: self._expire,
+            _core.WOKEN: self._wake,
+            _core.SETTLED: self._settle,
+        }
+        advance, decide = self._advance, self._decide
+        clock, own = core.clock, self._submitted_at
+        while event := advance():
+            now = clock.item(_core.NOW)
+            system.now = own.get(now, now)
+            if event == _core.DECIDE:
+                decide()
+            elif event in of_job:
+                of_job[event](core.tally.item(_core.CHANGED))
+            else:
+                others[event]()
+        system.now = clock.item(_core.NOW)
         self._report_progress()
+
+    def _hears_each(self) -> bool:
+        """Return whether something beside the decisions depends on single events."""
+        return bool(
+            self.journal is not None
+            or self.observe is not None
+            or self.execution is not None
+            or self.holds
+            or self._last_start
+        )
+
+    def _bind(self) -> None:
+        """Bind the kernels to the core, in plain Python where they would have to be compiled."""
+        core, way = self._core, self._way
+
+        def bind(plain: bool) -> Iterator[Callable[..., Any]]:
+            for kernel, given, numbers in (
+                (_core.advance, (core, way, self._news), ()),
+                (_core.start, (core, way), (0, 0.0)),
+                (_core.begin, (core,), (0, 0.0)),
+                (_core.predict_end, (core, way), (0,)),
+                (_core.set_speed, (core, way), (0, 0.0)),
+                (_core.set_share, (core, way), (0, 0.0)),
+                (_core.count_work, (core,), (0,)),
+                (_core.stop_until, (core, way), (0, 0.0, 0.0)),
+                (_core.request_decision, (core, way), (0.0,)),
+            ):
+                yield (
+                    partial(kernel.plain, *given)
+                    if plain
+                    else kernel.bound(*given, numbers=numbers)
+                )
+
+        try:
+            with nullcontext() if self.may_compile else only_loading():
+                bound = [*bind(plain=False)]
+        except NotOnDiskError:
+            bound = [*bind(plain=True)]
+        self._advance, self._start_job, self._begin_job, self._predict_end, *others = bound
+        self._set_speed, self._set_share, self._count_work, self._stop_until, *others = others
+        [self._request_decision] = others
+
+    @property
+    def decisions(self) -> int:
+        """Number of decisions so far."""
+        return int(self._core.tally[_core.DECISIONS])
+
+    @property
+    def due(self) -> float:
+        """Time of the next decision; infinite if none is due."""
+        return float(self._core.clock[_core.DUE])
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """End of each job in seconds, NaN before, shape (jobs,)."""
+        return self._core.end
+
+    @property
+    def runtime(self) -> NDArray[np.float64]:
+        """Work of each job in seconds, shape (jobs,)."""
+        return self.trace.runtime.astype(np.float64)
+
+    @property
+    def work_left(self) -> NDArray[np.float64]:
+        """Work left of each job in seconds at its last change, shape (jobs,)."""
+        return self._core.work_left
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -182,102 +242,44 @@ class Engine:
 
     def schedule(self) -> Schedule:
         """Return the schedule so far."""
+        core = self._core
         return Schedule(
-            start=np.array(self.start, dtype=np.float64),
-            end=np.array(self.end, dtype=np.float64),
+            start=core.start,
+            end=core.end,
             state=np.array(self.state, dtype=object),
             resources=self.resources,
             decisions=self.decisions,
-            paused=np.array(self.paused, dtype=np.float64),
+            paused=core.paused,
             migrations=tuple(self.migrations),
             reasons=self.reasons,
         )
 
-    def set_speed(self, job: int, speed: float) -> None:
-        """Change the speed of a running job from now on."""
-        self._count_work(job)
-        self.speed[job] = speed
-        if self.journal is not None:
-            self.journal.record(self.system.now, "speed", job, speed)
-        self._predict_end(job)
-
-    def set_share(self, job: int, share: float) -> None:
-        """Change a running job's share of the time from now on.
-
-        A job whose share has been 0 since it got its processors starts now.
-        """
-        if not 0 <= share <= 1:
-            raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
-        self._count_work(job)
-        if not self.share[job] and share and self.work_left[job] == self.runtime[job]:
-            self.start[job] = self._works_since[job]
-            self.paused[job] = 0.0
-        self.share[job] = share
-        if self.journal is not None:
-            self.journal.record(self.system.now, "share", job, share)
-        self._predict_end(job)
-
-    def _batched(self, now: float) -> Iterable[None]:
-        """Process the ends, then the submissions of an instant; return one item if any."""
-        ends, submit = self._ends, self.system.submit
-        happened = False
-        while ends and ends[0][0] == now:
-            happened = self._end(now, heappop(ends)[2]) or happened
-        while self._next < len(submit) and submit[self._next] == now:
-            self._submit(self._next)
-            happened = True
-        while self._eligible and self._eligible[0][0] == now:
-            happened = self._let_go(heappop(self._eligible)[1]) or happened
-        return ONCE if happened else ()
-
-    def _one_by_one(self, now: float) -> Iterable[None]:
-        """Process the events of an instant, submissions first; yield after each.
-
-        A job that ends at its estimated end releases its processors before the first event, since
-        the scheduler could rely on them from now on.
-        """
-        ends, submit = self._ends, self.system.submit
-        due = []
-        while ends and ends[0][0] == now:
-            job = heappop(ends)[2]
-            on_estimate = job in self.held and self.system.running.estimated_end(job) == now
-            if not on_estimate or self._end(now, job):
-                due.append((job, on_estimate))
-        while self._next < len(submit) and submit[self._next] == now:
-            self._submit(self._next)
-            yield
-        for job, on_estimate in due:
-            if on_estimate or self._end(now, job):
-                yield
-        while self._eligible and self._eligible[0][0] == now:
-            if self._let_go(heappop(self._eligible)[1]):
-                yield
-
-    def _request_decision(self, at: float) -> None:
-        """Schedule a decision, after the present one has been charged for, and at a tick if any."""
-        if self._busy_until > at:
-            at = self._busy_until
-        interval = self.policy.interval
-        if interval:
-            tick = math.ceil(at / interval)
-            while tick * interval < at:  # the quotient was rounded down
-                tick += 1
-            at = tick * interval
-        if at < self.due:
-            self.due = at
+    def _change_speeds(self, speeds: Speeds) -> None:
+        """Change the speeds of running jobs from now on."""
+        for job, speed in speeds:
+            self._set_speed(job, float(speed))
+            if self.journal is not None:
+                self.journal.record(self.system.now, "speed", job, speed)
 
     def _report_progress(self) -> None:
         if self.progress is not None:
-            self.progress(self._next - len(self.system.queue), self.system.now)
+            submitted = int(self._core.tally[_core.NEXT])
+            self.progress(submitted - len(self.system.queue), self.system.now)
+
+    def _settle(self) -> None:
+        assert self.observe is not None
+        self.observe(self)
 
     def _decide(self) -> None:
-        system, problem_solver = self.system, self.problem_solver
-        if self.decisions % PROGRESS_EVERY == 0:
+        system, problem_solver, core = self.system, self.problem_solver, self._core
+        tally, has_ticks = core.tally, self.policy.interval > 0
+        if self.progress is not None and tally.item(_core.DECISIONS) % PROGRESS_EVERY == 1:
             self._report_progress()
-        self.due = NEVER
-        self.decisions += 1
         problem_solver.begin_decision(system.now)
-        waiting = len(system.queue)
+        if not self._way.tells:
+            self._hear()
+        if has_ticks:
+            tally[_core.WAITED] = len(system.queue)
         actions = self.policy.decide(system)
         for action in actions:
             try:
@@ -291,16 +293,25 @@ class Engine:
         system.ended.clear()
         system.rejected.clear()
         if problem_solver.charged:
-            self._busy_until = system.now + problem_solver.charged
-        if self.policy.interval and 0 < len(system.queue) < waiting:
-            # the jobs just started change the decision at the next tick
-            self._request_decision(system.now + self.policy.interval / 2)
+            core.clock[_core.CHARGED] = problem_solver.charged
+        if has_ticks:
+            tally[_core.WAITING] = len(system.queue)
+
+    def _hear(self) -> None:
+        """Catch up with the events since the last decision."""
+        news = self._news
+        if ended := news.counts.item(_core.N_ENDED):
+            for job in news.ended[:ended].tolist():
+                self._end(job)
+        if submitted := news.counts.item(_core.N_SUBMITTED):
+            for job in news.submitted[:submitted].tolist():
+                self._submit(job)
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):
             self._start(*action)
         elif isinstance(action, Share):
-            self.set_share(*action)
+            self._share(*action)
         elif isinstance(action, Move):
             self._move(action.places)
         elif isinstance(action, Migrate):
@@ -309,12 +320,16 @@ class Engine:
             if not action.at > self.system.now:
                 raise ValueError(f"wake at {action.at} requested at {self.system.now}")
             heappush(self._wakes, action.at)
+            self._core.clock[_core.WAKES_AT] = self._wakes[0]
         else:
             raise TypeError(f"{action!r} is no action")
 
+    def _wake(self) -> None:
+        heappop(self._wakes)
+        self._core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
+
     def _submit(self, job: int) -> None:
         system = self.system
-        self._next += 1
         if not self.policy.admits(job, system):
             self._reject(job, system.machine.why_never(system.demands[job]))
             return
@@ -339,16 +354,18 @@ class Engine:
                 self._reject(job, last.reason)
                 return
             heappush(self._expiring, (last.at, job))
+            self._core.clock[_core.EXPIRES] = self._expiring[0][0]
         self.state[job] = State.WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
         if self.journal is not None:
             self.journal.record(self.system.now, "waiting", job)
 
-    def _expire(self, at: float, job: int) -> None:
+    def _expire(self) -> None:
         """Reject a job that still waits after the last time at which it could start."""
+        at, job = heappop(self._expiring)
+        self._core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
         if self.state[job] is State.WAITING:
-            self.system.now = at
             self.system.queue.remove(job)
             self.system.rejected.append(job)
             if job in self.system.submitted:  # the policy has not seen it
@@ -369,14 +386,16 @@ class Engine:
                 self.journal.record(self.system.now, "held", job)
         if until < NEVER:
             heappush(self._eligible, (max(until, self.system.now), job))
+            self._core.clock[_core.LETS_GO] = self._eligible[0][0]
 
-    def _let_go(self, job: int) -> bool:
-        """Put a job that was held into the queue; return whether it is still held."""
-        if job not in self._held_back:
-            return False
-        self._held_back.remove(job)
-        self._enqueue(job)
-        return True
+    def _let_go(self) -> None:
+        """Put a job that was held into the queue, if it is still held."""
+        _, job = heappop(self._eligible)
+        self._core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
+        if job in self._held_back:
+            self._held_back.remove(job)
+            self._enqueue(job)
+            self._core.tally[_core.HAPPENED] = 1
 
     def _review_dependents(self, job: int) -> None:
         """Hold the jobs that depend on a job until the time that is known now."""
@@ -386,31 +405,45 @@ class Engine:
                     self._hold(other, self.holds.eligible(other))
 
     def _start(self, job: int, place: object, limit: float | None) -> None:
-        system = self.system
+        system, charged = self.system, self.problem_solver.charged
         system.queue.remove(job)
         if place is None:
             allocation = system.machine.allocate(system.demands[job])
         else:
             allocation = system.machine.claim(place, system.demands[job])
-        begins = system.now + self.problem_solver.charged
+        begins = system.now + charged
+        if charged:
+            self._core.clock[_core.CHARGED] = charged
         self.held[job] = allocation
         self.start[job] = begins
         self.state[job] = State.RUNNING
-        self._works_since[job] = begins
-        estimated_end = begins + (system.requested_time[job] if limit is None else limit)
-        if self.policy.enforces_limits:
-            self._killed_at[job] = estimated_end
-        system.running.add(job, estimated_end)
+        seconds = system.requested_time[job] if limit is None else limit
+        system.running.add(job, begins + seconds)
         if self.journal is not None:
             self.journal.record(begins, "start", job, system.machine.place_text(allocation))
             if limit is not None:
                 self.journal.record(begins, "limit", job, limit)
         self._review_dependents(job)
-        if self.execution is not None:
-            self._works_since[job] += self.execution.delay(job, allocation, system)
-            for changed, speed in self.execution.started(job, allocation, system):
-                self.set_speed(changed, speed)
+        if self.execution is None:
+            self._start_job(job, float(seconds))
+            return
+        self._begin_job(job, float(seconds))
+        if delay := self.execution.delay(job, allocation, system):
+            self._core.works_since[job] += delay
+        self._change_speeds(self.execution.started(job, allocation, system))
         self._predict_end(job)
+
+    def _share(self, job: int, share: float) -> None:
+        """Change a running job's share of the time from now on.
+
+        A job whose share has been 0 since it got its processors starts now.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
+        self._set_share(job, float(share))
+        self.start[job] = self._core.start.item(job)
+        if self.journal is not None:
+            self.journal.record(self.system.now, "share", job, share)
 
     def _move(self, places: Mapping[int, object]) -> None:
         """Move running jobs; all of them release their places before the first claims another."""
@@ -442,7 +475,7 @@ class Engine:
             delay += self.problem_solver.charged  # the job is stopped during the decision
             taken = machine.resources(self.held[job])
             # a job that is stopped during a restart has not spent the rest of that delay
-            added = delay - max(0.0, self._works_since[job] - now)
+            added = delay - max(0.0, self._core.works_since.item(job) - now)
             row = Migration(now, job, source[job], taken, job in parked, delay)
             at = self._last_migration.get(job, -1)
             if at >= 0 and self.migrations[at].time == now:  # one stop: no time in between
@@ -452,57 +485,19 @@ class Engine:
             else:
                 self._last_migration[job] = len(self.migrations)
                 self.migrations.append(row)
-            self._works_since[job] = now + delay
-            self.paused[job] += added
-            self._killed_at[job] += added
+            self._stop_until(job, float(now + delay), float(added))
             system.running.put_off(job, added)
-            self._predict_end(job)
 
-    def _count_work(self, job: int) -> None:
-        """Count the work that a job has done up to now: 0 during its start-up delay."""
-        now, since = self.system.now, self._works_since[job]
-        if now > since:
-            share = self.share[job]
-            self.work_left[job] -= (now - since) * share * self.speed[job]
-            if share != 1.0:
-                self.paused[job] += (now - since) * (1.0 - share)
-            self._works_since[job] = now
-
-    def _predict_end(self, job: int) -> None:
-        # rounding may bring the work left below 0: such a job ends now, not earlier
-        work, speed = max(0.0, self.work_left[job]), self.share[job] * self.speed[job]
-        ends_at = self._works_since[job] + work / speed if speed else NEVER
-        killed_at = self._killed_at[job]
-        if ends_at > killed_at + KILL_TOLERANCE:
-            ends_at = killed_at
-            self._overruns.add(job)
-        elif self._overruns:
-            self._overruns.discard(job)
-        if ends_at != self._ends_at[job]:
-            self._ends_at[job] = ends_at
-            if ends_at == NEVER:
-                return
-            self._predictions += 1
-            heappush(self._ends, (ends_at, self._predictions, job))
-
-    def _end(self, now: float, job: int) -> bool:
-        """End a job unless the prediction is outdated; return whether the job ended."""
-        if self._ends_at[job] != now:
-            return False
-        system = self.system
-        self._ends_at[job] = NEVER
-        self._count_work(job)
+    def _end(self, job: int) -> None:
+        system, core = self.system, self._core
         allocation = self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)
         system.ended.append(job)
-        self.end[job] = now
         self.resources[job] = system.machine.resources(allocation)
-        self.state[job] = State.KILLED if job in self._overruns else State.FINISHED
+        self.state[job] = State.KILLED if core.overruns[job] else State.FINISHED
         if self.journal is not None:
-            self.journal.record(now, self.state[job].name.lower(), job)
+            self.journal.record(system.now, self.state[job].name.lower(), job)
         self._review_dependents(job)
         if self.execution is not None:
-            for changed, speed in self.execution.ended(job, allocation, system):
-                self.set_speed(changed, speed)
-        return True
+            self._change_speeds(self.execution.ended(job, allocation, system))

@@ -49,9 +49,14 @@ class ExecutionModel:
         The registered name, or the name of the class if the model is not registered.
     measures : mapping of str to Measure
         What the figures of `report` are, by key.
+    places_suffice : bool
+        Whether the model delays no job, and `started` and `ended` read no more of a system than its
+        time, the places of running jobs (`held`), and what never changes. Where a class says so of
+        itself, compiled events can call it; a subclass says it again.
     """
 
     name: ClassVar[str] = "rigid"
+    places_suffice: ClassVar[bool] = False
     measures: ClassVar[Mapping[str, Measure]] = {}
 
     def __init_subclass__(cls) -> None:

@@ -104,7 +104,7 @@ class InvariantChecker:
                 found.append(f"job row {job} is {state.name.lower()} after the last event")
             if state is State.FINISHED:
                 left = engine.work_left[job]
-                coarse = STEPS * math.ulp(engine.end[job] or 0.0)
+                coarse = STEPS * math.ulp(engine.end[job])
                 if abs(left) > ROUNDING * max(1.0, engine.runtime[job]) + coarse:
                     found.append(f"job row {job} finished with {left} s of work left")
         if found:

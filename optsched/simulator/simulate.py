@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 _simulated: Counter[type[Policy]] = Counter()
 """Number of jobs that the engine has simulated in this process under each policy."""
 
+CORE_FROM = 20_000
+"""Number of jobs from which compiling the event core takes less time than running it in Python."""
+
 
 def run_scenario(scenario: Scenario) -> Run:
     """Run a trace on a machine under a policy.
@@ -91,6 +94,7 @@ def run_scenario(scenario: Scenario) -> Run:
             journal=journal,
             observe=None if checker is None else checker.check,
             progress=scenario.progress,
+            may_compile=_may_compile(scenario, len(trace)),
         )
         with explaining(policy, execution, engine.system):
             engine.run()
@@ -301,6 +305,13 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
         expected = f"expected at most the {machine.size:,} processors of the machine"
         raise InputError(f"{stated:,}; {expected}", field="large from")
     return stated
+
+
+def _may_compile(scenario: Scenario, jobs: int) -> bool:
+    """Return whether kernels that are not on disk are worth compiling for so many jobs."""
+    if scenario.compiled_from is not None:
+        return jobs >= scenario.compiled_from
+    return jobs + _simulated.total() >= CORE_FROM
 
 
 def _find_replay(

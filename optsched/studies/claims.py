@@ -29,6 +29,9 @@ TEXTS = ("key", "text", "of", "group", "unit", "not_judged")
 PUBLISHED = "published"
 
 
+DIGITS = "%.12g"
+"""How numbers are written in files: without the digits that differ between processors."""
+
 NOTHING = Interval(nan, nan, nan, 0, "none")
 
 

@@ -68,8 +68,12 @@ WIDE_PANEL = _Layout(0.215, 0.30, 0.24, 2.95, 2.2, WIDE)
 NARROW_PANEL = _Layout(0.37, 0.34, 0.55, 0.06, 0.06, NARROW)
 
 
-def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure:
+def claims_panel(
+    claims: Mapping[str, Claim], *, narrow: bool = False, words: Mapping[str, str] | None = None
+) -> Figure:
     """Draw a row for each claim: where it has to lie, the paper's number, and our interval.
+
+    With `words` for the verdicts, the rows are no claims of a paper: only intervals are drawn.
 
     An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show.
     Groups that follow one another share an axis if their claims have the same unit; percent and
@@ -79,6 +83,7 @@ def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure
 
     layout = NARROW_PANEL if narrow else WIDE_PANEL
     judged = [one for one in claims.values() if one.found and one.panel]
+    known = any(one.published is not None for one in judged)
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
@@ -96,9 +101,10 @@ def claims_panel(claims: Mapping[str, Claim], *, narrow: bool = False) -> Figure
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
-        _rows(axes, own, layout, narrow=narrow, headed=place == layout.top)
+        headed = place == layout.top
+        _rows(axes, own, layout, narrow=narrow, headed=headed, known=known, band=words is None)
         place += inches + below
-    _legend(figure, height, narrow=narrow)
+    _legend(figure, height, narrow=narrow, known=known, words=words)
     return figure
 
 
@@ -133,12 +139,21 @@ def _stretch(axes: Axes, limits: tuple[float, float], *, narrow: bool) -> None:
 
 
 def _rows(
-    axes: Axes, claims: Sequence[Claim], layout: _Layout, *, narrow: bool, headed: bool
+    axes: Axes,
+    claims: Sequence[Claim],
+    layout: _Layout,
+    *,
+    narrow: bool,
+    headed: bool,
+    known: bool,
+    band: bool,
 ) -> None:
     edges = axes.get_yaxis_transform()  # x in shares of the axes, y in inches from above
     wide = layout.width - layout.left - layout.right
     left, right = -layout.left / wide, layout.right / wide
-    paper, ours = 1 + 0.20 * right, 1 + 0.985 * right
+    theirs, ours = 1 + 0.20 * right, 1 + 0.985 * right
+    heads = [(theirs, "paper")] * known
+    heads += [(ours, "here [95% interval]" if band else "change [interval]")]
     at: dict[str, Any] = {"transform": edges, "va": "center"}
     place, group = 0.0, ""
     for one in claims:
@@ -147,11 +162,11 @@ def _rows(
             place += layout.head
             axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
             if headed and not narrow and place == layout.head:
-                for x, text in ((paper, "paper"), (ours, "here [95% interval]")):
+                for x, text in heads:
                     axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
-        _mark(axes, one, row, half)
+        _mark(axes, one, row, half, band=band)
         text = written(one.main.mean)
         if one.main.kind not in ("none", "exact"):
             text += f" [{written(one.main.low)}, {written(one.main.high)}]"
@@ -161,17 +176,20 @@ def _rows(
             axes.text(1.0, row - 0.16, text, **look)
         else:
             axes.text(left + 0.03, row, one.text, **at)
-            axes.text(paper, row, written(one.published), **look | {"color": GREY})
+            if known:
+                axes.text(theirs, row, written(one.published), **look | {"color": GREY})
             axes.text(ours, row, text, **look)
 
 
-def _mark(axes: Axes, one: Claim, row: float, half: float) -> None:
+def _mark(axes: Axes, one: Claim, row: float, half: float, *, band: bool) -> None:
     """Draw the band of a claim, zero, the number of the paper, and our interval."""
     from matplotlib.patches import Rectangle
 
     ends = axes.get_xlim()
     low, high = np.clip(one.region[:2], *ends)
-    axes.add_patch(Rectangle((low, row - half), high - low, 2 * half, facecolor=BAND, zorder=0.5))
+    if band:
+        place = (low, row - half)
+        axes.add_patch(Rectangle(place, high - low, 2 * half, facecolor=BAND, zorder=0.5))
     axes.plot([0, 0], [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
     if one.published is not None:
         look: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
@@ -204,7 +222,9 @@ def _face(verdict: str) -> dict[str, Any]:
     return {"markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 5.5}
 
 
-def _legend(figure: Figure, height: float, *, narrow: bool) -> None:
+def _legend(
+    figure: Figure, height: float, *, narrow: bool, known: bool, words: Mapping[str, str] | None
+) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -212,10 +232,13 @@ def _legend(figure: Figure, height: float, *, narrow: bool) -> None:
         look = {"marker": SHAPES[verdict], "linewidth": 1.8, **_face(verdict)}
         return Line2D([], [], color=COLOURS[verdict], **look)
 
-    handles: dict[str, Any] = {verdict: line(verdict) for verdict in (HOLDS, OPEN, FAILS)}
+    verdicts = (HOLDS, OPEN, FAILS)
+    handles: dict[str, Any] = {(words or {}).get(one, one): line(one) for one in verdicts}
     look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
-    handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
-    handles["where the claim is true"] = Patch(facecolor=BAND)
+    if known:
+        handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
+    if words is None:
+        handles["where the claim is true"] = Patch(facecolor=BAND)
     figure.legend(
         handles.values(), handles, loc="upper left", ncols=3 if narrow else 5, frameon=False,
         bbox_to_anchor=(0.0, 1 - 0.02 / height), handlelength=1.5, columnspacing=0.9,

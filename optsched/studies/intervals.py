@@ -22,6 +22,8 @@ FEWEST, ENOUGH = 3, 20
 """Units that an interval needs, and units from which on the bootstrap is used."""
 
 RESAMPLES, SEED = 4000, 0
+MOST_UNITS = 100_000
+"""Most units that are ever said to be needed."""
 
 
 class Interval(NamedTuple):
@@ -134,12 +136,29 @@ def difference(one: Interval, other: Interval) -> Interval:
     return Interval(mean, low, high, min(one.n, other.n), kind)
 
 
+def average(found: Sequence[Interval]) -> Interval:
+    """Return the mean of quantities of other units each, of the parts of several logs for instance.
+
+    The interval is Welch's t: each quantity keeps the deviation of its own units.
+    """
+    if len(found) == 1:
+        return found[0]
+    mean = float(np.mean([one.mean for one in found]))
+    n, count = np.array([one.n for one in found]), len(found)
+    errors = (np.array([one.half for one in found]) / _t(n)) ** 2
+    if not np.isfinite(errors).all():
+        return Interval(mean, np.nan, np.nan, int(n.sum()), "none")
+    degrees = errors.sum() ** 2 / (errors**2 / (n - 1)).sum() if errors.any() else 1
+    half = float(_t(degrees + 1) * errors.sum() ** 0.5 / count)
+    return Interval(mean, mean - half, mean + half, int(n.sum()), "t")
+
+
 def units_needed(found: Interval) -> int:
     """Return with how many units t would exclude 0, if mean and deviation stayed as they are."""
     deviation = found.half * found.n**0.5 / _t(found.n)
-    counts = np.arange(FEWEST, 100_000)
+    counts = np.arange(FEWEST, MOST_UNITS + 1)
     enough = np.array(_t(counts)) * deviation / counts**0.5 < abs(found.mean)
-    return int(counts[enough.argmax()]) if enough.any() else len(counts)
+    return int(counts[enough.argmax()]) if enough.any() else MOST_UNITS
 
 
 class Noise(NamedTuple):

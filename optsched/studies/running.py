@@ -30,7 +30,7 @@ from optsched.report.folder_files import Expected, read_object
 from optsched.simulator.provenance import versions as installed
 from optsched.studies import cases, page
 from optsched.studies.cases import Cases
-from optsched.studies.claims import frame_of
+from optsched.studies.claims import DIGITS, frame_of
 from optsched.studies.figures import claims_panel, save
 from optsched.studies.folder import (
     PAGE,
@@ -68,9 +68,6 @@ PLANNED: Expected = {"plan": str, "versions": dict}
 
 MOST_ROWS = 60
 """Rows of a table from which on `DATA` names its CSV file alone."""
-
-DIGITS = "%.12g"
-"""How numbers are written in CSV: without the digits that differ between processors."""
 
 
 class Evaluation(NamedTuple):
@@ -113,7 +110,7 @@ class Running:
         if trace is not None and not study.takes("trace"):
             reason = f"study {study.name!r} has traces of its own; expected no other"
             raise InputError(reason, field="trace")
-        self._study, self._folder, self._quick = study, folder, quick
+        self._study, self._folder, self._quick, self._trace = study, folder, quick, trace
         logs: Sequence[Path] = folders() if traces is None else [traces]
         plan = looked_at(study.plan, quick=quick)
         options: dict[str, Any] = {} if trace is None else {"trace": trace}
@@ -209,8 +206,9 @@ class Running:
                 for file in results.iterdir():
                     shutil.copyfile(file, folder / file.name)
             _write_page(study, found, study.path)
-        self.mistakes = list(_mistakes(study, found))
-        return _written(study, found, self._folder)
+        own = self._trace is None
+        self.mistakes = list(_mistakes(study, found)) if own else []
+        return _written(study, found, self._folder, own=own)
 
     def _of_sweep(self) -> tuple[pd.DataFrame, dict[str, str]]:
         """Return a row for each run and its labels, in the order of the plan, and the versions."""
@@ -231,7 +229,7 @@ class Running:
             found = found.assign(folder=[str(runs / run) for run in found["run"]])
             found = labelled(found, self._plan.blocks, self._labels)
             found = self._study.call_with("prepare", found, found, self._folder / INPUTS)
-            found = found.drop(columns="folder")
+            found = found.drop(columns="folder", errors="ignore")
             found["trace"] = [PurePath(trace).name for trace in found["trace"]]  # on any machine
             frames.append(found)
             for name, several in versions_used(found["run"].unique().tolist(), runs).items():
@@ -304,7 +302,7 @@ def report(folder: Path) -> Path:
     """
     about = read_object(folder / MARKER, {"study": str})
     study = StudyFolder(Path(about["study"]))
-    return _again(study, folder).page
+    return _again(study, folder, own="trace" not in about).page
 
 
 def rewrite(study: StudyFolder) -> Evaluation:
@@ -376,7 +374,7 @@ def _mistakes(study: StudyFolder, found: Evaluated) -> Iterator[str]:
             yield f"{file}:{one}"
 
 
-def _again(study: StudyFolder, place: Path) -> Evaluation:
+def _again(study: StudyFolder, place: Path, *, own: bool = True) -> Evaluation:
     """Evaluate the results in a folder again, and write its page."""
     results = place / RESULTS
     frame = read_results(results)
@@ -385,7 +383,7 @@ def _again(study: StudyFolder, place: Path) -> Evaluation:
             if (results / name).is_file():
                 shutil.copyfile(results / name, folder / name)
         found = _write_evaluation(study, frame, folder)
-    return _written(study, found, place)
+    return _written(study, found, place, own=own)
 
 
 def _write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> Evaluated:
@@ -409,8 +407,9 @@ def _write_evaluation(study: StudyFolder, frame: pd.DataFrame, folder: Path) -> 
     return found
 
 
-def _written(study: StudyFolder, found: Evaluated, folder: Path) -> Evaluation:
-    shown = _write_page(study, found, folder)
+def _written(study: StudyFolder, found: Evaluated, folder: Path, *, own: bool) -> Evaluation:
+    """Write the page, unless the trace is not the study's own: its words are about that."""
+    shown = _write_page(study, found, folder) if own else folder / RESULTS / DATA
     claims = frame_of(found.claims, study.stated.readings)
     return Evaluation(folder, shown, found.frames(), claims)
 

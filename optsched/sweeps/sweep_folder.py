@@ -9,10 +9,11 @@ import json
 import logging
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from optsched.errors import InputError
 from optsched.files import remove
 from optsched.numbers import counted
 from optsched.report import runs_page
@@ -27,7 +28,14 @@ from optsched.simulator.scenario import OPTIONS
 from optsched.sweeps.sweeping import FOLDER, PICTURES
 
 RUNS: Expected = {"run": str, "config": dict}
+SETTING = "settings."
+"""Prefix of the settings among the values of a run."""
 
+DRAWN = ("jobs", "measure", "workload_seed", "shake_seed")
+"""Keys whose values are parts or draws of the same trace or workload."""
+
+SYSTEMS = ("load", "shake", "unknown_negative")
+"""Keys that change the jobs of a trace or workload."""
 
 log = logging.getLogger("optsched")
 
@@ -43,7 +51,15 @@ def compared(folder: Path) -> RunComparison:
     found, missing = finished_runs(folder)
     if missing:
         log.warning("%s of the sweep not finished, left out", counted(missing, "run"))
-    return read_runs(found)
+    try:
+        return read_runs(found)
+    except InputError as error:
+        keys = varying(planned(folder).values())
+        over = next((key for key in (*DRAWN, "trace", "workload", *SYSTEMS) if key in keys), None)
+        if over is None:
+            raise
+        hint = f"over all of them: optsched compare {folder} --over {over} -o DIR"
+        raise InputError(f"{error.mistakes[0]}; {hint}", file=error.file) from None
 
 
 def report(folder: Path) -> Path:
@@ -126,33 +142,51 @@ def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
     InputError
         If ``sweep.json`` is missing or damaged.
     """
-    file = folder / FOLDER.marker
-    runs = [checked(run, RUNS, file, "runs") for run in read_object(file, {"runs": list})["runs"]]
-    values = [_flat(run["config"]) for run in runs]
-    keys = dict.fromkeys(key for own in values for key in own)
-    varying = [key for key in keys if any(own.get(key) != values[0].get(key) for own in values)]
-    names = [_name(own, varying) for own in values]
-    uses = Counter(names)
+    values = planned(folder)
+    keys = varying(values.values())
+    names = {run: speaking(own, keys) for run, own in values.items()}
+    uses = Counter(names.values())
     places = {
-        name if name and uses[name] == 1 else run["run"]: folder / "runs" / run["run"]
-        for run, name in zip(runs, names)
+        name if name and uses[name] == 1 else run: folder / "runs" / run
+        for run, name in names.items()
     }
     found = {name: place for name, place in places.items() if (place / RUN.marker).is_file()}
     return found, len(places) - len(found)
 
 
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a run, the settings among the others."""
-    flat = dict(config)
-    settings = flat.pop("settings", None)
-    return flat | (settings if isinstance(settings, dict) else {})
+def planned(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the values of each run of a sweep, by its name; settings as ``settings.window``.
+
+    Raises
+    ------
+    InputError
+        If ``sweep.json`` is missing or damaged.
+    """
+    file = folder / FOLDER.marker
+    runs = [checked(run, RUNS, file, "runs") for run in read_object(file, {"runs": list})["runs"]]
+    found = {}
+    for run in runs:
+        flat = {key: value for key, value in run["config"].items() if key != "settings"}
+        settings = run["config"].get("settings")
+        settings = settings if isinstance(settings, dict) else {}
+        found[run["run"]] = flat | {f"{SETTING}{key}": one for key, one in settings.items()}
+    return found
 
 
-def _name(values: Mapping[str, Any], varying: list[str]) -> str:
-    shown = {key: values[key] for key in varying if key in values}
-    policy = [_text(shown.pop("policy"))] if "policy" in shown else []
-    return ", ".join(policy + [f"{key}={_text(value)}" for key, value in shown.items()])
+def varying(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the keys in which runs differ, in order of appearance."""
+    values = list(runs)
+    keys = dict.fromkeys(key for own in values for key in own)
+    return [key for key in keys if any(own.get(key) != values[0].get(key) for own in values)]
 
 
-def _text(value: Any) -> str:
+def speaking(values: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Return the name of a run by some of its values: ``easy, event_order=batched``."""
+    shown = {key.removeprefix(SETTING): values[key] for key in keys if key in values}
+    policy = [in_words(shown.pop("policy"))] if "policy" in shown else []
+    return ", ".join(policy + [f"{key}={in_words(value)}" for key, value in shown.items()])
+
+
+def in_words(value: Any) -> str:
+    """Return a value of a sweep file as text."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -505,7 +505,7 @@ def sessions(found: Runs) -> pd.DataFrame:
 
 
 DIFFERENCES = {
-    "replan=events": "all is planned anew at every event",
+    "replan=events": "all jobs are replanned at every event",
     "loads=start": "a load counts from the start of its job",
     "evicted=memory": "all files in memory count as evicted",
     "opportune=node": "LEO decides node by node",

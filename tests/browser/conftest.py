@@ -22,8 +22,24 @@ from optsched.report.page import (
     write_page,
 )
 from optsched.solvers.result import Budget
+from optsched.studies import effects_folder
+from optsched.studies.effects import Effect, Effects
+from optsched.studies.intervals import Interval
 
 FIGURES = {"one": ("One box.", "A box."), "two": ("Two.", "Again.")}
+CHANGES = {"easy-sjbf": (-20, -30, -10), "conservative": (5, -5, 15), "sjf": (90, 40, 140)}
+EFFECTS = Effects(
+    "jobs",
+    8,
+    "easy",
+    [
+        Effect(figure, of, run, 3600.0, 4000.0, Interval(*change, 8, "t"))
+        for figure in ("mean_wait", "p95_wait")
+        for of in ("all", "SDSC-BLUE-2000-4.2-cln", "SDSC-SP2-1998-4.2-cln")
+        for run, change in CHANGES.items()
+    ],
+    [],
+)
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
@@ -46,7 +62,7 @@ def two_jobs():
 
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory):
-    """Return the page of a run, of a comparison, and one that holds all that a page can."""
+    """Return the pages of a run, of comparisons, and one that holds all that a page can."""
     folder = tmp_path_factory.mktemp("reports")
     run = simulate(bundled("traces") / "samples" / "sample-256.swf", policy="window", jobs=(1, 300))
     comparison = compare(
@@ -82,9 +98,12 @@ def reports(tmp_path_factory):
         "optsched " + "z" * 300,
         {"optsched": "0"},
     )
-    (folder / "everything").mkdir()
+    for name in ("everything", "effects"):
+        (folder / name).mkdir()
+    effects_folder.fill(EFFECTS, folder / "effects", folder)
     return SimpleNamespace(
         run=save(run, folder / "run") / "report.html",
         comparison=save(comparison, folder / "comparison") / "report.html",
+        effects=folder / "effects" / "report.html",
         everything=write_page(page, folder / "everything"),
     )

@@ -11,7 +11,7 @@ from optsched.report.page import MISSING
 
 pytestmark = pytest.mark.long
 
-NAMES = ("run", "comparison", "everything")
+NAMES = ("run", "comparison", "effects", "everything")
 PAPER = 182 * 96 / 25.4
 """Width of A4 without margins, in CSS pixels."""
 
@@ -66,7 +66,7 @@ def test_a_page_is_whole_offline_and_its_pictures_are_drawn(open_page, name):
     page = open_page(name)
     pictures = page.locator("img")
     drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
-    assert len(drawn) == {"run": 4, "comparison": 2, "everything": 4}[name]
+    assert len(drawn) == {"run": 4, "comparison": 2, "effects": 1, "everything": 4}[name]
     assert all(width and alt for width, alt in drawn)
     assert page.locator("h1").count() == 1
     assert page.title() == page.locator("h1").text_content()  # no script of a picture has run
@@ -120,6 +120,28 @@ def test_a_phone_shows_all_without_scrolling_sideways(open_page, name):
     )
     assert any(wider for wider, _ in boxes)  # else nothing was tested
     assert {style for _, style in boxes} == {"auto"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_has_a_panel_of_its_own(open_page, scheme):
+    drawn = {}
+    page = open_page("effects", color_scheme=scheme)
+    for width in (390, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        panel = page.locator("picture img")
+        box = panel.bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+        drawn[width] = panel.evaluate("i => [i.naturalWidth, i.currentSrc.length]")
+        assert 0.9 < box["width"] / drawn[width][0] < 1.2  # so its text has the size of the page's
+        picture = Image.open(BytesIO(panel.screenshot())).convert("RGB")
+        colors = {color for count, color in picture.getcolors(1 << 24) if count >= 20}
+        blue = [c for c in colors if c[2] > c[0] + 100]
+        orange = [c for c in colors if c[0] > c[2] + 100]
+        assert blue
+        assert orange
+        paper = picture.getpixel((picture.width - 1, picture.height - 1))
+        assert (min(paper) > 200) == (scheme == "light")
+    assert drawn[390] != drawn[1400]
 
 
 def test_long_names_leave_room_for_the_other_columns(open_page):

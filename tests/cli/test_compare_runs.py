@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from optsched.cli import run
 from optsched.content import bundled
 
+ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 
 
@@ -88,6 +91,75 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
     assert done.stderr == "optsched: 1 run of the sweep not finished, left out\n"
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Return the folder of a sweep, ``parts``, of three parts of the sample."""
+    folder = tmp_path_factory.mktemp("parts")
+    (folder / "parts.toml").write_text(
+        f'trace = "{SAMPLE}"\njobs = ["1:200", "201:400", "401:600"]\npolicy = ["easy", "fcfs"]\n'
+        'keep = "summary"\n'
+    )
+    assert run(["sweep", str(folder / "parts.toml"), "-o", str(folder / "parts")]) == 0
+    return folder
+
+
+def test_a_sweep_is_compared_over_its_parts(optsched, parts):
+    done = optsched("compare", "parts", "--over", "jobs", "-o", "out", cwd=parts)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    heads = "figure run change interval by it is units needed easy mean"
+    assert " ".join(lines[0].split()) == heads
+    assert [line.split("  ")[0] for line in lines[1:5]] == [
+        *("mean wait", "mean bounded slowdown", "p95 wait", "utilization"),
+    ]  # fmt: skip
+    assert "of 4 differences from easy over 3 units of jobs can be told from noise." in lines[5]
+    assert lines[-1] == "comparison folder  out"
+    page = (parts / "out" / "report.html").read_text()
+    assert "optsched compare parts --over jobs --baseline easy -o DIR" in page
+    words = ("--over", "jobs", "--baseline", "fcfs", "-o", "out", "--json")
+    done = optsched("compare", "parts", *words, cwd=parts)
+    found = json.loads(done.stdout)
+    assert found["units"] == 3
+    assert {row["run"] for row in found["effects"]} == {"easy"}
+    assert "--baseline fcfs" in (parts / "out" / "report.html").read_text()
+
+
+@pytest.mark.long
+def test_the_how_to_has_what_three_logs_say(optsched, shared, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPTSCHED_TRACES", str(shared("traces")))
+    page = ROOT / "docs" / "how-to" / "compare-on-parts.md"
+    [text] = re.findall(r"```toml\n(policy.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "logs.toml").write_text(text)
+    assert optsched("sweep", "logs.toml", "-o", "logs", cwd=tmp_path).returncode == 0
+    done = optsched("compare", "logs", "--over", "jobs", "-o", "out", cwd=tmp_path)
+    told = [line.rstrip() for line in done.stdout.splitlines()]
+    said = page.with_suffix(".txt").read_text().splitlines()
+    assert told[:-1] == said  # the last line names the folder
+
+
+@pytest.mark.parametrize("words", ["compare parts -o none", "report parts"])
+def test_runs_of_other_jobs_lead_to_what_compares_them(words, optsched, parts):
+    done = optsched(*words.split(), cwd=parts)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("over all of them: optsched compare parts --over jobs -o DIR\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--over job", "--over: 'job' does not vary; keys that do: policy, jobs"),
+        ("--over jobs --baseline sjf", "--baseline: 'sjf'; expected one of easy; fcfs"),
+        ("--over jobs --days 1:2", "--days: is for runs of the same jobs, not for --over"),
+        ("--over jobs --seed 1", "--seed: is for solvers on snapshots, not for runs"),
+        ("--baseline easy", "--baseline: expected --over KEY, too; otherwise it is the first run"),
+    ],
+)
+def test_what_a_sweep_is_not_compared_over_gets_one_line(words, told, optsched, parts):
+    done = optsched("compare", "parts", *words.split(), "-o", "none", cwd=parts)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"optsched: {told}\n")
+    assert not (parts / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -106,6 +178,8 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
         ("fcfs easy --days 2:1", "--days: '2:1'; expected FROM:TO in days, 10:12 for instance"),
         ("fcfs easy --days 1", "--days: '1'; expected FROM:TO in days, 10:12 for instance"),
         ("fcfs easy --days 90:91", "--days: 90:91; expected a part of 21.8 hours"),
+        ("fcfs easy --over jobs", "--over: is for a sweep, not for runs"),
+        ("a.json --over jobs", "--over: is for runs, not for solvers on snapshots"),
         ("a.json --days 1:2", "--days: is for runs, not for solvers on snapshots"),
         ("fcfs easy --seed 1", "--seed: is for solvers on snapshots, not for runs"),
         ("fcfs easy --solvers cbc", "--solvers: is for solvers on snapshots, not for runs"),

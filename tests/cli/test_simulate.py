@@ -49,7 +49,7 @@ def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
 def test_links_of_a_torus_make_nodes_contiguous_on_request(optsched, sample, tmp_path):
     scattered = {}
     for adjacency in ("line", "torus"):
-        options = ("--machine", "torus:4x8x8", "--execution", "contiguity", "--jobs", "1:300")
+        options = ("--machine", "torus:4x8x8", "--execution", "contiguity", "--jobs", "1:150")
         settings = ("--set", "beta=1", "--set", f"adjacency={adjacency}")
         done = optsched(
             "simulate", sample, *options, *settings, "--no-plots", "--json", "-o", tmp_path / "run"

@@ -37,6 +37,14 @@ def sweep_folder(rng: Random, folder: Path, seeds: Seeds) -> Case:
     return Case(("sweep", "study.toml", "-o", "sweep"), ("sweep",))
 
 
+@target
+def effects(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    shutil.copytree(seeds.folder / "sweep", folder / "sweep")
+    _damage(rng, folder / "sweep")
+    over = rng.choice(("jobs", "settings.window", "settings.window", "policy"))
+    return Case(("compare", "sweep", "--over", over, "-o", "out"), ("out",))
+
+
 def _damage(rng: Random, folder: Path) -> None:
     """Damage some of the files in a folder, and in the folders within."""
     for _ in range(1 + int(rng.expovariate(1))):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policies.gang_textbook import SHARINGS, TextbookGang
 
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.machines.matrix import Slice
-from optsched.policies.parts.time_sharing import SHARINGS
+from optsched.policies.gang import Gang
 from optsched.simulator.run import Run
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
@@ -273,3 +274,34 @@ def test_turns_are_those_of_a_simulation_second_by_second(rows, mpl, seconds):
     assert run.jobs["paused_time"].tolist() == pytest.approx(
         (run.end - run.start - trace.runtime).tolist()
     )
+
+
+small = st.tuples(st.integers(0, 30), st.integers(1, 60), st.integers(1, 8))
+
+
+@given(
+    st.lists(small, min_size=1, max_size=25),
+    st.fixed_dictionaries(
+        {
+            "mpl": st.integers(1, 4),
+            "admission": st.sampled_from(["fcfs", "skip"]),
+            "sharing": st.sampled_from(["rows", "fill", "nodes", "turns"]),
+            "compact": st.booleans(),
+            "window": st.sampled_from([1, 2, 100]),
+            "context_switch": st.sampled_from([0.0, 5.0]),
+            "time_slice": st.sampled_from([7.0, 60.0]),
+        }
+    ),
+    st.sampled_from(["batched", "one-by-one"]),
+    st.booleans(),
+)
+def test_the_journal_is_that_of_the_textbook(workload, settings, order, charged):
+    gaps, runtime, processors = (np.array(column) for column in zip(*workload))
+    jobs = np.arange(len(gaps)), np.cumsum(gaps), runtime, runtime, processors
+    other = {"event_order": order, "charge_decisions": charged, "journal": True}
+    runs = [
+        simulate(clean(Trace(*jobs)), "matrix:8", policy(**settings), **other)
+        for policy in (Gang, TextbookGang)
+    ]
+    assert runs[0].journal.entries == runs[1].journal.entries
+    assert runs[0].schedule.decisions == runs[1].schedule.decisions

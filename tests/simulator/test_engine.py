@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from optsched import simulate
+from optsched.kernel_cache import NotOnDiskError
 from optsched.policies.fcfs import FCFS
+from optsched.simulator import _core
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
@@ -309,3 +311,28 @@ def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace)
         (10, (1,), ()),
         (15, (2,), ()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "policy", "other"),
+    [
+        ("nodes:256", "easy", {}),
+        ("nodes:256", "window", {"execution": "contiguity", "settings": {"interval": 30.0}}),
+        ("nodes:256", "easy", {"event_order": "one-by-one", "charge_decisions": False}),
+        ("matrix:256", "gang", {"settings": {"sharing": "turns"}, "execution": "paging"}),
+        ("torus:8x8x4", "torus", {"settings": {"large": 32, "prepare": "ahead"}}),
+    ],
+)
+def test_events_in_plain_python_are_the_compiled_ones(machine, policy, other, monkeypatch):
+    def journal():
+        return simulate(
+            "sample-256", machine, policy, jobs=(1, 150), check=True, journal=True, **other
+        ).journal
+
+    compiled = journal()
+
+    def none_on_disk(*_, **__):
+        raise NotOnDiskError
+
+    monkeypatch.setattr(_core.advance, "bound", none_on_disk, raising=False)
+    assert journal().entries == compiled.entries

@@ -20,8 +20,8 @@ from optsched.executions.resource_sharing import ResourceSharing
 from optsched.models.gang_packing import GangPacking, Packing
 from optsched.policies.easy import Easy
 from optsched.policies.gang import Gang
-from optsched.policies.parts import _gang_replay, _priority_queue, _sharing_replay, sharing
-from optsched.policies.parts._gang_replay import Rule
+from optsched.policies.parts import _gang, _priority_queue, _sharing_replay, sharing
+from optsched.policies.parts._gang import Rule
 from optsched.policies.priority import FixedOrder
 from optsched.policies.sjbf import SJBF
 from optsched.simulator import _replay
@@ -281,7 +281,7 @@ gang_settings = st.fixed_dictionaries(
     {
         "mpl": st.integers(1, 4),
         "admission": st.sampled_from(["fcfs", "skip"]),
-        "sharing": st.sampled_from(["rows", "fill", "nodes"]),
+        "sharing": st.sampled_from(["rows", "fill", "nodes", "turns"]),
         "compact": st.booleans(),
         "window": st.sampled_from([1, 2, 100]),
         "context_switch": st.sampled_from([0.0, 5.0]),
@@ -373,16 +373,22 @@ class LikeFirstFit(FirstFit):
         {"charge_decisions": True},
         {"solver": "greedy-colouring"},
         {"solver": LikeFirstFit()},
-        {"execution": "paging"},
         {"check": True},
         {"journal": True},
     ],
 )
-def test_other_runs_of_gang_scheduling_are_not_replayed(other, monkeypatch):
-    monkeypatch.setattr(_gang_replay, "replay", None)  # the replay would call it
+def test_in_other_runs_of_gang_scheduling_the_solver_answers_all_problems(other):
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)
     run = simulate(trace, "matrix:256", "gang", compiled_from=0, **other)
     assert run.timing["solver_seconds"] > 0
+
+
+@pytest.mark.parametrize("sharing", ["rows", "turns"])
+def test_speeds_of_an_execution_model_are_those_in_the_engine(sharing):
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 300)
+    chosen = {"mpl": 4, "sharing": sharing, "node_memory": 200.0, "variation": 1.0}
+    run = assert_same_gang(trace, 256, chosen, execution="paging")
+    assert run.execution_report.figures["paged_jobs"] > 0
 
 
 def test_captured_problems_are_those_of_the_engine(tmp_path):
@@ -438,18 +444,20 @@ def test_a_replay_verifies_packings_as_their_problem_does(answered):
     packing = packing._replace(columns_of_waiting=tuple(placed))
     masks = [*problem.running, *packing.columns_of_waiting]
     sizes = [*map(int.bit_count, problem.running), *problem.waiting]
-    rule = Rule(problem.columns, 3, problem.admission == "skip", 0, problem.rerow, 100, 1.0, 0)
-    times = np.zeros(len(masks) + 3)  # three more jobs, so that there are three rows
-    state = _gang_replay.new_state(times, times, np.array([*sizes, 1, 1, 1]), rule)
+    rule = Rule(
+        problem.columns, 3, problem.admission == "skip", 0, problem.rerow, 100, 1.0, 60.0, 0
+    )
+    # three more jobs, so that there are three rows
+    state = _gang.new_state(np.array([*sizes, 1, 1, 1]), rule)
     running = len(problem.running)
-    state.tally[_gang_replay.RUNNING] = running
+    state.tally[_gang.RUNNING] = running
     state.running[:running] = range(running)
     state.candidates[: len(problem.waiting)] = range(running, len(masks))
     state.row[:running] = problem.rows_of_running
     state.answer[: len(masks)] = [*packing.rows_of_running, *packing.rows_of_waiting]
     for job, mask in enumerate(masks):
         state.columns[job] = [mask >> word & (1 << 64) - 1 for word in (0, 64)][: len(state.left)]
-    holds = _gang_replay.is_feasible(state, rule, len(problem.waiting))
+    holds = _gang.is_feasible(state, rule, len(problem.waiting))
     assert holds == (not problem.violations(packing))
 
 

@@ -54,7 +54,7 @@ for name, model in own:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
-@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.long)])
+@pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.long)])
 def test_no_kernel_is_compiled_within_the_time_limit(most):
     """On so many snapshots of each model."""
     folders = [bundled("models") / model for model in registry.models]

@@ -161,6 +161,31 @@ def test_a_difference_of_independent_quantities_is_wider_than_each():
     assert (found.n, found.kind) == (4, "t")
 
 
+def test_an_average_over_logs_has_the_deviation_of_each():
+    # Welch: standard errors of 1 and 2 halve to sqrt(1 + 4) / 2; (1 + 16 / 7) of degrees 3 and 7
+    one, other = (
+        Interval(8, 8 - half, 8 + half, n, "t") for half, n in ((3.18245, 4), (4.72925, 8))
+    )
+    found = intervals.average([one, other + 2])
+    degrees = (1 + 4) ** 2 / (1 / 3 + 16 / 7)  # 9.55: t is 2.2427
+    assert found.mean == 9
+    assert found.half == pytest.approx(float(intervals._t(degrees + 1)) * 5**0.5 / 2, rel=1e-5)
+    assert found.how == "t, n = 12"
+    assert intervals.average([one]) is one
+    assert intervals.average([one, intervals.mean_of([1.0, 2.0])]).how == "n = 6"
+    assert intervals.average([one._replace(low=8, high=8)] * 2)[:3] == (8, 8, 8)
+
+
+def test_an_average_over_logs_holds_the_truth_as_often_as_it_promises():
+    """Three logs of five parts each, one of which varies ten times as much."""
+    rng = np.random.default_rng(1)
+    drawn = rng.normal([[[1.0]], [[2.0]], [[6.0]]], [[[1.0]], [[2.0]], [[10.0]]], (3, 1500, 5))
+    found = [
+        intervals.average([intervals.mean_of(log) for log in logs]) for logs in drawn.swapaxes(0, 1)
+    ]
+    assert np.mean([one.low <= 3 <= one.high for one in found]) == pytest.approx(0.95, abs=0.017)
+
+
 def test_units_needed_are_those_whose_interval_excludes_zero():
     values = np.array([1.0, -0.5, 2.0, 0.5, -1.0, 1.5])
     found = intervals.mean_of(values)
@@ -563,7 +588,7 @@ def runs(plan, folders):
 
 def prepare(results, inputs):
     assert (inputs / "mine.swf").is_file()
-    return results.assign(twice=2 * results["mean_wait"])
+    return results.assign(twice=2 * results["mean_wait"]).drop(columns="folder")
 
 def values(runs, claims):
     return {"twice": runs["twice"].iloc[0]}

@@ -1,43 +1,45 @@
+"""The functions of the study of Weng et al. 2023, on small clusters and on the stored answers."""
+
 from __future__ import annotations
 
 import gzip
 import json
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from optsched import registry
 from optsched.cli import run as optsched
+from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.report.page import Figure, Verdict
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
-from optsched.studies.openb_2023.claims import (
-    as_published,
-    claims,
-    hundreds,
-    least_fragmentation,
-    more,
-)
-from optsched.studies.openb_2023.clos import read_leaves, whole_nodes
-from optsched.studies.openb_2023.cluster import Cluster, devices_for, partly_busy
-from optsched.studies.openb_2023.evaluation import COLUMNS, Answers, arriving, drawing, fitting
-from optsched.studies.openb_2023.online import coming_and_going, in_batches
-from optsched.studies.openb_2023.openb import Nodes, Pods, read_nodes, read_pods
-from optsched.studies.openb_2023.page import batch_sizes, switch_cases, switch_facts
-from optsched.studies.openb_2023.plan import (
-    EXACT,
-    FGD,
-    FORECAST,
-    IN_ORDER,
-    LEFT_OUT,
-    PARTS,
-    RULES,
-    part,
-)
-from optsched.studies.study_folder import report
+from optsched.studies.folder import StudyFolder
+from optsched.studies.plan import looked_at
+from optsched.studies.running import read_results
+from optsched.text_files import read_toml
+
+FOLDER = bundled("studies") / "openb-2023"
+STUDY = StudyFolder(FOLDER)
+
+
+def file_of(name):
+    """A file beside study.py, as a module."""
+    file = str(FOLDER / f"{name}.py")
+    return next(one for one in [*sys.modules.values()] if getattr(one, "__file__", None) == file)
+
+
+ANSWERS, CLUSTER, TRACE = file_of("answers"), file_of("cluster"), file_of("trace")
+Cluster, Nodes, Pods = CLUSTER.Cluster, TRACE.Nodes, TRACE.Pods
+Answers, EXACT, FGD, FORECAST = ANSWERS.Answers, ANSWERS.EXACT, ANSWERS.FGD, ANSWERS.FORECAST
+coming_and_going, in_batches = CLUSTER.coming_and_going, CLUSTER.in_batches
+devices_for, partly_busy = CLUSTER.devices_for, CLUSTER.partly_busy
+arriving, drawing, fitting = ANSWERS.arriving, ANSWERS.drawing, ANSWERS.fitting
+read_nodes, read_pods = TRACE.read_nodes, TRACE.read_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1000,0,\nn1,8000,500,2,T4\n"
 PODS = (
@@ -125,7 +127,7 @@ def test_a_problem_has_what_is_free_and_models_that_exist():
     assert problem.devices == ((1000, 700), ())
     assert problem.weights.tolist() == problem.share.tolist() == [300, 2000, 0]
     assert problem.allowed == (("T4",), None, None)
-    cluster.release(pods, 0, 0, [1])
+    cluster.take(pods, 0, 0, [1], -1)
     assert cluster.problem(pods, pods.chosen([1])).weights.tolist() == [600, 4000, 0, 2000]
     assert cluster.shares == 2000
 
@@ -210,22 +212,22 @@ def test_a_forecast_keeps_room_for_what_comes():
 def test_pods_that_come_and_go_wait_for_room():
     nodes = nodes_of((8, 1, "T4"))
     pods = pods_of((1, 1000, 0, 10), (1, 600, 2, 5), (1, 0, 3, 4), (1, 600, 4, 24), (1, 300, 4, 6))
-    stay = coming_and_going(nodes, pods, FirstFit().place)
+    started, decisions = coming_and_going(nodes, pods, FirstFit().place)
     # at 10 the second pod starts, with the last one; the fourth follows at 13
-    assert stay.started.tolist() == [0, 10, 3, 13, 10]
-    assert stay.decisions == 7
+    assert started.tolist() == [0, 10, 3, 13, 10]
+    assert decisions == 7
 
 
 def test_a_pod_that_leaves_at_once_makes_room_for_others():
     nodes = nodes_of((8, 1, "T4"))
     pods = pods_of((1, 1000, 5, 5), (1, 1000, 5, 8))
-    assert coming_and_going(nodes, pods, FirstFit().place).started.tolist() == [5, 5]
+    assert coming_and_going(nodes, pods, FirstFit().place)[0].tolist() == [5, 5]
 
 
 def test_the_exact_solver_is_asked_where_fgd_leaves_pods_out():
     cluster = Cluster(nodes_of((8, 1, "T4")))
     both, one = pods_of((1, 300, 0, 1), (1, 700, 0, 1)), pods_of((1, 600, 0, 1), (1, 1000, 0, 1))
-    answers = Answers(LEFT_OUT, 1.0)
+    answers = Answers(ANSWERS.LEFT_OUT, 1.0)
     assert answers(cluster.problem(both)).nodes == ((0,), (0,))
     before = answers.cost["nominal_seconds"]
     assert answers(cluster.problem(one)).nodes == ((), (0,))
@@ -250,96 +252,124 @@ def test_pods_that_no_idle_node_can_hold_are_left_out():
 def test_leaves_are_read_and_some_of_their_hosts_are_free(tmp_path):
     file = tmp_path / "topo.csv"
     file.write_text("ip,DSW,PSW,ASW\na,D,P1,S1\nb,D,P2,S1\nc,D,P1,S1\n")
-    assert read_leaves(file) == [2, 1]
-    case = {"jobs": 4, "sizes": [1, 2], "fill": 0.9, "seed": 1}
-    free = whole_nodes([8] * 4, busy=0.0, blocks=0, **case)
+    assert CLUSTER.read_leaves(file) == [2, 1]
+    case = {"jobs": 4, "sizes": [1, 2], "fill": 0.9}
+    free = CLUSTER.whole_nodes([8] * 4, 1, busy=0.0, blocks=0, **case)
     assert len(free.free) == 32
     assert free.span == ("anywhere",) * 4
     assert free.weights.tolist() == [1] * 4
-    blocks = whole_nodes([8] * 4, busy=0.5, blocks=2, **case)
+    blocks = CLUSTER.whole_nodes([8] * 4, 1, busy=0.5, blocks=2, **case)
     assert 0 < len(blocks.free) < 32
     assert set(blocks.blocks) == {"0", "1"}
     assert blocks.weights.tolist() == blocks.chunks.tolist()
     assert int(blocks.chunks.sum()) <= 0.9 * len(blocks.free)
 
 
-def answered(placed, fragmentation=None, gpus=6212.0, name="default"):
-    """Rows of arrivals, from the GPUs placed in each draw by way."""
-    rows = [
-        {
-            "part": "arrivals",
-            "list": name,
-            "seed": seed,
-            "way": way,
-            "gpus": gpus,
-            "placed": value,
-            "fragmentation": (fragmentation or placed)[way][seed],
-        }
-        for way, draws in placed.items()
-        for seed, value in enumerate(draws)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_claims_are_judged_draw_by_draw():
-    rows = answered(
-        {"FGD": [5925, 5930], "best fit": [5900, 5935], "GPU packing": [6100, 5700]},
-        {"FGD": [10, 10], "best fit": [11, 12], "GPU packing": [12, 9]},
+def draws(placed, fragmentation=None, part="ties"):
+    """Answers to draws of the list default, from the GPUs placed in each by way."""
+    return pd.DataFrame(
+        {"part": part, "list": "default", "seed": seed, "order": seed, "way": way, "placed": value}
+        | {"fragmentation": (fragmentation or placed)[way][seed]}
+        for way, values in placed.items()
+        for seed, value in enumerate(values)
     )
-    assert more(rows, "default", "best fit").verdict == Verdict.IN_PART
-    assert more(rows, "default", "best fit").why == "in 1 of 2 draws; +10.0 GPUs (-5.0 to +25.0)"
-    assert hundreds(rows, "default", ["best fit"]).verdict == Verdict.HELD
-    assert hundreds(rows, "default", ["GPU packing"]).verdict == Verdict.IN_PART
-    assert least_fragmentation(rows, "default", ["best fit"]).verdict == Verdict.HELD
-    judged = least_fragmentation(rows, "default", ["best fit", "GPU packing"])
-    assert judged.verdict == Verdict.IN_PART
-    assert as_published(rows, "default", "FGD").verdict == Verdict.HELD  # 95.42%
-    far = answered({"FGD": [5800, 5810]})
-    assert as_published(far, "default", "FGD").verdict == Verdict.NOT_HELD
 
 
-def test_every_claim_is_judged_on_each_list_or_says_why_not():
-    ways = {rule.name: [6000, 6001] for rule in IN_ORDER}
-    frame = pd.concat([answered(ways), answered(ways, name="gpuspec33")])
-    for claim in claims(frame):
-        lists = set(claim.judgements)
-        assert lists == ({"default", "gpuspec33"} if claim.judge else {"all"})
+def test_claims_are_judged_over_draws():
+    rules = {"first fit": [0, 0, 0], "best fit": [5900, 5910, 5920]}
+    rules |= {"GPU packing": [5890, 5912, 5921], "FGD, 40 types": [5880, 5880, 5880]}
+    less = {"FGD": [10, 10, 10], "first fit": [12, 14, 16], "best fit": [13, 13, 13]}
+    less |= {"GPU packing": [99, 99, 99], "FGD, 40 types": [99, 99, 99]}
+    runs = draws({"FGD": [5910, 5922, 5934]} | rules, less)
+    gain = STUDY.call("more", runs, "random", pods="default", rule="best fit")
+    assert (gain.mean, gain.n, gain.kind) == (12, 3, "t")
+    assert gain[1:3] == pytest.approx(stats.t.interval(0.95, 2, 12, 2 / 3**0.5))
+    few = STUDY.call("more", runs, "few", pods="default", rule="best fit")
+    assert few.mean == -30
+    unused = STUDY.call("left", runs, "random", pods="default")
+    assert unused.mean == pytest.approx(6212 - np.mean([5900, 5912, 5921]))
+    fragments = STUDY.call("less_fragmentation", runs, "random", pods="default")
+    assert fragments.mean == pytest.approx(np.mean([2, 3, 3]))
+    same = STUDY.call("as_published", runs, "random", pods="default")
+    assert same.mean == pytest.approx(5922 - 0.9539 * 6212)
+    # the first of equal nodes is another part; several orders of a draw are one unit
+    listed = draws({"FGD": [5900, 5900, 5900]} | rules, less, "arrivals")
+    more = draws({"FGD": [0, 0, 0]} | rules, less).assign(order=9)
+    every = pd.concat([runs, listed, more])
+    assert STUDY.call("more", every, "listed", pods="default", rule="best fit").mean == -10
+    assert STUDY.call("more", every, "random", pods="default", rule="best fit") == gain
+
+
+def test_what_the_paper_says_is_that_of_its_artifact():
+    table = read_toml(FOLDER / "published.toml")["allocated"]
+    assert STUDY.call("paper_more", None, pods="default", rule="best fit") == pytest.approx(
+        (table["default"]["FGD"] - table["default"]["best fit"]) * 62.12
+    )
+    assert STUDY.call("paper_left", None, pods="gpuspec33") == pytest.approx((100 - 93.22) * 62.12)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return read_results(FOLDER / "results")
+
+
+def test_stored_answers_are_within_their_bounds_and_never_behind(runs):
+    exact = runs[(runs["way"] == "exact") & runs["bound"].notna()]
+    assert len(exact) == 33 + 15
+    assert (exact["placed"] <= exact["bound"] + 1e-9).all()
+    keys = ["part", "list", "nodes", "seed"]
+    whole = runs[runs["part"].isin(["busy", "whole", "arrivals"])].fillna({"seed": 0})
+    best = whole.groupby(keys)["placed"].max()
+    of_exact = whole[whole["way"] == "exact"].set_index(keys)["placed"]
+    assert (of_exact >= best.loc[of_exact.index] - 1e-9).all()
+
+
+def test_each_draw_has_another_order_and_the_first_has_several(runs):
+    ties = runs[runs["part"] == "ties"]
+    for _, own in ties.groupby("list"):
+        pairs = set(zip(own["seed"], own["order"]))
+        assert pairs == {(1, order) for order in range(1, 9)} | {(n, n) for n in range(2, 11)}
+        assert own.groupby(["seed", "order"])["way"].nunique().eq(5).all()
+
+
+def test_the_noise_floor_is_that_of_orders_of_the_nodes(runs):
+    own = runs[(runs["part"] == "ties") & (runs["list"] == "default") & (runs["seed"] == 1)]
+    wide = own.pivot(index="order", columns="way", values="placed")
+    gains = wide["FGD"] - wide["GPU packing"]
+    low, high = stats.t.interval(0.95, 7, scale=gains.std(ddof=1) * (9 / 8) ** 0.5)
+    found = STUDY.evaluated(runs).values
+    assert found["noise.packing.default.smallest"] == pytest.approx((high - low) / 2)
 
 
 def test_shares_of_batches_are_those_of_all_at_once():
-    rows = pd.DataFrame(
-        [
-            {"nodes": 4, "seed": 1, "way": EXACT.name, "size": np.nan, "placed": 10.0},
-            {"nodes": 4, "seed": 1, "way": EXACT.name, "size": 1, "placed": 8.0},
-            {"nodes": 4, "seed": 1, "way": FORECAST.name, "size": 16, "placed": 9.0},
-            {"nodes": 4, "seed": 1, "way": FGD.name, "size": np.nan, "placed": 9.5},
-        ]
-    )
-    found = batch_sizes(rows)
-    assert found["of_best"].tolist() == [1, 0.8, 0.9, 0.95]
-    assert found["size"].tolist() == [0, 1, 16, 0]
+    rows = [("exact", np.nan, 10.0), ("exact", 1, 8.0), ("exact with a forecast", 16, 9.0)]
+    rows.append(("FGD", np.nan, 9.5))
+    frame = pd.DataFrame(rows, columns=["way", "size", "placed"])
+    found = STUDY.call("of_best", frame.assign(part="batches", nodes=4, seed=1)).loc[4, 1]
+    assert found["exact", 0] == 100
+    assert found["exact", 1] == pytest.approx(80)
+    assert found["exact with a forecast", 16] == pytest.approx(90)
+    assert found["FGD", 0] == pytest.approx(95)
 
 
 def test_switches_count_where_the_weight_is_equal():
-    def row(case, way, weight, switches, proven=None):
-        fields = {"case": case, "seed": 1, "way": way, "weight": weight, "switches": switches}
-        more = {"nodes": 9, "jobs": 3, "most_weight": weight, "least_switches": switches}
-        return fields | more | {"proven": proven, "nominal_seconds": 0.1}
-
-    rules = ("best fit over the tree", "leaf best fit")
-    rows = [
-        *(row(1, way, *found) for way, found in zip((*rules, "exact"), [(5, 9), (4, 2), (5, 8)])),
-        *(row(2, way, *found) for way, found in zip((*rules, "exact"), [(5, 7), (5, 8), (5, 8)])),
-    ]
-    rows[2]["proven"], rows[5]["proven"] = True, False
-    facts = switch_facts(switch_cases(pd.DataFrame(rows)))
-    assert facts == {"cases": 2, "proven": 1, "behind": 1, rules[0]: 1, rules[1]: 1}
+    ways = ("best fit over the tree", "leaf best fit", "exact")
+    cases = {1: [(5, 9), (4, 2), (5, 8)], 2: [(5, 7), (5, 8), (5, 8)]}
+    frame = pd.DataFrame(
+        {"part": "switches", "case": case, "seed": 1, "way": way, "weight": weight}
+        | {"switches": switches, "proven": way == "exact" and case == 1}
+        for case, answers in cases.items()
+        for way, (weight, switches) in zip(ways, answers)
+    )
+    facts = STUDY.call("switch_facts", frame)
+    assert facts == {"all": 2, "proven": 1, "behind": 1, ways[0]: 1, ways[1]: 1}
 
 
 def test_quick_and_full_have_the_same_parts():
-    assert len(RULES) == 6
-    for name in PARTS:
-        assert part(name, quick=True).keys() == part(name, quick=False).keys()
+    quick, full = (looked_at(STUDY.plan, quick=one)["own"]["parts"] for one in (True, False))
+    assert {name: set(part) for name, part in quick.items()} == {
+        name: set(part) for name, part in full.items()
+    }
 
 
 @pytest.mark.long
@@ -347,35 +377,13 @@ def test_the_quick_study_of_openb(shared, tmp_path, capsys):
     traces = shared("traces/clusters/openb_node_list_all_node.csv.gz").parents[1]
     command = ["study", "openb-2023", "--quick", "--traces", str(traces), "-o", str(tmp_path / "q")]
     assert optsched(command) == 0
-    folder = tmp_path / "q"
-    page = (folder / "README.md").read_text()
-    assert "nothing can be concluded" in page
-    frame = pd.read_parquet(folder / "results.parquet")
-    assert list(frame.columns) == [name for name in COLUMNS if name != "wall_seconds"]
-    seconds = json.loads((folder / "timing.json").read_text())["wall_seconds"]
-    assert len(seconds) == len(frame)
-    exact = frame[(frame["way"] == EXACT.name) & frame["bound"].notna()]
+    results = tmp_path / "q" / "results"
+    frame = read_results(results)
+    assert set(frame["part"]) == set(ANSWERS.PARTS_OF)
+    assert len(json.loads((results / "timing.json").read_text())["wall_seconds"]) == len(frame)
+    exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) >= 6
     assert (exact["placed"] <= exact["bound"]).all()
-    for _, one in exact.iterrows():
-        same = frame[(frame["part"] == one["part"]) & (frame["nodes"] == one["nodes"])]
-        same = same[
-            (same["list"] == one["list"]) & (same["seed"].eq(one["seed"]) | pd.isna(one["seed"]))
-        ]
-        assert same["placed"].max() <= one["placed"] + 1e-9
-    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-    report(folder)
-    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
-    figures = [
-        one
-        for section in registry.studies["openb-2023"]()
-        .page(frame, (), {"batches": "<svg/>", "unallocated": "<svg/>"}, {}, quick=True)
-        .sections
-        for one in section.parts
-        if isinstance(one, Figure)
-    ]
-    assert len(figures) == 2
-    assert all(figure.alt for figure in figures)
 
 
 def test_the_study_needs_its_files(tmp_path, capsys):

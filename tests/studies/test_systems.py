@@ -1,384 +1,211 @@
+"""The functions of the study of all systems, on small tables, on logs, and on its stored runs."""
+
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from optsched import registry
 from optsched.cli import run as optsched
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
-from optsched.report.page import MISSING, Figure, cell
 from optsched.schedule import State
-from optsched.simulator.policy import Policy
-from optsched.studies.study_folder import INPUTS, plan_study, write_inputs
-from optsched.studies.systems.evaluation import (
-    GAIN,
-    OF_RUN,
-    POINTS,
-    SAME,
-    SECONDS,
-    TIMES,
-    all_runs,
-    gain,
-    is_baseline,
-    prepare,
-    site_run,
-    with_gains,
-    with_same_jobs,
-)
-from optsched.studies.systems.figures import PICTURE, figures
-from optsched.studies.systems.page import overall_table, shortest, world_table
-from optsched.studies.systems.plan import (
-    BLUE,
-    PLAIN_EASY,
-    SAMPLE,
-    Key,
-    Site,
-    System,
-    inputs,
-    plan,
-    torus_of,
-    unplanned,
-    worlds,
-)
+from optsched.studies.folder import StudyFolder
+from optsched.studies.plan import looked_at, study_runs
+from optsched.studies.running import Running, read_results
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.header import Header
 from optsched.traces.reading import write_trace
 
-PLAIN, CONTIGUITY, GANG = "plain nodes", "contiguous nodes", "time slices"
-BOXES, SHARING = "boxes of a torus", "shared bandwidth"
-FIGURES = (*TIMES, *OF_RUN, SECONDS)
+FOLDER = bundled("studies") / "systems"
+STUDY = StudyFolder(FOLDER)
+PLAIN, SHARING, BOXES = "plain nodes", "shared bandwidth", "boxes of a torus"
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory):
-    """The folder of a quick study, with its traces."""
-    folder = tmp_path_factory.mktemp("systems")
-    write_inputs(inputs([], quick=True), folder)
-    return folder
+def frame():
+    return read_results(FOLDER / "results")
 
 
-def made_up(changed, site=BLUE):
-    """What `prepare` returns where all figures are 100, but those that `changed` has by key."""
-    rows = []
-    for world in worlds(site):
-        for name in world.systems:
-            own = changed.get(Key(world.name, name), {})
-            rows.append(
-                {
-                    "world": world.name,
-                    "system": name,
-                    "base_world": world.baselines[name].world,
-                    "base": world.baselines[name].system,
-                    "trace": world.trace,
-                    "machine": world.machine,
-                    "large_from": world.large_from,
-                    "execution": world.execution,
-                    "jobs": 100,
-                    "days": 7.0,
-                    "offered": 0.8,
-                    "mean_runtime": 3600.0,
-                    **dict.fromkeys(FIGURES, 100.0),
-                    **dict.fromkeys((figure for one in worlds(site) for figure in one.own), 1.0),
-                    **dict.fromkeys(("killed", "rejected", "waiting"), 0.0),
-                    "utilization": 0.5,
-                    **own,
-                }
-            )
-    return with_same_jobs(with_gains(pd.DataFrame(rows)))
+@pytest.fixture(scope="module")
+def found(frame):
+    return STUDY.evaluated(frame)
 
 
-def row(frame, world, system):
-    return frame[(frame["world"] == world) & (frame["system"] == system)].iloc[0]
-
-
-def page(frame, pictures, *, quick):
-    return registry.studies["systems"]().page(frame, (), pictures, {}, quick=quick)
-
-
-def said(frame, world):
-    """What the page says of a world."""
-    sections = page(frame, {}, quick=False).sections
-    [own] = [one for one in sections if one.title.lower().endswith(world)]
-    return " ".join(part for part in own.parts if isinstance(part, str))
+def rows(*runs):
+    """Runs of a world: system, seed of the shaking (-1: as logged), mean response."""
+    return pd.DataFrame(
+        {"world": world, "system": system, "shake_seed": seed, "ties": None, "jobs": 9}
+        | {"finished": 9, "large_jobs": 1, "utilization": 0.5, "mean_response": time}
+        | dict.fromkeys(("mean_wait", "mean_bounded_slowdown", "p95_wait", "large_mean_wait"), time)
+        for world, system, seed, time in runs
+    )
 
 
 def test_a_gain_is_the_share_by_which_a_time_is_shorter():
-    found = gain([200, 200, 100, 0, 0, np.nan], [150, 300, 100, 0, 5, 1])
-    np.testing.assert_allclose(found, [0.25, -0.5, 0, 0, np.nan, np.nan])
+    found = STUDY.call("gain", [200, 200, 100, 0], [150, 300, 100, 5])
+    np.testing.assert_allclose(found, [0.25, -0.5, 0, np.nan])
 
 
-def test_each_system_is_compared_with_its_own_baseline():
-    without = "torus, detect=exact, migrate=no"
-    migrating = "torus, detect=exact, migrate=yes"
-    gang = "gang, admission=skip, mpl=3"
-    frame = made_up(
-        {
-            PLAIN_EASY: {"mean_wait": 50, "utilization": 0.7},
-            Key(GANG, gang): {"mean_wait": 10, "utilization": 0.6},
-            Key(BOXES, without): {"mean_wait": 400},
-            Key(BOXES, migrating): {"mean_wait": 300},
-        }
+def test_each_run_is_compared_with_its_baseline_on_the_same_jobs():
+    frame = rows(
+        (PLAIN, "easy", -1, 100.0), (PLAIN, "sjf", -1, 80.0),
+        (PLAIN, "easy", 3, 200.0), (PLAIN, "sjf", 3, 100.0),
+        ("time slices", "gang, 2 rows", -1, 50.0),
+        (BOXES, "exact", -1, 400.0), (BOXES, "exact, migrating", -1, 300.0),
+    )  # fmt: skip
+    runs = STUDY.call("load", frame)
+    assert runs["gain.mean_response"].tolist() == pytest.approx([0, 20, 0, 50, 50, 0, 25])
+    assert runs["over"].tolist() == [*["easy"] * 5, "exact", "exact"]
+    with pytest.raises(InputError, match="no run of the baseline of sjf, plain nodes"):
+        STUDY.call("load", frame.iloc[[1, 2, 3]])
+
+
+def test_where_jobs_are_killed_only_a_gain_on_the_same_jobs_counts():
+    frame = rows(
+        (SHARING, "easy", -1, 100.0), (SHARING, "rua", -1, 80.0), (SHARING, "sjbf", -1, 50.0)
     )
-    assert row(frame, GANG, gang)[GAIN["mean_wait"]] == pytest.approx(0.8)
-    assert row(frame, GANG, gang)[POINTS] == pytest.approx(-0.1)
-    assert row(frame, BOXES, migrating)[GAIN["mean_wait"]] == pytest.approx(0.25)
-    assert row(frame, BOXES, migrating)[GAIN["p95_wait"]] == 0
-    assert row(frame, PLAIN, "fcfs")[GAIN["mean_wait"]] == -1
-    # the EASY of another world is another baseline
-    assert row(frame, SHARING, "rua")[GAIN["mean_wait"]] == 0
-    bases = frame[is_baseline(frame)]
-    assert (bases[[*GAIN.values(), POINTS]] == 0).all(axis=None)
-    assert bases.groupby("world").size().to_dict() == {
-        PLAIN: 1,
-        CONTIGUITY: 1,
-        BOXES: 3,
-        SHARING: 1,
-        "input files": 1,
-    }
-    assert "(8 times) with torus, detect=exact, migrate=no" in said(frame, BOXES)
+    frame = frame.assign(finished=[8, 9, 9], mean_response_gain_same_jobs=[np.nan, 0.1, np.nan])
+    gains = STUDY.call("load", frame)["gain.mean_response"]
+    np.testing.assert_allclose(gains, [np.nan, 10, np.nan])
 
 
-def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
-    states = {
-        "easy": [State.FINISHED, State.FINISHED, State.KILLED, State.FINISHED],
-        "rua": [State.FINISHED, State.KILLED, State.FINISHED, State.FINISHED],
-    }
-    waits = {"easy": [10, 900, 900, 30], "rua": [10, 900, 900, 20]}
-    for name, own in states.items():
-        jobs = {"final_state": pd.Categorical(own), "waiting_time": waits[name]}
-        (tmp_path / name).mkdir()
-        pd.DataFrame(jobs | {"turnaround_time": [100, 100, 100, 100]}).to_parquet(
-            tmp_path / name / "jobs.parquet"
-        )
-    common = {"world": SHARING, "base_world": SHARING, "base": "easy", "jobs": 4, "finished": 3}
-    frame = pd.DataFrame(
-        [common | {"system": name, "folder": str(tmp_path / name)} for name in states]
-    ).assign(**dict.fromkeys(GAIN.values(), 0.9))
-    found = with_same_jobs(frame)[list(SAME.values())].to_numpy()
-    np.testing.assert_allclose(found, [[0, 0], [0.25, 0]])
-    # where all jobs finish it is the gain itself, and no jobs are read
-    whole = with_same_jobs(frame.assign(finished=4, folder="nowhere"))
-    assert (whole[list(SAME.values())] == 0.9).all(axis=None)
+def test_random_ties_are_compared_with_the_baseline_as_logged():
+    both = [(PLAIN, "window", -1, 90.0), (PLAIN, "window", -1, 70.0)]
+    frame = rows((PLAIN, "easy", -1, 100.0), *both).assign(ties=[None, None, "random"])
+    runs = STUDY.call("load", frame)
+    assert runs["gain.mean_response"].tolist() == pytest.approx([0, 10, 30])
+    own = STUDY.call("draws", runs, PLAIN, "window")
+    assert own["mean_response"].tolist() == [90]
 
 
-def test_remarks_say_what_the_numbers_say():
-    frame = made_up(
-        {
-            Key(SHARING, "rua"): {"mean_wait": 80, "mean_response": 120, "killed": 7.0},
-            Key(SHARING, "sjbf, first-fit"): {"mean_wait": 60, "makespan": 130.0},
-            Key(SHARING, "sjbf, less-consume"): {"large_mean_wait": 110, "waiting": 3.0},
-        }
-    )
-    text = said(frame, SHARING)
-    assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, first-fit, lim" in text
-    assert "and 4 others (0.0%)" in text
-    assert "Bounded slowdown: the same with sjbf, first-fit and 6 others (0.0%)" in text
-    assert "No time is longer, and some are shorter, with sjbf, first-fit." in text
-    assert "No time is shorter, and some are longer, with sjbf, less-consume." in text
-    assert "Some times are shorter and others longer with 1 of 7 systems." in text
-    assert "Killed jobs: from 0 (easy) to 7 (rua) of 100." in text
-    assert "; rua +20.0% and -20.0%;" in text
-    assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
-    assert "sjbf, first-fit (30.0%)" in text
-    assert "As the baseline in all times: fcfs;" in said(frame, CONTIGUITY)
-    assert "Killed" not in said(frame, CONTIGUITY)
+def test_the_interval_is_over_draws_and_a_single_run_has_its_floor():
+    times = [80.0, 90.0, 95.0, 70.0]
+    easy = [(PLAIN, "easy", seed, 100.0) for seed in range(-1, 3)]
+    frame = rows(*easy, *[(PLAIN, "sjf", seed - 1, time) for seed, time in enumerate(times)])
+    runs = STUDY.call("load", frame)
+    gains = 100 - np.array(times)
+    mean = STUDY.call("shorter", runs, "response", world=PLAIN, system="sjf")
+    expected = stats.t.interval(0.95, 3, gains.mean(), stats.sem(gains))
+    assert (mean.mean, *mean[1:3]) == pytest.approx((gains.mean(), *expected))
+    single = STUDY.call("shorter", runs, "single", world=PLAIN, system="sjf")
+    deviation = gains[1:].std(ddof=1)
+    assert single.mean == pytest.approx(20)
+    assert single.half == pytest.approx(stats.t.ppf(0.975, 2) * deviation * (4 / 3) ** 0.5)
+    turned = STUDY.call("shorter", runs, "response", world=PLAIN, system="sjf", than="system")
+    assert turned.mean == pytest.approx(np.mean(100 * (1 - 100 / np.array(times))))
 
 
-def test_the_shortest_times_stand_beside_what_people_know():
-    without, migrating = (f"torus, detect=exact, migrate={choice}" for choice in ("no", "yes"))
-    frame = made_up(
-        {
-            Key(SHARING, "rua"): {"mean_response": 80},
-            Key(GANG, "gang, admission=skip, mpl=3"): {"mean_response": 50},
-            Key(BOXES, without): {"mean_response": 90, "mean_wait": 10},
-            Key(BOXES, migrating): {"mean_response": 75},
-            PLAIN_EASY: {"mean_response": 60},
-            Key(CONTIGUITY, "easy"): {"mean_wait": 50},
-        }
-    )
-
-    def best(world, metric):
-        found = shortest(frame, next(one for one in worlds(BLUE) if one.name == world), metric)
-        return found["system"], [(round(100 * share, 1), over) for share, over in found["gains"]]
-
-    assert best(SHARING, "mean_response") == ("rua", [(20.0, "easy")])
-    assert best(GANG, "mean_response")[1] == [(16.7, "easy on plain nodes")]
-    beside = [(16.7, without), (-25.0, "easy on plain nodes")]
-    assert best(BOXES, "mean_response") == (migrating, beside)
-    # a baseline is compared with the yardstick alone
-    assert best(BOXES, "mean_wait") == (without, [(90.0, "easy on plain nodes")])
-    assert best(CONTIGUITY, "mean_wait") == ("easy", [])
-    assert best(PLAIN, "mean_response") == ("easy", [])
-    nothing = frame.assign(mean_response=np.nan)
-    assert shortest(nothing, worlds(BLUE)[0], "mean_response") is None
-    table = page(nothing, {}, quick=False).sections[0].parts[0]
-    shown = {row[0].text: [one.text for one in row[1:]] for row in table.cells}
-    assert shown[CONTIGUITY] == [MISSING, MISSING, "easy", "baseline"]
-    assert shown[BOXES] == [MISSING, MISSING, without, "+90.0% over easy on plain nodes"]
+def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills():
+    states = [State.FINISHED, State.FINISHED, State.KILLED, State.FINISHED]
+    others = [State.FINISHED, State.KILLED, State.FINISHED, State.FINISHED]
+    waits = {"waiting_time": [10, 900, 900, 30], "turnaround_time": [100] * 4}
+    jobs = pd.DataFrame({"final_state": pd.Categorical(states)} | waits)
+    after = pd.DataFrame({"final_state": pd.Categorical(others)} | waits)
+    after["waiting_time"] = [10, 900, 900, 20]
+    means = STUDY.call("means_of_both", jobs, after)
+    np.testing.assert_allclose(means, [[100, 20], [100, 15]])
 
 
-def test_tables_show_gains_where_there_is_something_to_compare():
-    frame = made_up({Key(CONTIGUITY, "fcfs"): {"mean_wait": 150, "p95_wait": np.nan}})
-    rows = {(row["system"], row["world"]): list(row.values()) for row in overall_table(frame)}
-    assert len(rows) == len(frame)
-    shown = [cell(value).text for value in rows["fcfs", CONTIGUITY]]
-    assert shown[2:8] == ["easy", "-50.0", MISSING, "0.0", "0.0", "0.0"]
-    own = [cell(value).text for value in rows["easy", CONTIGUITY]]
-    assert own[2:5] == ["baseline", MISSING, MISSING]
-    assert rows["gang, admission=fcfs, mpl=2", GANG][2] == f"easy on {PLAIN}"
-    gang = next(one for one in worlds(BLUE) if one.name == GANG)
-    first, *others = world_table(frame, gang)
-    assert first["system"] == f"easy, on {PLAIN}"
-    assert (first["mean wait"].note, others[0]["mean wait"].note) == ("", "0.0%")
-    contiguity = next(one for one in worlds(BLUE) if one.name == CONTIGUITY)
-    fcfs = world_table(frame, contiguity)[0]
-    found = [(one.text, one.note) for one in (fcfs["mean wait"], fcfs["wait, 95th percentile"])]
-    assert found == [("2.5 min", "-50.0%"), (MISSING, "")]
-
-
-def test_every_policy_of_the_registry_is_run():
+def test_every_policy_of_the_registry_is_run_or_left_out():
+    run = {one["policy"] for one in STUDY.plan["axes"]["system"].values()}
     own = {
-        name for name in unplanned() if registry.policies[name].__module__.startswith("optsched.")
-    }
-    assert own == set()
+        name for name in registry.policies
+        if registry.policies[name].__module__.startswith("optsched.")
+    }  # fmt: skip
+    assert own == run | set(STUDY.plan["own"]["left_out"])
+    assert not run & set(STUDY.plan["own"]["left_out"])
 
 
-def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypatch):
-    class Fresh(Policy):
-        backfill: Literal["none", "some"] = "none"
-
-    class Elsewhere(Policy):
-        machines = frozenset({"quantum"})
-
-    monkeypatch.setitem(registry.policies._classes, "fresh", Fresh)
-    monkeypatch.setitem(registry.policies._classes, "elsewhere", Elsewhere)
-    names = list(worlds(BLUE)[0].systems)
-    assert {"fresh, backfill=none", "fresh, backfill=some"} <= set(names)
-    assert unplanned()["elsewhere"] == {"quantum"}
-    assert "fresh" not in unplanned()
-    made = page(made_up({}, SAMPLE), {}, quick=True)
-    [cautions] = [one.parts for one in made.sections if one.title.startswith("What can be")]
-    assert cautions[-1].startswith("elsewhere needs a machine of the kind quantum")
+def test_every_backfilling_of_a_policy_for_nodes_is_run():
+    blocks = [one for one in STUDY.plan["runs"] if one["world"] == PLAIN]
+    axis = STUDY.plan["axes"]["system"]
+    run = {(axis[name]["policy"], axis[name].get("settings", {}).get("backfill"))
+           for block in blocks for name in block["system"]}  # fmt: skip
+    for policy in {name for name, _ in run}:
+        wanted = get_type_hints(registry.policies[policy]).get("backfill")
+        choices = get_args(wanted) if get_origin(wanted) is Literal else [None]
+        assert {(policy, choice) for choice in choices} <= run
 
 
-@pytest.mark.parametrize("site", [BLUE, SAMPLE], ids=lambda site: site.name)
-def test_worlds_have_machines_of_one_size_and_their_baselines(site):
-    every = worlds(site)
-    keys = {Key(world.name, name) for world in every for name in world.systems}
-    for world in every:
-        assert read_machine(world.machine).size == site.processors
-        assert set(world.baselines) == set(world.systems)
-        assert {*world.baselines.values(), world.beside or PLAIN_EASY} <= keys
-    assert site.words["large_boxes"] == {BLUE: 42, SAMPLE: 9}[site]
+@pytest.mark.parametrize("quick", [False, True])
+def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(quick, tmp_path, shared):
+    plan = looked_at(STUDY.plan, quick=quick)
+    folders = [] if quick else [shared("traces/SDSC-BLUE-2000-4.2-cln.swf.gz").parent]
+    for name, trace in STUDY.call("inputs", plan, folders).items():
+        write_trace(trace, tmp_path / name)
+    plan["runs"] = STUDY.call("runs", plan, folders)
+    table, labels = study_runs(plan, folders, FOLDER, tmp_path)
+    sweep = read_sweep(table, base=FOLDER)
+    seeds = len(plan["lists"]["seeds"])
+    assert len(sweep.runs) == 54 * (1 + seeds) + 4 * seeds
+    assert sweep.duplicates == 0
+    sizes = {label["world"]: read_machine(block["machine"]).size
+             for label, block in zip(labels, table["runs"])}  # fmt: skip
+    assert set(sizes.values()) == {plan["own"]["site"]["processors"]}
+    large = {block.get("settings", {}).get("large") for block in table["runs"]} - {None}
+    assert large == {9 if quick else 42}
+
+
+def test_pieces_of_a_job_stay_together_and_keep_their_file():
+    plan = looked_at(STUDY.plan, quick=True)
+    made = STUDY.call("inputs", plan, [])
+    pieces, shaken = (
+        made["sample-256-pieces.rackham.gz"],
+        made["sample-256-pieces-shaken-0.rackham.gz"],
+    )
+    before, after = (
+        pd.DataFrame({"file": one.annotations["file"], "submit": one.submit}, one.job_id)
+        for one in (pieces, shaken)
+    )
+    later = after["submit"].loc[before.index] - before["submit"]
+    assert later.between(0, 60).all()
+    assert later.nunique() > 30
+    assert (after["file"].loc[before.index] == before["file"]).all()
+    jobs = before.index // 10 ** len(str(max(np.unique(before.index % 100))))
+    assert len(pieces) > len(set(jobs))
+    together = later.groupby([before["submit"], pieces.user, pieces.runtime, before["file"]])
+    assert (together.nunique() == 1).mean() > 0.9
 
 
 @pytest.mark.parametrize("processors", [1, 2, 5, 100, 241, 430, 338, 1152, 163_840])
 def test_a_torus_has_all_processors_and_is_not_flat(processors):
-    sides = torus_of(processors)
+    sides = STUDY.call("torus_of", processors)
     assert processors <= np.prod(sides) <= 1.3 * processors + 3
     assert max(sides) <= 2 * min(sides)
     assert list(sides) == sorted(sides)
 
 
-def test_names_are_as_they_are_typed():
-    assert System("easy").name == "easy"
-    named = System("sjbf", "first-fit", {"threshold": 1.5, "fast": True})
-    assert named.name == "sjbf, first-fit, threshold=1.5, fast=yes"
+def test_stored_runs_are_those_of_the_baseline_too(frame, found):
+    assert len(frame) == 634
+    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
+    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
+    gains = 100 * (1 - wide["conservative"] / wide["easy"])
+    assert len(gains) == 11
+    expected = stats.t.interval(0.95, 10, gains.mean(), stats.sem(gains))
+    assert found.values["conservative±"] == pytest.approx((gains.mean(), *expected))
+    assert found.values["conservative@single"] == pytest.approx(gains.loc[-1])
 
 
-def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(traces):
-    read = read_sweep(plan([], Path("inputs"), quick=True), base=traces)
-    assert len(read.runs) == sum(len(world.systems) for world in worlds(SAMPLE))
-    assert read.duplicates == 0
-    assert read.keep == "jobs"
-
-
-def results(runs):
-    """Rows of a sweep of these planned runs, all figures 1."""
-    rows = []
-    for number, run in enumerate(runs):
-        settings = {f"settings.{key}": value for key, value in run.pop("settings", {}).items()}
-        run["folder"] = "nowhere"
-        rows.append({"run": str(number), **run, **settings, **dict.fromkeys(FIGURES, 1)})
-    return pd.DataFrame(rows)
-
-
-def test_results_of_other_runs_are_refused(tmp_path):
-    write_inputs(inputs([], quick=True), tmp_path)
-    made = tmp_path / INPUTS
-    planned = results(plan([], made, quick=True)["runs"])
-    frame = prepare(planned.sample(frac=1, random_state=1), made)
-    assert frame["system"].tolist() == [name for one in worlds(SAMPLE) for name in one.systems]
-    # all of them are large, so this tells nothing new
-    assert frame["large_mean_wait"].isna().all()
-
-    foreign = planned.assign(policy=planned["policy"].replace("fcfs", "another"))
-    with pytest.raises(InputError, match="another on nodes:256 is not part of this study"):
-        prepare(foreign, made)
-    without = planned[planned["policy"] != "easy"]
-    with pytest.raises(InputError, match="no run of easy on plain nodes"):
-        prepare(without, made)
-    # a policy that was registered since has no run, and is not missed
-    assert len(prepare(planned[planned["policy"] != "saf"], made)) == len(planned) - 2
-    with pytest.raises(InputError, match="1 run of the study failed; the first: no memory"):
-        prepare(pd.DataFrame({"error": [None, "no memory"]}), made)
-
-
-def test_a_log_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match="SDSC-BLUE"):
-        inputs([tmp_path], quick=False)
-
-
-def test_the_page_names_each_system():
-    frame = made_up({}, SAMPLE)
-    assert set(figures(frame)) == {PICTURE}
-    made = page(frame, {PICTURE: "<svg/>"}, quick=False)
-    [picture] = [part for part in made.sections[0].parts if isinstance(part, Figure)]
-    for system in frame["system"][~is_baseline(frame)]:
-        assert system in picture.alt
-    assert "nan" not in made.lead
-    assert len(made.sections) == 3 + len(worlds(SAMPLE))
-
-
-def test_the_log_fits_the_machine(shared):
-    jobs = inputs([shared(f"traces/{BLUE.file}").parent], quick=False)
-    whole, pieces = jobs[f"{BLUE.log}.swf.gz"], jobs[f"{BLUE.log}-pieces.rackham.gz"]
-    assert len(whole) == BLUE.jobs
-    assert whole.processors.max() <= BLUE.processors
-    assert pieces.processors.max() <= BLUE.words["cores"]
-    assert 0.05 < (whole.processors >= BLUE.large_from).mean() < 0.2
-
-
-@pytest.mark.long
-def test_the_quick_study_from_the_command_line(tmp_path, capsys):
-    folder = tmp_path / "quick"
-    assert optsched(["study", "systems", "--quick", "--workers", "1", "-o", str(folder)]) == 0
-    written = (folder / "report.html").read_text()
-    assert "A quick look at a few jobs" in written
-    assert json.loads((folder / "study.json").read_text())["study"] == "systems"
-    rows = pd.read_csv(folder / "systems.csv")
-    assert len(rows) == sum(len(world.systems) for world in worlds(SAMPLE))
-    assert rows["finished"].add(rows["killed"]).eq(rows["jobs"]).all()
-    for name in [*rows["system"], *rows["world"]]:
-        assert name in written
-    own = rows.set_index(["world", "system"])
-    wait = own["mean_wait"]
-    expected = 1 - wait[SHARING, "rua"] / wait[SHARING, "easy"]
-    assert own.loc[(SHARING, "rua"), "mean_wait_gain"] == pytest.approx(expected)
-    assert own.loc[(PLAIN, "easy"), "execution"] != own.loc[(SHARING, "easy"), "execution"]
-
-    (folder / "report.html").unlink()
-    assert optsched(["report", str(folder)]) == 0
-    assert (folder / "report.html").read_text() == written
-    assert set(all_runs(made_up({}))) == set(rows)
-    capsys.readouterr()
+def test_the_best_of_a_world_and_those_not_told_from_it(frame, found):
+    own = frame[frame["ties"].isna() & (frame["world"] == PLAIN)]
+    wide = own.pivot(index="shake_seed", columns="system", values="mean_response")
+    share = 100 * (1 - wide.div(wide["easy"], axis=0))
+    first = share.mean().idxmax()
+    alike = {
+        one for one in share
+        if one != first
+        and stats.ttest_rel(share[first], share[one], alternative="two-sided").pvalue > 0.05
+    }  # fmt: skip
+    [row] = [one for one in found.tables["best"].to_dict("records") if one["world"] == PLAIN]
+    assert row["shortest responses"] == first
+    assert set(row["not told from it"].split("; ")) == alike
 
 
 def own_log(make_trace, folder):
@@ -392,33 +219,46 @@ def own_log(make_trace, folder):
 
 def test_a_trace_of_the_user_takes_the_place_of_the_log(make_trace, tmp_path):
     log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
-    planned = plan_study("systems", folder, trace=log).plan
+    planned = Running(STUDY, folder, trace=log).work.plan
     assert planned.duplicates == 0
     assert {run.values["machine"] for run in planned.runs} == {
         *("nodes:10", "matrix:10", "torus:2x2x3", "smp:3x4", "cluster:2x8")
     }
-    made = {Path(run.values["trace"]).name for run in planned.runs}
-    assert made == {"my own.swf.gz", "my own-demands.swf.gz", "my own-pieces.rackham.gz"}
-    assert made <= {path.name for path in (folder / INPUTS).iterdir()}
-    again = plan_study("systems", folder, trace=log).plan
+    made = {path.name for path in (folder / "inputs").iterdir()}
+    assert {"my own.swf.gz", "my own-demands.swf.gz", "my own-pieces.rackham.gz"} < made
+    again = Running(STUDY, folder, trace=log).work.plan
     assert [run.name for run in again.runs] == [run.name for run in planned.runs]
     with pytest.raises(InputError, match="holds another study; expected a folder of its own"):
-        plan_study("systems", folder, quick=True)
+        Running(STUDY, folder, quick=True)
 
 
-def test_the_page_names_the_trace_of_the_user():
-    site = Site("mine", "mine.swf.gz", 100, 10, 4)
-    frame = made_up({}, site)
-    assert site_run(frame) == site
-    study = registry.studies["systems"]()
-    made = study.page(frame, (), {}, {}, quick=False, trace="my own.csv")
-    assert "the same 100 jobs of mine" in made.lead
-    assert made.repeat == "optsched study systems --trace 'my own.csv' -o DIR"
+@pytest.mark.long
+def test_a_trace_of_the_user_has_tables_and_no_page(make_trace, tmp_path, capsys):
+    log, folder = own_log(make_trace, tmp_path), tmp_path / "out"
+    command = ["study", "systems", "--trace", log, "--workers", "1", "-o", str(folder)]
+    assert optsched([*command, "--write"]) == 1
+    assert "expected no --trace" in capsys.readouterr().err
+    assert optsched(command) == 0
+    out, err = capsys.readouterr()
+    assert "data.md" in out
+    assert "differs" not in err
+    assert not (folder / "page.md").exists()
+    assert optsched(["report", str(folder)]) == 0
+    assert not (folder / "page.md").exists()
+    data = (folder / "results" / "data.md").read_text()
+    assert "nodes:10" in data
+
+
+@pytest.mark.long
+def test_the_quick_study_from_the_command_line(tmp_path):
+    folder = tmp_path / "quick"
+    assert optsched(["study", "systems", "--quick", "--workers", "1", "-o", str(folder)]) == 0
+    rows = read_results(folder / "results")
+    assert len(rows) == 2 * 54 + 4
+    assert rows["finished"].add(rows["killed"]).eq(rows["jobs"]).all()
 
 
 def test_a_study_with_traces_of_its_own_takes_no_other(tmp_path, capsys):
     words = ["study", "yang-2014", "--trace", "x.swf", "-o", str(tmp_path / "out")]
     assert optsched(words) == 1
-    told = "optsched: --trace: study 'yang-2014' has traces of its own; expected no other\n"
-    assert capsys.readouterr().err == told
-    assert not (tmp_path / "out").exists()
+    assert "has traces of its own; expected no other" in capsys.readouterr().err

@@ -1,0 +1,226 @@
+"""Textbook statement of gang scheduling: sets of columns as masks, the matrix of the machine.
+
+Its only purpose is to be compared with `optsched.policies.gang`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+
+from optsched.column_sets import ColumnSet, loads
+from optsched.machines.matrix import Matrix, Slice
+from optsched.models.gang_packing import NOT_PLACED, GangPacking
+from optsched.policies.gang import Gang
+from optsched.simulator.actions import Action, Move, Share, Start, Wake
+from optsched.simulator.system import System
+
+Sharing = Callable[[Mapping[int, Slice], Sequence[ColumnSet], float], dict[int, float]]
+"""Function from the slice of each job, the columns in use of each row, and the useful part of a
+time slice after a context switch, to the share of time of each job."""
+
+
+def by_rows(
+    held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
+) -> dict[int, float]:
+    """Give rows equal turns; a job runs in its own row, and is switched if there are others."""
+    turns = sum(1 for row in rows if row)
+    return dict.fromkeys(held, 1.0 if turns <= 1 else useful / turns)
+
+
+def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) -> dict[int, float]:
+    """Give rows equal turns; a job also runs in rows in which all its columns are idle.
+
+    Jobs fill rows in the order of submission. A job that runs in every row is never switched; any
+    other job is switched at each of its turns.
+    """
+    used = [row for row in rows if row]
+    if len(used) <= 1:
+        return dict.fromkeys(held, 1.0)
+    turns = dict.fromkeys(held, 0)
+    for row, busy in enumerate(rows):
+        if not busy:
+            continue
+        for job in sorted(held):
+            place = held[job]
+            if place.row == row:
+                turns[job] += 1
+            elif not busy & place.columns:
+                busy |= place.columns
+                turns[job] += 1
+    return {
+        job: 1.0 if count == len(used) else useful * count / len(used)
+        for job, count in turns.items()
+    }
+
+
+def by_nodes(
+    held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
+) -> dict[int, float]:
+    """Share each processor's time among its jobs; a job has the speed of its busiest processor.
+
+    This is a relaxation: no processor is used more than all the time, but a schedule in which all
+    processes of a job run together need not exist. Three jobs that share processors pairwise have
+    half of the time each; as gangs, in turn, they would have a third.
+    """
+    levels = loads(rows)
+    shares = {}
+    for job, place in held.items():
+        load = 1
+        while load < len(levels) and levels[load] & place.columns:
+            load += 1
+        shares[job] = 1.0 if load == 1 else useful / load
+    return shares
+
+
+SHARINGS: Mapping[str, Sharing] = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
+
+
+class Turns:
+    """The turns of the rows in use, one after the other, each for a time slice.
+
+    A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
+    turn of the next one begins at once.
+
+    Parameters
+    ----------
+    time_slice : float
+        Length of a turn in seconds.
+
+    Attributes
+    ----------
+    row : int or None
+        The row on turn, None if no row is in use.
+    ends : float
+        The time at which its turn ends, in seconds.
+    """
+
+    def __init__(self, time_slice: float) -> None:
+        self.time_slice = time_slice
+        self.row: int | None = None
+        self.ends = math.inf
+
+    def advance(self, now: float, rows: Sequence[ColumnSet]) -> None:
+        """Find the row on turn, by the columns in use of each row; time never goes back."""
+        used = [row for row, columns in enumerate(rows) if columns]
+        if self.row in used:
+            if now < self.ends:
+                return
+            over = (now - self.ends) % self.time_slice
+            if over:  # the row was alone until now
+                self.ends = now - over + self.time_slice
+                return
+        self.ends = now + self.time_slice
+        last = -1 if self.row is None else self.row
+        self.row = min(used, key=lambda row: (row <= last, row), default=None)
+
+
+class TextbookGang(Gang):
+    """Gang scheduling in the engine."""
+
+    def begin(self, system: System) -> None:
+        """Forget the shares of an earlier run."""
+        self._shares: dict[int, float] = {}
+        self._turns = Turns(self.time_slice)
+        self._wakes_at = 0.0
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Compact and schedule, then share the time among the jobs."""
+        matrix, before = system.machine, dict(system.held)
+        assert isinstance(matrix, Matrix)
+        by_turns = self.sharing == "turns"
+        if not by_turns or system.submitted or system.ended:  # otherwise a turn ends
+            yield from self._fill_rows(system, matrix)
+        if by_turns:
+            yield from self._take_turns(system, matrix)
+        elif system.ended or system.held != before:
+            yield from self._share(SHARINGS[self.sharing](system.held, matrix.rows, self._useful()))
+
+    def _fill_rows(self, system: System, matrix: Matrix) -> Iterator[Action]:
+        """Compact and schedule."""
+        candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
+        spare = self.compact and bool(system.ended) and _has_spare_row(matrix)
+        while candidates or spare:
+            placed = yield from self._pack(system, candidates)
+            spare = False
+            if placed < len(candidates):
+                break
+            # if all are placed, jobs behind the window may fit, too
+            candidates = self._candidates(system, matrix)
+
+    def _is_blocked(self, system: System) -> bool:
+        """Return whether the queue head had no place before, and no job has ended since."""
+        waited = len(system.queue) > len(system.submitted)
+        return self.admission == "fcfs" and waited and not system.ended
+
+    def _candidates(self, system: System, matrix: Matrix) -> list[int]:
+        """Return the waiting jobs that may get a place now, judged by sizes alone."""
+        processors = system.processors
+        free = self.mpl * matrix.size - sum(row.bit_count() for row in matrix.rows)
+        window = system.queue[: self.window]
+        if self.admission == "skip":
+            return [job for job in window if processors[job] <= free]
+        totals = accumulate(processors[job] for job in window)
+        return [job for job, total in zip(window, totals) if total <= free]
+
+    def _pack(self, system: System, candidates: list[int]) -> Generator[Action, None, int]:
+        """Pose the packing of running and waiting jobs; return the number of jobs started."""
+        held = system.held
+        running = list(held)
+        packing = system.pose(
+            GangPacking(
+                columns=system.machine.size,
+                rows=self.mpl,
+                running=[held[job].columns for job in running],
+                rows_of_running=[held[job].row for job in running],
+                waiting=[system.processors[job] for job in candidates],
+                admission=self.admission,
+                rerow=self.compact,
+                running_jobs=[system.job_id[job] for job in running],
+                waiting_jobs=[system.job_id[job] for job in candidates],
+            )
+        )
+        moves = {
+            job: Slice(row, held[job].columns)
+            for job, row in zip(running, packing.rows_of_running)
+            if row != held[job].row
+        }
+        if moves:
+            yield Move(moves)
+        for job, row, columns in zip(
+            candidates, packing.rows_of_waiting, packing.columns_of_waiting
+        ):
+            if row != NOT_PLACED:
+                yield Start(job, Slice(row, columns))
+        return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
+
+    def _take_turns(self, system: System, matrix: Matrix) -> Iterator[Action]:
+        """Let the jobs of the row on turn run, until its turn ends."""
+        turns, several = self._turns, sum(map(bool, matrix.rows)) > 1
+        turns.advance(system.now, matrix.rows)
+        share = self._useful() if several else 1.0
+        yield from self._share(
+            {job: share if place.row == turns.row else 0.0 for job, place in system.held.items()}
+        )
+        if several and turns.ends != self._wakes_at:
+            self._wakes_at = turns.ends
+            yield Wake(turns.ends)
+
+    def _share(self, shares: dict[int, float]) -> Iterator[Action]:
+        """Yield the shares of time that have changed."""
+        old, self._shares = self._shares, shares
+        for job, share in shares.items():
+            if old.get(job, 1.0) != share:
+                yield Share(job, share)
+
+    def _useful(self) -> float:
+        """Return the part of a time slice that is left after the context switch."""
+        return 1.0 - self.context_switch / self.time_slice
+
+
+def _has_spare_row(matrix: Matrix) -> bool:
+    """Return whether fewer rows might suffice, by the busiest column and by all processors held."""
+    used = [row for row in matrix.rows if row]
+    total = sum(row.bit_count() for row in used)
+    return len(used) > max(len(loads(used)), -(-total // matrix.size))

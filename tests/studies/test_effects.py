@@ -1,0 +1,236 @@
+"""Effects over the units of a sweep: intervals derived by hand, pairing, and what is left out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.studies import effects_folder
+from optsched.studies.effects import ALL, effects_over
+from optsched.sweeps.executing import Task, execute
+from optsched.sweeps.sweep_file import read_sweep
+from optsched.sweeps.sweep_folder import planned, speaking
+from optsched.sweeps.sweeping import Sweep
+from optsched.traces.reading import write_trace
+
+PARTS = ["1:3", "4:6", "7:9"]
+EASY, SJF = [10.0, 20.0, 30.0], [12.0, 18.0, 36.0]
+"""Mean waits of the parts under two policies.
+
+The means are 20 and 22, so the change is 10%. A part adds ``(1.1 * easy - sjf) / 20`` to the
+negative of it: -0.05, 0.2 and -0.15, of which the deviation is the root of 0.0325. Half the
+interval is 4.3027 (t with 2 degrees) * 0.18028 / sqrt(3) = 44.78%.
+"""
+
+HALF = 44.783
+
+
+@pytest.fixture
+def swept(make_trace, tmp_path):
+    """Return a function: run a sweep of tiny traces a and b, and set figures of its runs."""
+    rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(9)]
+    for name in ("a", "b"):
+        write_trace(make_trace(*rows), tmp_path / f"{name}.swf")
+        rows = [*rows[:-1], (200, 9, 200, 1)]
+
+    def run(table, figures, name="out"):
+        table = {"trace": str(tmp_path / "a.swf"), "machine": "nodes:16", "keep": "summary"} | table
+        if isinstance(table["trace"], list):
+            table["trace"] = [str(tmp_path / one) for one in table["trace"]]
+        for one in Sweep(read_sweep(table), tmp_path / name).pending:
+            execute(Task(one, str(tmp_path / name / "runs" / one.name), "summary"))
+        for run_name, values in planned(tmp_path / name).items():
+            file = tmp_path / name / "runs" / run_name / "summary.json"
+            summary = json.loads(file.read_text())
+            file.write_text(json.dumps(summary | figures(values)))
+        return tmp_path / name
+
+    return run
+
+
+def waits(values):
+    """Return the waits of a part, tenfold in trace b, which changes no effect."""
+    part = PARTS.index(values["jobs"])
+    wait = {"easy": EASY, "sjf": SJF}[values["policy"]][part]
+    return {"mean_wait": wait * (10 if "b.swf" in values["trace"] else 1)}
+
+
+def effect(found, figure="mean_wait", of=ALL, run="sjf"):
+    [one] = [e for e in found.effects if (e.figure, e.of, e.run) == (figure, of, run)]
+    return one
+
+
+def test_the_interval_over_parts_is_students(swept):
+    def figures(values):
+        part = PARTS.index(values["jobs"])
+        more = {"easy": 0.0, "sjf": 0.01}[values["policy"]] * part
+        return waits(values) | {"utilization": 0.5 + 0.1 * part + more}
+
+    folder = swept({"jobs": PARTS, "policy": ["easy", "sjf"]}, figures)
+    found = effects_over(folder, "jobs")
+    assert (found.baseline, found.units, found.notes) == ("easy", 3, [])
+    one = effect(found)
+    assert (one.before, one.after) == (20, 22)
+    assert one.change[:3] == pytest.approx((10, 10 - HALF, 10 + HALF), abs=1e-3)
+    assert (one.change.how, one.unit, one.verdict) == ("t, n = 3", "%", "not decided")
+    # t(14) * 0.18028 / sqrt(15) = 0.0998 is the first below 0.1; with 14 parts it is 0.1041
+    assert one.needed == 15
+    points = effect(found, "utilization")  # 0, 1 and 2 points: 1 and t * 1 / sqrt(3)
+    assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
+    assert points.unit == "points"
+    assert effects_folder.sentences(found)[0] == (
+        "Mean wait, compared with easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units could,"
+        " in place of 3."
+    )
+    other = effect(effects_over(folder, "jobs", "sjf"), run="easy")
+    assert other.change.mean == pytest.approx(100 * (20 / 22 - 1))
+
+
+def test_several_traces_have_effects_of_their_own(swept):
+    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
+    found = effects_over(swept(table, waits), "jobs")
+    assert found.units == 6
+    for trace in ("a", "b"):
+        assert effect(found, of=trace).change.half == pytest.approx(HALF, abs=1e-3)
+    # the waits of b are ten times those of a, and change by as much: the mean of the two changes
+    # has the root of half the variance, and four degrees: t is 2.7764 in place of 4.3027
+    one = effect(found)
+    assert one.change.mean == pytest.approx(10)
+    assert one.change.half == pytest.approx(HALF * 2.77645 / 4.30265 / 2**0.5, abs=1e-3)
+    assert one.change.how == "t, n = 6"
+
+
+def test_a_trace_is_a_unit_whose_parts_are_averaged_first(swept):
+    table = {"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}
+
+    def figures(values):
+        more = 1.2 if values["policy"] == "sjf" and "b.swf" in values["trace"] else 1
+        return {"mean_wait": waits(values)["mean_wait"] * more}
+
+    found = effects_over(swept(table, figures), "trace")
+    one = effect(found)  # +10% and +32%
+    assert one.change == pytest.approx((21, 10, 32, 2, "range"))
+    assert (found.units, one.change.how, one.verdict, one.needed) == (
+        2,
+        "range of 2",
+        "not decided",
+        None,
+    )
+
+
+def test_loads_are_compared_one_by_one_and_together(swept):
+    table = {"jobs": PARTS, "load": [0.5, 1.0], "policy": ["easy", "sjf"]}
+
+    def figures(values):
+        wait = waits(values)["mean_wait"]
+        return {
+            "mean_wait": EASY[PARTS.index(values["jobs"])] * 0.7
+            if values["load"] == 0.5 and values["policy"] == "sjf"
+            else wait
+        }
+
+    found = effects_over(swept(table, figures), "jobs")
+    low, high, both = (effect(found, of=of) for of in ("load=0.5", "load=1.0", ALL))
+    assert low.change[:3] == pytest.approx((-30, -30, -30))
+    assert low.verdict == "lower"
+    assert high.change.half == pytest.approx(HALF, abs=1e-3)
+    assert both.change.mean == pytest.approx(-10)
+    assert both.change.half == pytest.approx(HALF / 2, abs=1e-3)  # of the same parts: no new units
+    assert both.change.n == 3
+
+
+def test_what_has_no_seed_is_the_same_with_each(swept):
+    runs = [{"policy": "easy"}, {"policy": "window", "ties": "random", "seed": [1, 2, 3]}]
+    found = effects_over(
+        swept({"runs": runs}, lambda values: {"mean_wait": 10.0 + values.get("seed", 0)}), "seed"
+    )
+    one = effect(found, run="window, ties=random")  # 10, 20 and 30% more
+    assert one.change[:3] == pytest.approx((20, 20 - 24.841, 20 + 24.841), abs=1e-3)
+
+
+def test_equal_runs_are_told_from_undecided_ones(swept):
+    folder = swept(
+        {"jobs": PARTS, "policy": ["easy", "sjf"]}, lambda values: {"mean_wait": 0.1 + 0.2}
+    )
+    found = effects_over(folder, "jobs")
+    assert effect(found).verdict == "equal"
+    assert (
+        effects_folder.sentences(found)[0] == "Mean wait, compared with easy: sjf is equal in every unit."
+    )
+
+
+def test_a_change_from_nothing_is_not_stated(swept, tmp_path):
+    folder = swept(
+        {"jobs": PARTS, "policy": ["easy", "sjf"]},
+        lambda v: {"mean_wait": 5.0 * (v["policy"] == "sjf")},
+    )
+    found = effects_over(folder, "jobs")
+    assert "sjf has no change to state, as it is 0 there" in effects_folder.sentences(found)[0]
+    (tmp_path / "page").mkdir()
+    effects_folder.fill(found, tmp_path / "page", folder)
+    assert "0 there" in (tmp_path / "page" / "report.html").read_text()
+
+
+def test_what_not_all_have_is_left_out_and_counted(swept):
+    folder = swept(
+        {"jobs": PARTS, "policy": ["easy", "sjf", "fcfs"]}, lambda values: {"mean_wait": 1.0}
+    )
+    runs = {speaking(own, ("policy", "jobs")): run for run, own in planned(folder).items()}
+    shutil.rmtree(folder / "runs" / runs["sjf, jobs=4:6"])
+    found = effects_over(folder, "jobs")
+    assert found.units == 2
+    assert found.notes == [
+        "left out, failed or not finished: 1 run (sjf, jobs=4:6)",
+        "left out, without jobs or one of easy, sjf, fcfs: 1 unit (jobs=4:6)",
+    ]
+    shutil.rmtree(folder / "runs" / runs["fcfs, jobs=1:3"])
+    with pytest.raises(
+        InputError, match=r"one unit of jobs with all of easy, sjf, fcfs; .* 2 runs"
+    ):
+        effects_over(folder, "jobs")
+
+
+def test_other_numbers_of_finished_jobs_are_named(swept):
+    folder = swept(
+        {"jobs": PARTS, "policy": ["easy", "sjf"]},
+        lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")},
+    )
+    [note] = effects_over(folder, "jobs").notes
+    assert note.endswith("2 units (jobs=4:6; jobs=7:9)")
+
+
+@pytest.mark.parametrize(
+    ("table", "over", "told"),
+    [
+        ({"jobs": PARTS}, "jobs", "nothing to compare; expected policies, solvers or settings"),
+        ({"policy": ["easy", "sjf"]}, "jobs", "'jobs' does not vary; keys that do: policy"),
+        ({"policy": ["easy", "sjf"]}, "policy", "nothing to compare"),
+        ({"jobs": ["1:4", "4:9"], "policy": ["easy", "sjf"]}, "jobs", "1:4 and 4:9 share jobs"),
+        (
+            {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]},
+            "jobs",
+            "no unit of jobs with all of easy, sjf; expected two or more",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(table, over, told, swept):
+    with pytest.raises(InputError, match=told):
+        effects_over(swept(table, lambda values: {}), over)
+
+
+def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
+    folder = swept({"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}, waits)
+    made = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        effects_folder.fill(effects_over(folder, "jobs"), tmp_path / name, folder)
+        made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
+    assert made[0] == made[1]
+    assert set(made[0]) == {"effects.csv", "changes.svg", "changes-narrow.svg", "report.html"}
+    head, first = made[0]["effects.csv"].decode().splitlines()[:2]
+    assert head == ("figure,of,run,before,after,change,low,high,unit,interval,verdict,units_needed")
+    assert first.startswith("mean_wait,all,sjf,110.0,121.0,10.0,")
+    assert first.endswith(',%,"t, n = 6",not decided,18')
