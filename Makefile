@@ -87,17 +87,11 @@ pages: .venv/ready
 	$(BIN)/python -m optsched.studies.pages
 	$(BIN)/python docs/pictures.py docs
 
-# All studies in full, in $(STUDIES), in an hour and a half on two cores; and their results in docs/results, or in
-# the folder of a study that has its own. A study that was stopped continues.
+# All studies in full, in $(STUDIES), in an hour and a half on two cores, and their results in studies/. A study
+# that was stopped continues.
 results: .venv/ready
 	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 openb-2023 systems; do \
-	    if [ -f studies/$$study/study.py ]; then \
-	        $(OPTSCHED) study studies/$$study --traces $(TRACES) -o $(STUDIES)/$$study --write; continue; \
-	    fi; \
-	    $(OPTSCHED) study $$study --traces $(TRACES) -o $(STUDIES)/$$study; \
-	    mkdir -p docs/results/$$study; \
-	    rm -f docs/results/$$study/*; \
-	    (cd $(STUDIES)/$$study && cp README.md study.json *.parquet *.csv *.svg $(CURDIR)/docs/results/$$study); \
+	    $(OPTSCHED) study studies/$$study --traces $(TRACES) -o $(STUDIES)/$$study --write; \
 	done
 	$(BIN)/python -m optsched.studies.pages
 

@@ -178,6 +178,7 @@ class Scan:
         self._why_not: dict[int, Reason] = {}
         self._failed: dict[int, int] = {}
         self._since: dict[int, float] = {}
+        self._own: set[int] = set()  # large jobs with the box that was prepared for them
         self._given_up: Counter[Reason] = Counter()
         self._in_box = self._beside = 0
         self._is_ahead: dict[tuple[float, int], bool] = {}
@@ -228,18 +229,20 @@ class Scan:
         self.prepared |= {one: Prepared(one, at, box) for one, box in boxes.items()}
         self._beside += len(boxes) - 1
         self._since[job] = now
+        self._own.add(job)
         self._waiting.remove(job)
         del self._why_not[job]
 
     def give_up(self, job: int, reason: Reason) -> None:
         """Release the box of a prepared job, which is not prepared again."""
         del self.prepared[job]
-        self._given_up[reason] += job in self._since
+        self._given_up[reason] += job in self._own
+        self._own.discard(job)  # it may get another box beside a later large job
 
     def start(self, job: int) -> None:
         """Note that a prepared job starts in its box."""
         del self.prepared[job]
-        self._in_box += job in self._since
+        self._in_box += job in self._own
 
     def migrate(self, jobs: Iterable[int], system: System, *, ahead: bool) -> None:
         """Note migrations; a job that moves twice at one time, or starts then, has one or none."""
