@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Budget as Budget
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
-    from optsched.studies.study_folder import study as study
+    from optsched.studies.running import study as study
     from optsched.sweeps.sweep_results import read_sweep as read_sweep
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
@@ -87,7 +87,7 @@ _HOME = {
     "scale_trace": "optsched.traces.scaling",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
-    "study": "optsched.studies.study_folder",
+    "study": "optsched.studies.running",
     "sweep": "optsched.sweeps.sweeping",
     "trace_from_frame": "optsched.traces.tables",
 }

@@ -36,7 +36,6 @@ from optsched.registry import pictures as pictures
 from optsched.registry import policies as policies
 from optsched.registry import readers as readers
 from optsched.registry import solvers as solvers
-from optsched.registry import studies as studies
 from optsched.registry import workloads as workloads
 from optsched.report import style as style
 from optsched.report.page import duration as duration
@@ -66,10 +65,6 @@ from optsched.solvers.result import Result as Result
 from optsched.solvers.result import Status as Status
 from optsched.solvers.solver import OnIncumbent as OnIncumbent
 from optsched.solvers.solver import Solver as Solver
-from optsched.studies.judging import Claim as Claim
-from optsched.studies.judging import Judgement as Judgement
-from optsched.studies.judging import judge as judge
-from optsched.studies.study import Study as Study
 from optsched.traces.trace import Trace as Trace
 from optsched.workloads.spec_table import SpecTable as SpecTable
 from optsched.workloads.streams import Stream as Stream

@@ -40,9 +40,6 @@ class Registry(Generic[T]):
         Package with the modules; the name of the group if left out.
     variable : str, optional
         Name of the registry in those modules; the last part of the group if left out.
-    packages : bool
-        Whether each class has its own package and is registered in the ``__init__`` of the package,
-        so that no other module is imported to find it.
     contract : str
         Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
         classes may also be named by their place, ``FILE.py:CLASS`` or ``MODULE:CLASS``; empty for
@@ -59,7 +56,6 @@ class Registry(Generic[T]):
         *,
         package: str | None = None,
         variable: str | None = None,
-        packages: bool = False,
         contract: str = "",
         combined: str = "",
     ) -> None:
@@ -67,7 +63,6 @@ class Registry(Generic[T]):
         self.group = group
         self.package = package or group
         self.variable = variable or group.rpartition(".")[2]
-        self.packages = packages
         self._contract = contract
         self._combined = combined
         self._classes: dict[str, T] = {}
@@ -167,7 +162,7 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        _import_modules(self.package, packages=self.packages)
+        _import_modules(self.package)
         self._load_plug_ins()
 
     def _load_plug_ins(self) -> None:
@@ -196,14 +191,14 @@ def _named(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _import_modules(package: str, *, packages: bool) -> None:
+def _import_modules(package: str) -> None:
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if found.name.startswith("_") or (packages and not found.ispkg):
+        if found.name.startswith("_"):
             continue
         module = f"{package}.{found.name}"
         importlib.import_module(module)
-        if found.ispkg and not packages:
-            _import_modules(module, packages=False)
+        if found.ispkg:
+            _import_modules(module)
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
@@ -223,7 +218,6 @@ executions: Registry[Any] = Registry(
     contract="optsched.simulator.execution:ExecutionModel",
 )
 readers: Registry[Any] = Registry("trace format", "optsched.traces", variable="readers")
-studies: Registry[Any] = Registry("study", "optsched.studies", packages=True)
 metrics: Registry[Any] = Registry("metric", "optsched.metrics")
 pictures: Registry[Any] = Registry(
     "picture", "optsched.pictures", package="optsched.report.pictures"

@@ -24,7 +24,8 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.files import check_output, remove_leftovers, write_json, written, written_folder
 from optsched.report.run_folder import FOLDER
-from optsched.studies.study_folder import begin
+from optsched.studies.folder import StudyFolder
+from optsched.studies.running import Running
 from optsched.traces.catalogue import entries
 from optsched.traces.reading import read_trace, write_trace
 
@@ -387,10 +388,15 @@ def test_a_temporary_file_that_is_exchanged_is_not_given_the_name(tmp_path):
 
 def test_left_overs_in_a_study_go_when_it_begins(tmp_path):
     host = os.uname().nodename.partition(".")[0]
-    begin("yang-2014", tmp_path, quick=True)
-    (tmp_path / f".gains.png.{host}-{dead_process()}.partial").write_text("half")
-    begin("yang-2014", tmp_path, quick=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "plan.toml").touch()
+    (tmp_path / "mine" / "study.py").write_text("def cases(plan, folders):\n    return {}\n")
+    study, runs = StudyFolder(tmp_path / "mine"), tmp_path / "runs"
+    Running(study, runs)
+    before = {path.name for path in runs.iterdir()}
+    (runs / f".page.md.{host}-{dead_process()}.partial").write_text("half")
+    Running(study, runs)
+    assert {path.name for path in runs.iterdir()} == before
 
 
 def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path):

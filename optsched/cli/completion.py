@@ -41,10 +41,10 @@ def registered(kind: str) -> Completer:
 
 
 def study_names(context: CompletionContext) -> list[str]:
-    """Return the names of studies, those of folders too."""
+    """Return the names of studies."""
     from optsched.studies.folder import study_plans
 
-    return sorted({*registered("studies")(context), *study_plans()})
+    return sorted(study_plans())
 
 
 def comma_separated(complete: Completer) -> Completer:

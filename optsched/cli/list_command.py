@@ -151,8 +151,7 @@ def _snapshots() -> Iterator[Row]:
 def _studies() -> Iterator[Row]:
     from optsched.studies.folder import study_plans
 
-    rows = {cls.name: cls.paper for cls in registry.studies.values()}
-    rows |= {name: plan.get("paper", plan.get("title", "")) for name, plan in study_plans().items()}
+    rows = {name: plan.get("paper", plan.get("title", "")) for name, plan in study_plans().items()}
     return ([name, rows[name]] for name in sorted(rows))
 
 

@@ -120,9 +120,8 @@ def names(kind: registry.Registry[Any]) -> Rows:
 def studies() -> Rows:
     """Yield the rows of the table of studies, the heading first."""
     yield "name", "what it is"
-    rows = {f"`{name}`": first_line(registry.studies[name]) for name in registry.studies}
-    rows |= {f"`{name}`": plan.get("title", "") for name, plan in study_plans().items()}
-    yield from sorted(rows.items())
+    for name, plan in sorted(study_plans().items()):
+        yield f"`{name}`", plan.get("title", "")
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {

@@ -18,7 +18,6 @@ from optsched.studies import running
 from optsched.studies.cases import Cases
 from optsched.studies.folder import StudyFolder, find_study
 from optsched.studies.running import Running
-from optsched.studies.study_folder import evaluate, plan_study
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 
@@ -66,10 +65,6 @@ def command(
     """
     check_engine("local", workers, None)
     found = find_study(study)
-    if found is None:
-        if output is None or new_only or check or write:
-            raise InputError(f"{study!r} is no study with a page to check", field="study")
-        return _former(study, output, traces, trace, quick, workers)
     if check:
         return _check(found)
     if output is None:
@@ -133,27 +128,3 @@ def _solve(cases: Cases) -> bool:
         say(f"optsched: interrupted with {left} left; the same command resumes the study")
         return False
     return True
-
-
-def _former(
-    name: str,
-    output: Path,
-    traces: Path | None,
-    trace: str | None,
-    quick: bool,
-    workers: int | None,
-) -> int:
-    """Run a study of the package."""
-    with as_options(("trace",)):
-        planned = plan_study(name, output, traces=traces, trace=trace, quick=quick)
-    if isinstance(planned, Cases):
-        if not _solve(planned):
-            return INTERRUPTED
-        print_lines([("cases", len(planned.all)), ("report", evaluate(output).page)])
-        return 0
-    runs = len(planned.plan.runs)
-    say_note(f"{counted(runs, 'run')}, {len(planned.pending):,} to do")
-    if execute_runs(planned, workers) is None:
-        return INTERRUPTED
-    print_lines([("runs", runs), ("report", evaluate(output).page)])
-    return 1 if say_wrong_answers(planned) else 0

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from itertools import chain, count, groupby
 from numbers import Integral, Real
@@ -35,31 +34,19 @@ LONG = 50
 """Most rows of a table that is shown in full; longer ones are folded, and scroll in a box."""
 
 
-class Verdict(StrEnum):
-    """Verdict on a claim."""
-
-    HELD = "holds"
-    IN_PART = "holds in part"
-    NOT_HELD = "does not hold"
-    NOT_DECIDED = "not decided"
-    NOT_JUDGED = "not judged"
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Value as shown in a table, with its sort key.
 
-    Cells without a key come last. The note stands in small type beside the value: the published
-    value, for instance. The verdict colors the text, which must say the same in words.
+    Cells without a key come last. The note stands in small type beside the value.
     """
 
     text: str
     key: float | int | str | None = None
     note: str = ""
-    verdict: Verdict | None = None
 
 
-Value = Cell | Verdict | str | bool | float | int | None
+Value = Cell | str | bool | float | int | None
 """Value of a table or a fact; None, nan and infinite numbers are shown as a dash."""
 
 
@@ -67,8 +54,6 @@ def cell(value: Value) -> Cell:
     """Return a value as a cell: thousands grouped, four digits, a dash for None."""
     if isinstance(value, Cell):
         return value
-    if isinstance(value, Verdict):
-        return Cell(value, list(Verdict).index(value), verdict=value)
     if isinstance(value, str):
         return Cell(value, value)
     if isinstance(value, bool):
@@ -130,9 +115,9 @@ class Table:
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Whether each column holds only numbers and gaps; verdicts are not numbers."""
+        """Whether each column holds only numbers and gaps."""
         return [
-            bool(known) and all(isinstance(c.key, float | int) and not c.verdict for c in known)
+            bool(known) and all(isinstance(c.key, float | int) for c in known)
             for known in (
                 [row[place] for row in self.cells if row[place].key is not None]
                 for place in range(len(self.columns))

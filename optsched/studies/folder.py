@@ -222,18 +222,13 @@ def study_plans() -> dict[str, dict[str, Any]]:
     return {file.parent.name: read_toml(file.with_name(PLAN)) for file in reversed(files)}
 
 
-def find_study(text: str) -> StudyFolder | None:
+def find_study(text: str) -> StudyFolder:
     """Find a study by its folder, or by name in ``studies/`` here or in the clone of optsched.
-
-    Returns
-    -------
-    StudyFolder or None
-        None for a name of no folder.
 
     Raises
     ------
     InputError
-        If a folder is named that is no study.
+        If there is no such folder, or it is no study.
     """
     path = Path(text)
     places = [Path("studies") / text, bundled("studies") / text] if path.name == text else []
@@ -243,5 +238,5 @@ def find_study(text: str) -> StudyFolder | None:
     if (path / PLAN if places else path).exists():
         return StudyFolder(path)
     if places:  # also the folder of its runs may have its name
-        return None
+        raise UnknownNameError("study", text, study_plans())
     raise InputError(f"no such folder; expected a study, with {PLAN}, {CODE} and {PAGE}", file=text)

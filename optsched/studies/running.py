@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.binary_files import sha256_of
-from optsched.errors import InputError, UnknownNameError, optional_module
+from optsched.errors import InputError, optional_module
 from optsched.files import (
     FolderKind,
     check_replaceable,
@@ -39,7 +39,6 @@ from optsched.studies.folder import (
     Evaluated,
     StudyFolder,
     find_study,
-    study_plans,
 )
 from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
 from optsched.sweeps.engines import check_engine, start_engine
@@ -276,8 +275,6 @@ def study(
     """
     check_engine("local", workers, None)
     found = find_study(str(name))
-    if found is None:
-        raise UnknownNameError("study", str(name), study_plans())
     logs = None if traces is None else Path(traces)
     other = None if trace is None else str(trace)
     running = Running(found, Path(output), traces=logs, trace=other, quick=quick)

@@ -15,6 +15,7 @@ from fuzz.seeds import SWEEP, Seeds, machine_of, machine_text, solvers_of
 from fuzz.target import Case, target
 from optsched import registry
 from optsched.settings import settings_of
+from optsched.studies.folder import study_plans
 from optsched.traces.catalogue import entries
 
 OUTPUTS = ("output", "capture", "picture", "keep")
@@ -138,7 +139,7 @@ def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
         "snapshots": lambda: rng.choice(("window-mkp.json", "t.txt")),
         "folders": lambda: rng.choice(("run", "comparison")),
         "solvers": lambda: rng.choice(("greedy", "greedy,branch-and-bound", "fcfs, greedy,")),
-        "name": lambda: rng.choice([*registry.studies, *(entry.name for entry in entries())]),
+        "name": lambda: rng.choice([*study_plans(), *(entry.name for entry in entries())]),
         "machine": lambda: machine_text(rng.choice(list(registry.machines)), rng),
         "set": lambda: setting(rng, rng.choice([*_configurable().values()])),
         "jobs": lambda: rng.choice(("1:5", "3:3", "2:9")) if argument.kind is str else "5",
