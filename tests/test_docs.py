@@ -68,10 +68,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys, shared):
     at_hand = ("models", "solvers", "studies", "traces", "workloads")
     for folder in () if page.name == "README.md" else at_hand:  # README works without the clone
         (tmp_path / folder).symlink_to(ROOT / folder)
-    kinds = (
-        *("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics"),
-        "studies",
-    )
+    kinds = ("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics")
     before = {kind: set(getattr(registry, kind)) for kind in kinds}
     module = types.ModuleType("page")
     module.__file__ = str(tmp_path / "page.py")
