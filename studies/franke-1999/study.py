@@ -195,7 +195,7 @@ def change(runs: Runs, reading: str, *, one: str, other: str, metric: str) -> In
 
 
 def at_middle(own: Any, service: float = 1.3) -> Any:
-    """Return what is on the workload on which most was varied, with a load of about 0.7."""
+    """Return the runs of the workload on which most was varied, with a load of about 0.7."""
     factors = own.index.get_level_values("interarrival"), own.index.get_level_values("service")
     return own[(factors[0] == 1) & (factors[1] == service)]
 
@@ -499,7 +499,7 @@ def packed(runs: Runs, one: System, usual: System, metric: str = "mean_response"
 
 
 def packings(runs: Runs) -> pd.DataFrame:
-    """Return what other packings change, and how often first fit is as good."""
+    """Return the effect of other packings, and how often first fit is as good."""
     rows = []
     for one in dict.fromkeys(System(*names[:5]) for names in runs.by):
         if one.packing:

@@ -469,7 +469,7 @@ def of_weeks() -> str:
 
 
 def reductions(found: Runs) -> pd.DataFrame:
-    """Return what each scheduler saves of the time of files and of core time, by workload."""
+    """Return the time of files and the core time that each scheduler saves, by workload."""
     rows = [
         [
             *(what.replace("_", " "), name, "yes" if ending else "no"),

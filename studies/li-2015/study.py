@@ -130,7 +130,7 @@ def with_all_parts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures_of(trace: Trace, nodes: int) -> dict[str, float]:
-    """Return what is known of a workload on a machine of so many nodes.
+    """Return the figures of a workload on a machine of so many nodes.
 
     Those are the days, the load, the number of large jobs, their share of the work, and the largest
     job. A job is large above a 27th of the machine.
