@@ -533,7 +533,7 @@ def systems_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def boxes_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what became of the large jobs that the window detected, by workload."""
+    """Return the fates of the large jobs that the window detected, by workload."""
     own = runs[runs["migrations_ahead"].notna() & (runs["shake"] == 0)]
     kept = ["variant", "log", "large_detected", "prepared", "prepared_starts", *REASONS]
     kept += ["prepared_beside", "migrations_at_start", "migrations_ahead"]

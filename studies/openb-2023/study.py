@@ -91,7 +91,7 @@ def paper_more(runs: pd.DataFrame, *, pods: str, rule: str) -> float:
 
 
 def of_best(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what is placed in batches, in percent of all at once; a row for each draw and size.
+    """Return the GPUs placed in batches, in percent of all at once; a row for each draw and size.
 
     The size 0 stands for all pods at once, or for a rule, which decides pod by pod.
     """

@@ -45,7 +45,7 @@ def users_jobs(trace: str, most: int) -> tuple[Trace, dict[str, Any]]:
 
 
 def words(plan: dict[str, Any], trace: str | None) -> dict[str, Any]:
-    """Return what the braces of plan.toml stand for; machines may be a little larger."""
+    """Return the values of the braces in plan.toml; machines may be a little larger."""
     own = plan["own"]
     site = own["site"] if trace is None else users_jobs(trace, own["site"]["jobs"])[1]
     size, shapes = site["processors"], own["shapes"]
@@ -348,7 +348,7 @@ def best(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise(claims: dict[str, Any]) -> pd.DataFrame:
-    """Return what a single run shows of each system, and the smallest effect that it could show."""
+    """Return the effect of each system in a single run, and the smallest that it could show."""
     rows = [
         {"group": one.group, "system": one.text, "as logged, %": one.found["single"].mean}
         | {"mean of draws, %": one.main.mean, "smallest effect, points": one.found["single"].half}

@@ -78,7 +78,7 @@ def test_a_page_is_made_later(optsched, sample, tmp_path):
 
 
 def repeated(folder):
-    """Return what the page of a folder has under its heading How to repeat this."""
+    """Return the text of a page under its heading How to repeat this."""
     page = (folder / "report.html").read_text()
     [text] = re.findall(
         "<pre>(optsched .*?)</pre>", page.partition("How to repeat this<")[2], re.DOTALL

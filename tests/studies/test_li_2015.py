@@ -36,7 +36,7 @@ def runs(study, frame):
 
 
 def test_both_loads_of_a_seed_count_once(study, frame, runs):
-    """The mean of six units, and the interval of Student's t, computed anew."""
+    """The mean of six units, and the interval of Student's t, computed here again."""
     own = frame[(frame["variant"] == MAIN) & frame["shake"].isna()].set_index("log")["occupied"]
     units = [(own[f"load 0.9, seed {n}"] + own[f"load 1.1, seed {n}"]) / 2 for n in (1, 2, 3)]
     units = 100 * np.array([*units, own["Mira"], own["Trinity"], own["Curie"]])
