@@ -15,7 +15,6 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Search
-from optsched.solvers.highs import Highs
 from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._leaf_bound import LeafBound
@@ -27,9 +26,7 @@ from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import pools
 from optsched.solvers.node_placement.fit_rules import FirstFit
-from optsched.solvers.node_placement.fragmentation import LeastFragmentation
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
-from optsched.solvers.node_placement.tree_fit import TreeBestFit
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Incumbent, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -40,12 +37,6 @@ MOST_PAIRS = 300_000
 LEAST_LIMIT = 1e-6
 """Limit of a search when none is left."""
 
-MOST_VARIABLES, MOST_NODES = 5_000, 10
-"""Most variables of a program that HiGHS searches first, and nodes of its search."""
-
-CUTTING = 0.5
-"""Most of the budget left that HiGHS may take."""
-
 FEW_PAIRS = 2_000
 """Number of jobs times nodes up to which jobs with limits are not placed first."""
 
@@ -54,9 +45,6 @@ AROUND = 0.25
 
 WEIGHING = 0.8
 """Most of the budget that goes to the weight where the fragmentation matters next."""
-
-SECONDS_PER_ENTRY = 2e-4
-"""Nominal seconds of HiGHS for each coefficient in a row."""
 
 PACKING = 0.5
 """Share of the budget for the weight where switches or idle nodes are minimized, too."""
@@ -215,7 +203,7 @@ class _Search:
         if not self._is_over() and self._instance.jobs_of:
             self._pack(seed)
             if self._reduces_fragmentation and not self._is_over():
-                self._reduce_fragmentation(seed)
+                self._reduce_fragmentation()
         pairs = len(self._problem.chunks) * len(self._problem.free)
         if not self._is_over() and pairs > FEW_PAIRS and not _spans_nothing(self._problem):
             self._pack_around(seed)
@@ -237,7 +225,7 @@ class _Search:
         self._lower(self._most_weight * self._radix)
         if not _spans_nothing(self._problem):
             return
-        steps = packing.round(), packing.choose(), packing.combine(), packing.improve(seed)
+        steps = packing.round(), packing.choose(), packing.combine()
         until = WEIGHING if self._reduces_fragmentation else PACKING if self._problem.then else 1.0
         for _ in chain.from_iterable(steps):
             self._most_weight = packing.bound
@@ -299,12 +287,12 @@ class _Search:
         if found is not None:
             self._offer(found)
 
-    def _reduce_fragmentation(self, seed: int) -> None:
+    def _reduce_fragmentation(self) -> None:
         """Search for less fragmentation at the weight found; its bound counts if that is proven."""
         instance = self._instance
         search = FragmentationSearch(instance, self.effort, self.solution)
         most, *later = self._problem.radices
-        for _ in search.run(seed):
+        for _ in search.run():
             self._offer(search.plan.placements())
             if search.weight == self._most_weight and not instance.weightless:
                 self._lower((search.weight * most - search.bound) * math.prod(later))
@@ -317,10 +305,6 @@ class _Search:
         problem, effort = self._problem, self.effort
         if len(problem.chunks) * len(problem.free) > MOST_PAIRS:
             return Limit.MEMORY
-        if not self._only_weight:
-            self._cut(seed)
-            if self._is_over():
-                return effort.limit()
         seconds, work = effort.seconds_left(), effort.work_left()
         price = CpSat.seconds_per_work
         budget = Budget(
@@ -344,28 +328,6 @@ class _Search:
         if bound is not None:
             self._lower(bound)
         return outcome.limit
-
-    def _cut(self, seed: int) -> None:
-        """Search the program with HiGHS, if it is small: its cuts often leave nothing to split."""
-        effort = self.effort
-        seconds = effort.seconds_left()
-        limit = None if math.isinf(seconds) else max(LEAST_LIMIT, CUTTING * seconds)
-        search = Search(Budget(limit, MOST_NODES), seed, None)
-        solver = Highs()
-        search.begin(self._problem, self.solution, solver)
-        program = search.program
-        work = SECONDS_PER_ENTRY * len(program.values)
-        if work > effort.work_left(CUTTING) or program.num_variables > MOST_VARIABLES:
-            return
-        if solver.refusal(search) is not None:
-            return
-        outcome = search.checked(solver.run(search))
-        effort.work += work
-        _, x, bound = search.conclude(outcome)
-        if x is not None:
-            self._offer(search.formulation.decode(x))
-            if bound is not None:
-                self._lower(bound)
 
     def _note(self, incumbent: Incumbent) -> None:
         """Note what CP-SAT found."""
@@ -415,14 +377,7 @@ def _first(problem: NodePlacement, instance: Instance) -> Placements:
     plan.fill_up()
     if not problem.then:
         plan.fill(instance.weightless)
-        return plan.placements()
-    if _reduces_fragmentation(problem):
-        by_rule = LeastFragmentation(order="largest").place(problem)
-        return max(plan.placements(), by_rule, key=problem.objective)
-    if "switches" not in problem.then:
-        return plan.placements()
-    by_tree = TreeBestFit(order="largest").place(problem)
-    return max(plan.placements(), by_tree, key=problem.objective)
+    return plan.placements()
 
 
 @cache
@@ -449,4 +404,4 @@ def _compile_fragmentation() -> None:
     progress = Progress(Budget(), None)
     search = _Search(problem, Effort(Budget(), progress), progress)
     search.start(None)
-    search._reduce_fragmentation(0)
+    search._reduce_fragmentation()

@@ -112,8 +112,8 @@ def test_a_placement_found_while_the_work_runs_out_counts():
     problem = packing(0, nodes=90, jobs=200, weights=1000)
     problem = replace(problem, chunks=np.ones_like(problem.chunks))
     first = solve(problem, SOLVER, budget=Budget(work=1e-9))
-    later = solve(problem, SOLVER, budget=Budget(work=0.0015))
-    assert later.work > 0.0015
+    later = solve(problem, SOLVER, budget=Budget(work=0.02))
+    assert later.work > 0.02
     assert later.objective > first.objective
 
 
@@ -265,21 +265,3 @@ def test_a_choice_of_jobs_bounds_every_weight(weight):
     assert choice.bound <= (2 * weight + 3) * (1 + 1e-5)
     assert not choice.add([(prices, 8.0)], jobs)
     assert choice.solve(0.2, 1.0).sum() == 1
-
-
-def test_highs_proves_few_switches_without_cp_sat(monkeypatch):
-    problem = NodePlacement(
-        ["cores"],
-        free=[[4], [4], [3], [8]],
-        chunks=[2, 3, 1],
-        demand=[[3], [2], [4]],
-        weights=[3, 2, 2],
-        switches=["a", "b", "a", "b"],
-        then=("switches",),
-    )
-    expected = solve(problem, "cp-sat")
-    assert expected.status is Status.OPTIMAL
-    monkeypatch.setattr(column_generation, "CpSat", None)
-    result = column_generation.ColumnGeneration().solve(problem, budget=Budget())
-    assert result.status is Status.OPTIMAL
-    assert result.objective == expected.objective

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.solvers.node_placement import _least_fragmentation
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
 from optsched.solvers.node_placement._spots import Nodes, Pricing
@@ -138,7 +137,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
     problem = changed(problem, weights=[1] * len(problem.chunks))
     other = solve(problem, "cp-sat", budget=Budget(work=0.5))
     search = FragmentationSearch(Instance(problem), effort(work=0.3), other.solution)
-    for _ in search.run(0):
+    for _ in search.run():
         pass
     measured = problem.measures(other.solution)
     assert search.weight == measured["weight"]
@@ -152,13 +151,12 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
 
 
 @pytest.mark.parametrize("jobs", [50, 70])
-def test_nodes_are_packed_anew_for_less_fragmentation(jobs, monkeypatch):
-    monkeypatch.setattr(_least_fragmentation, "FEW_SPOTS", 0)
+def test_many_nodes_are_left_with_less_fragmentation(jobs):
     problem = packing(1, nodes=90, jobs=jobs)
     weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))
     start = Instance(problem)
     search = FragmentationSearch(start, effort(work=1), weight_only.solution)
-    for _ in search.run(0):
+    for _ in search.run():
         pass
     before, after = (
         problem.measures(one) for one in (weight_only.solution, search.plan.placements())
