@@ -41,6 +41,11 @@ class Effort:
         seconds = self._budget.seconds
         return max(of_work, self._progress.seconds() / seconds if seconds else 0.0)
 
+    def after(self, share: float) -> float:
+        """Return the share of the budget that is spent after a share of what is left."""
+        spent = self.spent()
+        return spent + share * (1 - spent)
+
     def check(self) -> None:
         """Return unless a limit is reached.
 

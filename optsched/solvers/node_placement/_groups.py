@@ -21,6 +21,7 @@ program over them finds such a solution, or proves that there is none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -29,8 +30,6 @@ from numpy.typing import NDArray
 
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
-from optsched.solvers import interruption
-from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort, StoppedError
 from optsched.solvers.node_placement._group_pricing import (
     NONE,
@@ -41,6 +40,7 @@ from optsched.solvers.node_placement._group_pricing import (
     selections,
 )
 from optsched.solvers.node_placement._integer_program import best_vector
+from optsched.solvers.node_placement._master import Master
 from optsched.solvers.node_placement._priority_sets import PrioritySets
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool
 from optsched.solvers.result import Limit
@@ -76,13 +76,6 @@ class Group(NamedTuple):
     def cost(self) -> int:
         """Pairs of a job and a leaf that it spans."""
         return sum(self.jobs) + sum(self.leaves) - 1
-
-
-class Prices(NamedTuple):
-    """Prices of a job of each size, and of a leaf of each kind, in units of 1 / `SCALE`."""
-
-    jobs: Ints
-    leaves: Ints
 
 
 class Block(NamedTuple):
@@ -141,7 +134,7 @@ class GroupSearch:
         self.bound = int(sets.always @ alone)
         self._groups: dict[Group, None] = {}
         self._least = 0  # reduced cost of a group at these prices
-        self._prices = Prices(np.zeros_like(sets.sizes), np.zeros_like(self._leaves))
+        self._prices = np.zeros(len(sets.sizes) + len(self._leaves), dtype=np.int64)
         self._most_groups = int(min(sets.most.sum(), self._leaves.sum()))
 
     def run(self, effort: Effort) -> Iterator[None]:
@@ -179,46 +172,65 @@ class GroupSearch:
 
     def _generate(self, effort: Effort) -> None:
         """Solve the linear program, and raise `bound`; keep the prices of the best bound."""
-        master = _Master(len(self._sets.sizes), self._leaves)
-        for group in self._groups_of_cells():
+        sizes, leaves = len(self._sets.sizes), len(self._leaves)
+        unlimited = np.full(leaves, math.inf)
+        lower = [*np.zeros(sizes), *-unlimited, 1]
+        master = Master(effort, lower, [*np.full(sizes, math.inf), *self._leaves, 1])
+
+        def add(gain: int, column: Ints) -> None:
+            used = np.flatnonzero(column)
+            master.add([gain], [math.inf], [used], [column[used]])
+
+        def add_group(group: Group) -> None:
             self._groups[group] = None
-            master.add_group(group)
-        known = {tuple(self._set_of_cells().tolist())}
-        master.add_set(self._set_of_cells())
+            add(-group.cost, np.array([*group.jobs, *group.leaves]))
+
+        def add_set(jobs: Ints) -> None:
+            known.add(tuple(jobs.tolist()))
+            add(0, np.array([*-jobs, *np.zeros(leaves, dtype=np.int64), 1]))
+
+        known: set[tuple[int, ...]] = set()
+        for group in self._groups_of_cells():
+            add_group(group)
+        add_set(self._set_of_cells())
         best = -IMPOSSIBLE
         while not self._is_proven():
             effort.check()
-            prices = master.prices(effort)
-            effort.work += WORK_PER_ROUND
+            if not master.solve():
+                effort.check()
+                raise ArithmeticError("HiGHS: no optimum of the linear program over groups")
+            effort.work += master.iterations + WORK_PER_ROUND
+            duals = np.concatenate((-master.duals[:sizes], master.duals[sizes:-1]))
+            prices = np.rint(np.maximum(duals * SCALE, 0)).astype(np.int64)
             groups, least = self._cheapest_groups(prices)
-            cheapest, _ = self._sets.cheapest(prices.jobs)
+            cheapest, _ = self._sets.cheapest(prices[:sizes])
             bound = self._constant(prices) + least * self._most_groups
             if bound > best:
                 best, self._prices, self._least = bound, prices, least
                 self.bound = max(self.bound, -(-bound // SCALE))
             new = [group for group in groups if group not in self._groups]
             for group in new:
-                self._groups[group] = None
-                master.add_group(group)
-            if (numbers := tuple(cheapest.tolist())) not in known:
-                known.add(numbers)
-                master.add_set(cheapest)
+                add_group(group)
+            if tuple(cheapest.tolist()) not in known:
+                add_set(cheapest)
             elif not new:
                 break
 
-    def _constant(self, prices: Prices) -> int:
+    def _constant(self, prices: Ints) -> int:
         """Return what every solution costs at least, without the reduced costs of its groups."""
-        return self._sets.cheapest(prices.jobs)[1] - int(prices.leaves @ self._leaves)
+        of_jobs, of_leaves = np.split(prices, [len(self._sets.sizes)])
+        return self._sets.cheapest(of_jobs)[1] - int(of_leaves @ self._leaves)
 
-    def _blocks(self, prices: Prices) -> Iterator[Block]:
+    def _blocks(self, prices: Ints) -> Iterator[Block]:
         """Yield the knapsacks of each block."""
         sets = self._sets
-        gains = prices.jobs - SCALE
+        gains = prices[: len(sets.sizes)] - SCALE
+        dear = prices[len(sets.sizes) :] + SCALE
         wanted = int(sets.most @ sets.sizes)
         for block in np.unique(self._block_of):
             kinds = np.flatnonzero(self._block_of == block)
             capacities, leaves = self._capacities[kinds], self._leaves[kinds]
-            costs = -(prices.leaves[kinds] + SCALE)
+            costs = -dear[kinds]
             most = int(min(capacities @ leaves, wanted + capacities.max() - 1))
             yield Block(
                 kinds,
@@ -228,7 +240,7 @@ class GroupSearch:
                 knapsack(capacities, costs, leaves, most),
             )
 
-    def _cheapest_groups(self, prices: Prices) -> tuple[list[Group], int]:
+    def _cheapest_groups(self, prices: Ints) -> tuple[list[Group], int]:
         """Return groups of negative reduced cost, of different total sizes, and the least cost."""
         groups: list[Group] = []
         least = 0
@@ -385,53 +397,3 @@ def _least_values(least: int, others: list[int]) -> Ints:
     """Return the least value of a selection of each total beside the best one of the others."""
     values = [IMPOSSIBLE if other == NONE else least - int(other) for other in others]
     return np.array([IMPOSSIBLE, *values[1:]])  # no selection of nothing
-
-
-class _Master:
-    """The linear program: fractions of groups that hold the jobs of fractions of sets."""
-
-    def __init__(self, sizes: int, leaves: Ints) -> None:
-        import highspy
-
-        self._sizes, self._kinds = sizes, len(leaves)
-        self._highs = highspy.Highs()
-        self._highs.silent()
-        self._highs.setOptionValue("threads", 1)
-        self._infinity = highspy.kHighsInf
-        for _ in range(sizes):
-            self._row(0, self._infinity)
-        for number in leaves.tolist():
-            self._row(-self._infinity, number)
-        self._row(1, 1)
-
-    def _row(self, lower: float, upper: float) -> None:
-        self._highs.addRow(float(lower), float(upper), 0, [], [])
-
-    def _column(self, cost: int, entries: Iterable[tuple[int, int]]) -> None:
-        rows, values = zip(*((row, float(value)) for row, value in entries if value))
-        self._highs.addCol(float(cost), 0.0, self._infinity, len(rows), rows, values)
-
-    def add_group(self, group: Group) -> None:
-        """Add the column of a group."""
-        self._column(group.cost, enumerate((*group.jobs, *group.leaves)))
-
-    def add_set(self, jobs: Ints) -> None:
-        """Add the column of a set, by its number of jobs of each size."""
-        entries = [*enumerate((-jobs).tolist()), (self._sizes + self._kinds, 1)]
-        self._column(0, entries)
-
-    def prices(self, effort: Effort) -> Prices:
-        """Solve the program, and return its prices.
-
-        Raises
-        ------
-        StoppedError
-            If Ctrl-C is pressed.
-        """
-        run_highs(self._highs)
-        if interruption.requested():
-            raise StoppedError(Limit.INTERRUPT)
-        effort.work += max(0, self._highs.getInfo().simplex_iteration_count)
-        duals = np.array(self._highs.getSolution().row_dual) * SCALE
-        jobs, leaves = duals[: self._sizes], -duals[self._sizes : self._sizes + self._kinds]
-        return Prices(*(np.rint(np.maximum(part, 0)).astype(np.int64) for part in (jobs, leaves)))

@@ -93,7 +93,7 @@ class LeafBound:
         self._rows = [*_rows(instance, packing)]
         vectors: list[Floats] = []
         worth: list[Floats] = []
-        for vector in (packing.prices.chunks, *_vectors(instance)):
+        for vector in (packing.relaxation.prices.chunks, *_vectors(instance)):
             known = any((vector == other).all() for other in vectors)
             if vector.any() and not known and effort.spent() < until:
                 vectors.append(vector)
@@ -174,9 +174,8 @@ def _rows(instance: Instance, packing: Packing) -> Iterator[Row]:
     all_gain = float(weights @ classes.jobs)
     yield Row(weights, all_gain - packing.bound)
     best: Row | None = None
-    for prices, room in packing.rows:
-        gains = classes.weights - classes.chunks * prices.chunks[classes.type_of]
-        gains = np.maximum(0.0, gains - classes.licences @ prices.licences)
+    for prices, room in packing.relaxation.rows:
+        gains = np.maximum(0.0, prices.gains(classes))
         most = room + float(gains @ classes.jobs) - packing.bound
         most = max(0.0, most) + max(TOLERANCE, 1e-9 * room)
         if best is None or most < best.most:

@@ -1,240 +1,159 @@
-"""The linear program over contents of nodes, solved by HiGHS."""
+"""Linear and integer programs whose columns are found while they are solved, by HiGHS."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._types import Content, Instance, Ints
-
-Floats = NDArray[np.float64]
-
-SECONDS_PER_ENTRY = 8e-9
-"""Nominal seconds of a simplex iteration for each row and column."""
-
-SECONDS_PER_RUN = 1e-4
-ITERATIONS_PER_RUN = 40
-"""Nominal seconds of a run without iterations, and iterations that take as long as the rest."""
-
-SECONDS_PER_NODE = 3e-5
-"""Nominal seconds of a node of branch and bound for each row and column."""
+from optsched.solvers.node_placement._types import Floats, Ints
 
 PRIMAL, DUAL = 4, 1
 """Strategies of simplex: primal after new columns, dual after new limits of rows."""
 
-MOST_NODES = 50
-"""Nodes of branch and bound in an integer program."""
-
-MISSING = 100
-"""Cost of a chunk or licence that is missing, relative to the most that a chunk is worth."""
-
 LARGEST_COST = 20
-"""Bits of the largest objective coefficient in the program, which is scaled by a power of two."""
+"""Bits of the largest objective coefficient in a program, which is scaled by a power of two."""
 
 
-class Prices(NamedTuple):
-    """Prices of a chunk of each type, and of each licence."""
-
-    chunks: Floats
-    licences: Floats
-
-    def towards(self, other: Prices, share: float) -> Prices:
-        """Return the prices that are a share of the way from these to others."""
-        return Prices(*((1 - share) * one + share * two for one, two in zip(self, other)))
-
-
-class Contents:
-    """Contents of nodes, each once, with their counts as a table."""
-
-    def __init__(self, types: int) -> None:
-        self.all: list[Content] = []
-        self._number: dict[tuple[int, bytes], int] = {}
-        self._counts = np.zeros((64, types), dtype=np.int64)
-
-    @property
-    def counts(self) -> Ints:
-        """The chunks of each type in each content."""
-        return self._counts[: len(self.all)]
-
-    def add(self, content: Content) -> int:
-        """Return the number of a content, which may be new."""
-        key = content.kind, content.counts.tobytes()
-        number = self._number.setdefault(key, len(self.all))
-        if number == len(self.all):
-            self.all.append(content)
-            if number == len(self._counts):
-                self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
-            self._counts[number] = content.counts
-        return number
-
-    def has(self, content: Content) -> bool:
-        """Return whether the content is among these."""
-        return (content.kind, content.counts.tobytes()) in self._number
+def scale_of(weights: Ints) -> float:
+    """Return the power of two by which weights are scaled in a program."""
+    return 2.0 ** -max(0, int(weights.max(initial=1)).bit_length() - LARGEST_COST)
 
 
 class Master:
-    """The jobs of each class to place, and the nodes of each kind with each content.
+    """A program of most gain, whose columns are from 0 to a limit.
 
-    maximize    sum of weights of jobs
-    subject to  chunks of jobs of a type  <=  those in contents, and those that are there already
-                contents of a kind        <=  its nodes
-                licences of jobs          <=  free ones
+    Parameters
+    ----------
+    effort : Effort
+        Limits of the search; callers count the work.
+    lower, upper : float arrays, shape (rows,)
+        Limits of the rows.
+    options : dict
+        Further options of HiGHS.
 
     Attributes
     ----------
-    value : float
-        Optimum of the last solution.
-    jobs : float array, shape (classes,)
-        Jobs placed.
-    taken : float array, shape (columns,)
-        Nodes with each content of `columns`.
-    prices : Prices
-        Dual prices of chunks and licences.
-    nodes_worth : float array, shape (kinds,)
-        Dual price of a node of each kind.
+    value, bound : float
+        Gain of the last solution, and an upper bound of it if the program is an integer one.
+    solution, duals : float arrays, shapes (columns,) and (rows,)
+        That solution, and the dual prices of rows in the linear program.
+    optimal : bool
+        Whether it is the best one.
+    iterations, nodes : int
+        Iterations of the simplex method, and nodes of branch and bound, that it took.
     """
 
-    def __init__(self, instance: Instance, contents: Contents, effort: Effort) -> None:
+    solution: Floats
+    duals: Floats
+
+    def __init__(self, effort: Effort, lower: Any, upper: Any, **options: Any) -> None:
         import highspy
 
-        self._instance, self._contents, self._effort = instance, contents, effort
-        self.columns: list[int] = []
-        self._restricted = False
-        classes, problem = instance.classes, instance.problem
-        heaviest = int(classes.weights.max(initial=1))
-        self._scale = 2.0 ** -max(0, heaviest.bit_length() - LARGEST_COST)
-        self._types, self._kinds = len(instance.types.most), len(instance.nodes)
+        self._effort = effort
+        self._limited = True
+        self.value = self.bound = math.inf
         self._highs = highs = highspy.Highs()
         highs.silent()
-        for option, value in (
-            ("threads", 1),
-            ("mip_rel_gap", 0.0),
-        ):
+        for option, value in {"threads": 1, "mip_rel_gap": 0.0, **options}.items():
             highs.setOptionValue(option, value)
         highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        licences = problem.licences.astype(float)
-        upper = np.concatenate((np.zeros(self._types), instance.nodes, licences))
-        lower, nothing = np.full(len(upper), -math.inf), np.empty(0)
-        starts = np.zeros(len(upper), dtype=np.int32)
-        highs.addRows(len(upper), lower, upper, 0, starts, nothing.astype(np.int32), nothing)
-        rows, values = [], []
-        first = self._types + self._kinds
-        for one, chunks, needed in zip(classes.type_of, classes.chunks, classes.licences):
-            used = np.flatnonzero(needed)
-            rows.append(np.concatenate(([one], first + used)))
-            values.append(np.concatenate(([chunks], needed[used])))
-        self._add(classes.weights * self._scale, classes.jobs, rows, values)
-        limited = np.concatenate((np.arange(self._types), first + np.arange(len(licences))))
-        dearest = MISSING * float((classes.weights / classes.chunks).max(initial=1))
-        self._add(
-            np.full(len(limited), -dearest * self._scale),
-            np.zeros(len(limited)),
-            list(limited[:, None]),
-            list(np.full((len(limited), 1), -1)),
-        )
-        self._first = len(classes.jobs) + len(limited)  # column of a content
+        starts, nothing = np.zeros(len(upper), dtype=np.int32), np.empty(0)
+        limits = (np.asarray(limit, dtype=float) for limit in (lower, upper))
+        highs.addRows(len(upper), *limits, 0, starts, nothing.astype(np.int32), nothing)
 
-    def _add(self, costs: Any, upper: Any, rows: Sequence[Ints], values: Sequence[Ints]) -> None:
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self._highs.getNumRow())
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return int(self._highs.getNumCol())
+
+    def add(self, gains: Any, most: Any, rows: Sequence[Ints], values: Sequence[Any]) -> None:
+        """Add columns by their gains, limits, and the rows and values of their entries."""
         if not rows:
             return
         starts = np.cumsum([0, *map(len, rows)])
         self._highs.addCols(
             len(rows),
-            np.asarray(costs, dtype=float),
+            np.asarray(gains, dtype=float),
             np.zeros(len(rows)),
-            np.asarray(upper, dtype=float),
+            np.asarray(most, dtype=float),
             int(starts[-1]),
             starts[:-1].astype(np.int32),
             np.concatenate(rows).astype(np.int32),
             np.concatenate(values).astype(float),
         )
 
-    def add(self, numbers: Sequence[int]) -> None:
-        """Add columns for contents, by their numbers."""
-        rows, values = [], []
-        for number in numbers:
-            content = self._contents.all[number]
-            used = np.flatnonzero(content.counts)
-            rows.append(np.append(used, self._types + content.kind))
-            values.append(np.append(-content.counts[used], 1))
-        self._add(np.zeros(len(rows)), np.full(len(rows), math.inf), rows, values)
-        self.columns += numbers
+    def add_row(self, row: Floats, upper: float) -> None:
+        """Add a row by its entry in each column, and its upper limit."""
+        used = np.flatnonzero(row).astype(np.int32)
+        self._highs.addRow(-math.inf, upper, len(used), used, row[used])
 
-    def restrict(self, nodes: Ints, supply: Ints) -> None:
-        """Set the nodes of each kind, and the chunks of each type that are there already."""
-        upper = np.concatenate((supply, nodes)).astype(float)
-        rows = np.arange(len(upper), dtype=np.int32)
-        self._highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -math.inf), upper)
-        self._restricted = True
+    def limit_rows(self, upper: Any) -> None:
+        """Set the upper limits of the first rows, which have no lower ones then."""
+        rows, lower = np.arange(len(upper), dtype=np.int32), np.full(len(upper), -math.inf)
+        self._highs.changeRowsBounds(len(rows), rows, lower, np.asarray(upper, dtype=float))
+        self._limited = True
 
-    def limit_jobs(self, least: Ints, most: Ints) -> None:
-        """Set the least and the most jobs of each class; chunks and licences may then be missing.
-
-        What is missing costs much more than any job is worth for it.
-        """
-        lower = np.zeros(self._first)
-        upper = np.full(self._first, math.inf if least.any() else 0.0)
-        lower[: len(least)], upper[: len(most)] = least, most
-        self._highs.changeColsBounds(
-            len(lower), np.arange(len(lower), dtype=np.int32), lower, upper
-        )
-        self._restricted = True
+    def limit_columns(self, most: Any) -> None:
+        """Set the limits of the first columns."""
+        columns = np.arange(len(most), dtype=np.int32)
+        upper = np.asarray(most, dtype=float)
+        self._highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), upper)
+        self._limited = True
 
     def solve(self) -> bool:
-        """Solve the program; return whether it was solved within the time limit."""
+        """Solve the linear program; return whether it was solved within the time limit."""
         import highspy
 
+        highs = self._highs
         # of linear programs, HiGHS adds up the seconds of all runs
-        seconds = self._highs.getRunTime() + max(1e-3, self._effort.seconds_left())
-        self._highs.setOptionValue("time_limit", seconds)
-        self._highs.setOptionValue("simplex_strategy", DUAL if self._restricted else PRIMAL)
-        self._restricted = False
-        run_highs(self._highs)
-        info = self._highs.getInfo()
-        size = self._highs.getNumRow() + self._highs.getNumCol()
-        iterations = ITERATIONS_PER_RUN + max(0, info.simplex_iteration_count)
-        self._effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        seconds = highs.getRunTime() + max(1e-3, self._effort.seconds_left())
+        highs.setOptionValue("time_limit", seconds)
+        highs.setOptionValue("simplex_strategy", DUAL if self._limited else PRIMAL)
+        self._limited = False
+        run_highs(highs)
+        self.iterations = max(0, highs.getInfo().simplex_iteration_count)
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False
-        solution = self._highs.getSolution()
-        values, duals = np.array(solution.col_value), np.array(solution.row_dual)
-        duals = np.maximum(duals / self._scale, 0.0)
-        self.value = self._highs.getObjectiveValue() / self._scale
-        classes, first = len(self._instance.jobs_of), self._types + self._kinds
-        self.jobs, self.taken = values[:classes], values[self._first :]
-        self.prices = Prices(duals[: self._types], duals[first:])
-        self.nodes_worth = duals[self._types : first]
+        self.value, solution = highs.getObjectiveValue(), highs.getSolution()
+        self.solution, self.duals = np.array(solution.col_value), np.array(solution.row_dual)
         return True
 
-    def solve_integer(self, until: float) -> Ints | None:
-        """Return the nodes with each column's content in the best integer solution found.
+    def solve_integer(self, until: float, nodes: float, start: Ints | None = None) -> Ints | None:
+        """Return the best integer solution found, or None.
 
-        The search ends at a number of nodes, or at a share of the time limit.
+        The search ends at a number of nodes of branch and bound, or at a share of the time limit.
         """
         import highspy
 
         highs = self._highs
-        every = np.arange(highs.getNumCol(), dtype=np.int32)
+        every = np.arange(self.columns, dtype=np.int32)
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
         highs.setOptionValue("time_limit", max(1e-3, self._effort.seconds_left(until)))
-        price = SECONDS_PER_NODE * (highs.getNumRow() + highs.getNumCol())
-        highs.setOptionValue(
-            "mip_max_nodes", int(min(MOST_NODES, self._effort.work_left() / price))
-        )
+        highs.setOptionValue("mip_max_nodes", int(nodes))
+        if start is not None:
+            given = highspy.HighsSolution()
+            given.col_value = start.astype(float).tolist()
+            highs.setSolution(given)
         run_highs(highs)
         info = highs.getInfo()
-        self._effort.work += price * (1 + max(0, info.mip_node_count))
+        self.iterations = max(0, info.simplex_iteration_count)
+        self.nodes = max(0, info.mip_node_count)
+        self.bound = info.mip_dual_bound
+        self.optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            values = np.array(highs.getSolution().col_value)[self._first :]
-            found = np.rint(values).astype(np.int64)
+            found = np.rint(highs.getSolution().col_value).astype(np.int64)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
         return found

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from optsched.models.node_placement import Placements
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._job_choice import JobChoice
-from optsched.solvers.node_placement._master import Contents, Floats, Prices
+from optsched.solvers.node_placement._master import Master, scale_of
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import QUICK_SEARCH, Pricing, Relaxation
-from optsched.solvers.node_placement._rounding import choose_columns, dive
-from optsched.solvers.node_placement._types import Instance, Ints
+from optsched.solvers.node_placement._pricing import QUICK_SEARCH
+from optsched.solvers.node_placement._relaxation import Prices, Relaxation
+from optsched.solvers.node_placement._types import Floats, Instance, Ints
 
 SHARE = 0.15
 """Share of the columns with fractions that a dive fixes in each step."""
@@ -26,14 +25,14 @@ GAP = 1e-5
 RELAXING = 0.6
 """Share of the budget after which the relaxation is rounded as it is."""
 
-INTEGER = 0.8
-"""Share of the budget after which the integer program over all contents ends."""
-
-FEW_KINDS = 200
-"""Most kinds of nodes for which the relaxation is rounded several times."""
-
 CHOOSING = 0.8
 """Share of the budget after which no further jobs are chosen."""
+
+INTEGER = 0.8
+"""Most of the budget left that the integer program over all contents may take."""
+
+FEW_KINDS = 200
+"""Most kinds of nodes for which it is searched."""
 
 CHOICES_PER_DIVE = 3
 
@@ -43,18 +42,36 @@ SLACK = 0.002
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
 
+DIVING = 1_000
+"""Limit of the search for the best content in a dive."""
+
+ROUNDS, ROUNDS_IF_FEW = 3, 12
+"""Rounds of pricing between two steps of a dive, and those for few kinds of nodes."""
+
+WHOLE = 1e-6
+"""Distance from an integer that counts as one."""
+
+NEARLY_WHOLE = 0.8
+
+MOST_NODES = 2_000
+"""Nodes of branch and bound for one choice."""
+
+VIOLATED = 1e-7
+"""Least relative violation of a new row."""
+
+ROWS_EACH = 3
+"""Most rows that are added for one choice."""
+
+TOLERANCE = 2e-6
+"""What HiGHS may leave out of the scaled objective."""
+
+SECONDS_PER_CHOICE = 5e-3
+SECONDS_PER_ENTRY = 2e-8
+"""Nominal seconds of a choice, and of an iteration of simplex for each row and column."""
+
 
 class Packing:
     """Search for the placement of greatest weight, where switches and blocks do not matter.
-
-    Parameters
-    ----------
-    instance : Instance
-        Types, classes and kinds.
-    effort : Effort
-        Limits of the search.
-    start : Plan
-        A first placement.
 
     Attributes
     ----------
@@ -62,6 +79,8 @@ class Packing:
         Best placement so far.
     bound : int
         Upper bound of the weight.
+    relaxation : Relaxation
+        The linear relaxation that bounds it.
     """
 
     def __init__(self, instance: Instance, effort: Effort, start: Plan) -> None:
@@ -70,40 +89,25 @@ class Packing:
         classes = instance.classes
         self._unit = math.gcd(*classes.weights.tolist())  # of any sum of weights
         self.bound = int(classes.weights @ classes.jobs)
-        number = len(instance.types.most)
-        self._pricing = pricing = Pricing(instance, effort)
-        contents = Contents(number)
-        nothing = np.zeros(number, dtype=np.int64)
-        self._all = Relaxation(instance, contents, pricing, effort, instance.nodes, nothing)
-        self._few = len(instance.nodes) <= FEW_KINDS
+        self.relaxation = Relaxation(instance, effort)
 
     @property
     def proven(self) -> bool:
         """Whether no placement has more weight."""
         return self.plan.value >= self.bound
 
-    @property
-    def prices(self) -> Prices:
-        """Prices of the relaxation that bound the weight."""
-        return self._all.prices
-
-    @property
-    def rows(self) -> list[tuple[Prices, float]]:
-        """Prices, and an upper bound of what all chunks and licences are worth at these."""
-        return self._all.rows
-
     def worth_of_nodes(self, prices: Floats) -> Floats:
         """Return an upper bound of what the chunks on a node of each kind are worth."""
-        every = np.arange(len(self._instance.nodes))
-        self._pricing.price(prices, every, self._instance.types.most, 0.0, QUICK_SEARCH)
-        return self._pricing.bounds.copy()
+        every, pricing = np.arange(len(self._instance.nodes)), self.relaxation.pricing
+        pricing.price(prices, every, self._instance.types.most, 0.0, QUICK_SEARCH)
+        return pricing.bounds.copy()
 
     def relax(self) -> None:
         """Lower the bound to that of the relaxation, as far as the budget goes."""
         for content in self.plan.contents().values():
-            self._all.add(content)
-        self._all.tighten(GAP, RELAXING)
-        self.bound = self._whole(self._all.bound)
+            self.relaxation.add(content)
+        self.relaxation.tighten(GAP, RELAXING)
+        self.bound = self._whole(self.relaxation.bound)
 
     def _whole(self, bound: float) -> int:
         """Return the largest weight that a bound allows, at most the bound so far."""
@@ -114,8 +118,8 @@ class Packing:
 
     def round(self) -> Iterator[None]:
         """Round the relaxation by a dive; pause then."""
-        if not self.proven and self._effort.spent() < 1 and self._all.solve():
-            self._offer(dive(self._all, SHARE))
+        if not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
+            self._offer(dive(self.relaxation))
             yield
 
     def choose(self) -> Iterator[None]:
@@ -125,12 +129,11 @@ class Packing:
         does not place all of its jobs, its prices are further rows. In between, choices that leave
         some slack are rounded, and the last one without.
         """
-        every, classes = self._all, self._instance.classes
+        every, classes = self.relaxation, self._instance.classes
         if self.proven or (classes.chunks == 1).all():
             return
-        first, none = every.prices, np.zeros_like(classes.jobs)
+        first, number = every.prices, 0
         choice = JobChoice(self._instance, self._effort)
-        number = 0
         while True:
             jobs = choice.solve(0.0, CHOOSING)
             self.bound = self._whole(choice.bound)
@@ -138,7 +141,7 @@ class Packing:
                 break
             if choice.add(every.rows, jobs):
                 continue
-            every.limit_jobs(none, jobs)
+            every.limit_jobs(jobs)
             every.start_at(first)
             every.tighten(GAP, CHOOSING)
             if not choice.add(every.rows, jobs):
@@ -149,7 +152,7 @@ class Packing:
             if number % CHOICES_PER_DIVE == 0:
                 self._round_choice(choice.solve(SLACK, CHOOSING))
                 yield
-        every.limit_jobs(none, classes.jobs)
+        every.limit_jobs(classes.jobs)
         every.start_at(first)
         every.solve()
 
@@ -157,29 +160,25 @@ class Packing:
         """Round the relaxation with no other jobs than a choice."""
         if jobs is None:
             return
-        self._all.limit_jobs(np.zeros_like(jobs), jobs)
-        if self._all.solve():
-            self._offer(dive(self._all, SHARE))
+        self.relaxation.limit_jobs(jobs)
+        if self.relaxation.solve():
+            self._offer(dive(self.relaxation))
 
     def combine(self) -> Iterator[None]:
         """Search the integer program over all contents, for few kinds of nodes; pause then."""
-        if self._few and not self.proven and self._effort.spent() < 1 and self._all.solve():
-            self._offer(choose_columns(self._all, INTEGER) or Counter())
+        few = len(self._instance.nodes) <= FEW_KINDS
+        if few and not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
+            found = self.relaxation.solve_integer(self._effort.after(INTEGER))
+            if found is not None:
+                self._offer(found[1])
             yield
 
     def _offer(self, chosen: Counter[int]) -> None:
         """Place the contents, by number."""
-        unused = [list(nodes) for nodes in self._instance.nodes_of]
-        every = self._all.contents.all
-        held = {
-            unused[every[number].kind].pop(): every[number]
-            for number, times in chosen.items()
-            for _ in range(times)
-        }
         problem = self._instance.problem
         self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
-        plan.place_contents(held)
+        plan.place_contents(self.relaxation.spread(chosen))
         plan.fill_up()
         if plan.value > self.plan.value:
             self.plan = plan
@@ -188,3 +187,119 @@ class Packing:
         """Return the best placement, with jobs of weight 0 where they fit."""
         self.plan.fill(self._instance.weightless)
         return self.plan.placements()
+
+
+def dive(relaxation: Relaxation) -> Counter[int]:
+    """Fix contents of nodes until all nodes have one; return the nodes with each content.
+
+    In each step, the integer parts of the solution are fixed and a share of the columns with
+    fractions, the largest ones; then new columns are priced for what is left.
+    """
+    effort, instance = relaxation.effort, relaxation.instance
+    types, classes = instance.types, instance.classes
+    nodes, supply = instance.nodes.copy(), np.zeros_like(types.most)
+    demand = np.zeros_like(types.most)
+    np.add.at(demand, classes.type_of, classes.chunks * relaxation.most)
+    chosen: Counter[int] = Counter()
+    rounds = ROUNDS_IF_FEW if len(nodes) < FEW_KINDS // 2 else ROUNDS
+    tolerance = 1e-6 * float(classes.weights.max(initial=1))
+    while effort.spent() < 1:
+        fixed = 0
+        for number, times in _largest(relaxation.taken):
+            content = relaxation.contents[number]
+            left = demand - supply
+            used = content.counts > 0
+            if not (left[used] > 0).any():
+                continue
+            useful = max(1, int((left[used] // content.counts[used]).min()))
+            times = min(times, int(nodes[content.kind]), useful)
+            chosen[number] += times
+            nodes[content.kind] -= times
+            supply += times * content.counts
+            fixed += times
+        if not fixed or not nodes.any():
+            break
+        relaxation.restrict(nodes, supply)
+        if not relaxation.solve():
+            break
+        open_, most = np.flatnonzero(nodes), np.minimum(types.most, np.maximum(0, demand - supply))
+        for _ in range(rounds):
+            relaxation.pricing.price(relaxation.duals.chunks, open_, most, tolerance, DIVING)
+            if not relaxation.add_priced(open_) or not relaxation.solve():
+                break
+    relaxation.restrict(instance.nodes, np.zeros_like(supply))
+    return +chosen
+
+
+def _largest(taken: Floats) -> list[tuple[int, int]]:
+    """Return the columns to fix next, and how often."""
+    columns = np.flatnonzero(taken > WHOLE)
+    whole = np.floor(taken[columns] + WHOLE).astype(np.int64)
+    rest = taken[columns] - whole
+    picks = [(int(c), int(t)) for c, t in zip(columns, whole) if t]
+    open_ = np.flatnonzero(rest > WHOLE)
+    order = open_[np.argsort(-rest[open_], kind="stable")]
+    first = max(1, int(SHARE * len(order)))
+    picks += [
+        (int(columns[place]), 1)
+        for rank, place in enumerate(order)
+        if rank < first or rest[place] > NEARLY_WHOLE
+    ]
+    return picks
+
+
+class JobChoice:
+    """The jobs of greatest weight that some prices of the relaxation allow.
+
+    At any prices of chunks and licences from 0, the jobs that are placed cost no more than the room
+    for them is worth. A choice of jobs satisfies this for all prices if and only if the relaxation
+    places all of its jobs. So a few such rows, found as they are violated, stand for it.
+
+    Attributes
+    ----------
+    bound : float
+        Upper bound of the weight of all placements, by the last choice without slack.
+    """
+
+    def __init__(self, instance: Instance, effort: Effort) -> None:
+        self._classes, self._effort = instance.classes, effort
+        self.bound = math.inf
+        weights, jobs = instance.classes.weights, instance.classes.jobs
+        self._scale = scale_of(weights)
+        # the three searches that are turned off take longer than branching
+        searches = "rins", "rens", "root_reduced_cost"
+        off = {f"mip_heuristic_run_{name}": False for name in searches}
+        self._program = Master(effort, [], [], mip_abs_gap=0.0, **off)
+        nothing = [np.empty(0, dtype=np.int64)] * len(jobs)
+        self._program.add(weights * self._scale, jobs, nothing, nothing)
+
+    def add(self, rows: Iterable[tuple[Prices, float]], jobs: Ints) -> bool:
+        """Add the rows that the number of jobs of each class violates most; return if any does.
+
+        A row is given by its prices and the worth of the room at these.
+        """
+        violated = []
+        for prices, room in rows:
+            cost = prices.paid(self._classes)
+            if room > 0 and cost @ jobs > room * (1 + VIOLATED):
+                violated.append(cost / room)
+        violated.sort(key=lambda cost: -float(cost @ jobs))
+        for cost in violated[:ROWS_EACH]:
+            self._program.add_row(cost, 1.0)
+        return bool(violated)
+
+    def solve(self, slack: float, until: float) -> Ints | None:
+        """Return the number of jobs of each class, or None if none is found in time.
+
+        They leave a share `slack` of the room's worth at all prices. The search ends at a number of
+        nodes, or at a share `until` of the budget.
+        """
+        program, effort = self._program, self._effort
+        program.limit_rows(np.full(program.rows, 1.0 - slack))
+        price = SECONDS_PER_ENTRY * program.rows * program.columns
+        nodes = 1 + effort.work_left(until) / (SECONDS_PER_CHOICE + price)
+        jobs = program.solve_integer(until, min(MOST_NODES, nodes))
+        effort.work += SECONDS_PER_CHOICE + price * program.iterations
+        if not slack and math.isfinite(program.bound):
+            self.bound = min(self.bound, (program.bound + TOLERANCE) / self._scale)
+        return jobs

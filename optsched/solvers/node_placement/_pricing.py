@@ -1,30 +1,37 @@
 """The content of a node that is worth most at given prices of chunks, compiled.
 
 Each resource has a multiplier, which is charged for what chunks need of it. Without limits on
-resources, a device is an unbounded knapsack, and a chunk without devices is worth having if its
-price is above the charge. The value of this relaxation, plus the charge for all that is free, is an
-upper bound, by which a depth-first search over contents is cut off.
+resources, a device is an unbounded knapsack, in which what is left has a cost where losses count,
+and a chunk without devices is worth having if its price is above the charge. The value of this
+relaxation, plus the charge for all that is free, is an upper bound, by which a depth-first search
+over contents is cut off. Losses for lack of a resource are counted by that search alone.
 
-All bounds are sums of numbers that are not negative, so their relative rounding error is that of
-some thousand additions.
+All bounds without losses are sums of numbers that are not negative, so their relative rounding
+error is that of some thousand additions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.solvers.node_placement._depth_first import (
+from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.node_placement._contents import (
     Found,
+    Losses,
     Way,
     begin,
     close_device,
+    contents_found,
+    cost_of_share,
+    entries_of,
     found_for,
     keep,
+    unusable,
     way_for,
 )
 from optsched.solvers.node_placement._device_filling import (
@@ -34,17 +41,35 @@ from optsched.solvers.node_placement._device_filling import (
     Filling,
     bound_filling,
     fill_cells,
+    filling_for,
     list_fills,
     trace_back,
 )
-from optsched.solvers.node_placement._multipliers import STEPS, descend, find_slope
-from optsched.solvers.node_placement._types import Instance, Ints, Kinds, Types
-
-Floats = NDArray[np.float64]
+from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints, Kinds, Types
 
 GAINS = 1e-12
 WORTHLESS = 1e-9
-"""Largest price at which chunks are left out of contents; bounds count them."""
+"""Largest price at which chunks are left out of contents without losses; bounds count them."""
+
+STEPS = 12
+"""Most changes of multipliers for each node."""
+
+QUICK_SEARCH = 300
+SEARCH = 2_000
+LONGEST_SEARCH = 2_000_000
+"""Limits of the search for the best content, in the first steps, then, and finally."""
+
+FEW_KINDS = 100
+"""Number of kinds below which several contents of each become columns, and are worth more time."""
+
+SEVERAL = 8
+
+TASKS_PER_STEP = 8
+"""Tasks whose losses take as long as a step of the search."""
+
+SECONDS_PER_STEP = 2e-7
+"""Nominal seconds of a step of pricing."""
 
 
 @by_reference
@@ -57,16 +82,19 @@ class Scratch(NamedTuple):
     best: Floats  # net price of an item of so many units, shape (units + 1,)
     item_of: Ints  # that item, or -1
     sizes: Ints
-    fill: Floats  # best net price of a device with so many free units
+    room: Ints  # free units of each device that chunks can use
+    row: Ints  # the row of the next two for each device
+    fill: Floats  # best worth of so many free units, shape (devices + 1, units + 1)
     last: Ints  # units of the last item in it, or 0
-    group: Floats  # best net price of so many wholly free devices, shape (devices + 1,)
+    group: Floats  # best worth of so many wholly free devices in use, shape (devices + 1,)
     last_group: Ints
+    tail: Floats  # best worth of so many of them, in use or not
     used: Floats  # of each resource, by the relaxed content
     slope: Floats
     nearest: Floats  # best multipliers so far
-    device: Ints  # free units of each device
-    rest: Floats  # best net price of the devices from each on, and of chunks without devices
+    rest: Floats  # best worth of the devices from each on, and of chunks without devices
     loose: Floats  # of the items from each on that need no device
+    left: Ints  # thousandths of each device, at the end of the way
     copies: Ints  # of each item on the way
     counts: Ints  # of each type
     way: Way
@@ -76,59 +104,104 @@ class Scratch(NamedTuple):
 class Priced(NamedTuple):
     """The best contents of each kind."""
 
-    value: Floats  # shape (kinds,)
+    value: Floats  # price less losses, shape (kinds,)
     bound: Floats
     counts: Ints  # of the best content, shape (kinds, types)
     found: Found
     multipliers: Floats  # for the next pricing, shape (kinds, resources)
 
 
-def scratch_for(instance: Instance) -> Scratch:
-    """Return scratch for all kinds of an instance."""
-    types, kinds = instance.types, instance.kinds
-    number, resources = types.need.shape
-    devices = int((kinds.whole + kinds.num_parts).max(initial=0))
+class Pricing:
+    """The best contents of all kinds of nodes at given prices.
 
-    def ints(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
+    Attributes
+    ----------
+    values, bounds : float arrays, shape (kinds,)
+        Value of the content found for each kind, and a bound of the best.
+    counts : int64 array, shape (kinds, types)
+        Chunks in that content.
+    """
 
-    return Scratch(
-        items=ints(number),
-        net=np.zeros(number),
-        loss=np.zeros(number),
-        best=np.zeros(instance.units + 1),
-        item_of=ints(instance.units + 1),
-        sizes=ints(instance.units + 1),
-        fill=np.zeros(instance.units + 1),
-        last=ints(instance.units + 1),
-        group=np.zeros(devices + 1),
-        last_group=ints(devices + 1),
-        used=np.zeros(resources),
-        slope=np.zeros(resources),
-        nearest=np.zeros(resources),
-        device=ints(devices + 1),
-        rest=np.zeros(devices + 2),
-        loose=np.zeros(number + 1),
-        copies=ints(number),
-        counts=ints(number),
-        way=way_for(instance),
-    )
+    def __init__(self, instance: Instance, losses: Losses, effort: Effort) -> None:
+        self._instance, self._losses, self._effort = instance, losses, effort
+        types, resources = instance.types.need.shape
+        kinds, units = len(instance.nodes), instance.units
+        useful = instance.kinds.whole + instance.kinds.num_parts
+        devices = max(int(useful.max(initial=0)), losses.free.shape[1])
 
+        def ints(*shape: int) -> Ints:
+            return np.zeros(shape, dtype=np.int64)
 
-def priced_for(instance: Instance, contents: int) -> Priced:
-    """Return room for so many contents of each kind."""
-    kinds, (types, resources) = len(instance.nodes), instance.types.need.shape
-    return Priced(
-        value=np.zeros(kinds),
-        bound=np.zeros(kinds),
-        counts=np.zeros((kinds, types), dtype=np.int64),
-        found=found_for(instance, kinds, contents),
-        multipliers=np.zeros((kinds, resources)),
-    )
+        self._scratch = Scratch(
+            items=ints(types),
+            net=np.zeros(types),
+            loss=np.zeros(types),
+            best=np.zeros(units + 1),
+            item_of=ints(units + 1),
+            sizes=ints(units + 1),
+            room=ints(devices + 1),
+            row=ints(devices + 1),
+            fill=np.zeros((devices + 1, units + 1)),
+            last=ints(devices + 1, units + 1),
+            group=np.zeros(devices + 1),
+            last_group=ints(devices + 1),
+            tail=np.zeros(devices + 1),
+            used=np.zeros(resources),
+            slope=np.zeros(resources),
+            nearest=np.zeros(resources),
+            rest=np.zeros(devices + 1),
+            loose=np.zeros(types + 1),
+            left=ints(devices),
+            copies=ints(types),
+            counts=ints(types),
+            way=way_for(instance),
+        )
+        self._filling = filling_for(instance, entries_of(instance))
+        self.values, self.bounds = np.zeros((2, kinds))
+        self.counts = ints(kinds, types)
+        found = found_for(instance, SEVERAL if kinds < FEW_KINDS else 1)
+        multipliers = np.zeros((kinds, resources))
+        self._priced = Priced(self.values, self.bounds, self.counts, found, multipliers)
+        self._own = np.flatnonzero(instance.exclusive)
+        fits = instance.kinds.fits[:, self._own]
+        self._filled = -(-fits // instance.fill[self._own])  # by one exclusive job
+        self._owner = np.full(kinds, -1)
+
+    def price(self, prices: Floats, todo: Ints, most: Ints, tolerance: float, limit: int) -> None:
+        """Find contents of at most `most` chunks of each type, for the kinds `todo`.
+
+        A content may be worth less than the best by `tolerance`, or by more where the search is cut
+        off after `limit` steps. With losses, all chunks that there are may be in a content.
+        """
+        instance = self._instance
+        steps = price_kinds(
+            *(instance.types, instance.kinds, self._losses, todo),
+            *(np.where(instance.exclusive, 0.0, prices), most, tolerance, limit),
+            len(instance.nodes) < FEW_KINDS or limit > SEARCH,
+            *(self._scratch, self._filling, self._priced),
+        )
+        self._effort.work += SECONDS_PER_STEP * steps
+        self._owner[todo] = -1
+        if len(self._own):
+            worth = np.where(most[self._own] > 0, prices[self._own], 0.0) * self._filled[todo]
+            best = worth.argmax(axis=1)
+            worth = worth.max(axis=1)
+            better = worth > self.values[todo]
+            self._owner[todo[better]] = self._own[best[better]]
+            self.values[todo] = np.maximum(self.values[todo], worth)
+            self.bounds[todo] = np.maximum(self.bounds[todo], worth)
+            for kind in todo[better].tolist():
+                self.counts[kind] = instance.alone(kind, int(self._owner[kind])).counts
+
+    def contents(self, kind: int) -> Iterator[Content]:
+        """Yield the contents found for a kind, the best first."""
+        if self._owner[kind] >= 0:
+            yield self._instance.alone(kind, int(self._owner[kind]))
+        yield from contents_found(self._instance, self._priced.found, kind)
 
 
 @kernel(allocates=False)
-def copies(types: Types, kinds: Kinds, kind: int, most: Ints, number: int) -> int:
+def copies(kinds: Kinds, kind: int, most: Ints, number: int) -> int:
     """Return the most chunks of a type on a node of a kind."""
     return int(min(kinds.fits[kind, number], most[number]))
 
@@ -140,8 +213,6 @@ def is_needless(
     """Return whether chunks of one type can replace all of another on a node, at no loss."""
     if types.devices[better] != types.devices[other] or prices[better] < prices[other]:
         return False
-    if types.share[better] > types.share[other]:
-        return False
     for resource in range(types.need.shape[1]):
         if types.need[better, resource] > types.need[other, resource]:
             return False
@@ -151,21 +222,23 @@ def is_needless(
 
 @kernel(allocates=False)
 def find_items(
-    types: Types, kinds: Kinds, kind: int, prices: Floats, most: Ints, s: Scratch
+    types: Types, kinds: Kinds, costed: bool, kind: int, prices: Floats, most: Ints, s: Scratch
 ) -> int:
     """Collect the types that are worth a place on a node, and return their number."""
     number = 0
     for one in range(len(prices)):
-        if prices[one] > WORTHLESS and copies(types, kinds, kind, most, one) > 0:
+        if (costed or prices[one] > WORTHLESS) and copies(kinds, kind, most, one) > 0:
             s.items[number] = one
             s.copies[number] = 1
             number += 1
     for a in range(number):
-        if s.copies[a] and types.devices[s.items[a]] > 0:
-            for b in range(number):
-                one, other = s.items[a], s.items[b]
-                if b != a and is_needless(types, kinds, kind, prices, most, one, other):
-                    s.copies[b] = 0
+        one = s.items[a]
+        for b in range(number if s.copies[a] and types.devices[one] > 0 else 0):
+            other = s.items[b]
+            less = types.share[other] - types.share[one]
+            needless = b != a and (less == 0 or (less > 0 and not costed))
+            if needless and is_needless(types, kinds, kind, prices, most, one, other):
+                s.copies[b] = 0
     kept = 0
     for a in range(number):
         if s.copies[a]:
@@ -175,9 +248,83 @@ def find_items(
 
 
 @kernel(allocates=False)
+def list_devices(kinds: Kinds, losses: Losses, costed: bool, kind: int, s: Scratch) -> None:
+    """List the devices that chunks can use, those with the same worth of all rooms in one row."""
+    whole, useful = kinds.whole[kind], kinds.whole[kind] + kinds.num_parts[kind]
+    for device in range(useful):
+        s.room[device] = len(s.best) - 1
+        if device >= whole:
+            s.room[device] = kinds.parts[kind, device - whole]
+        s.row[device] = 0
+        if costed and device:
+            alike = losses.free[kind, device] == losses.free[kind, device - 1]
+            s.row[device] = s.row[device - 1] if alike else device
+    s.room[useful] = 0
+
+
+@kernel(allocates=False)
+def fill_row(
+    losses: Losses, costed: bool, kind: int, row: int, room: int, sizes: int, s: Scratch
+) -> None:
+    """Find the best worth of each room of a device up to `room`; with losses, it is in use."""
+    unit = WHOLE // (len(s.best) - 1)
+    for units in range(room + 1):
+        worth, last = 0.0, 0
+        if costed:
+            left = losses.free[kind, row] - (room - units) * unit
+            worth = -np.inf if left == WHOLE else -cost_of_share(losses, kind, left)
+        for j in range(sizes):
+            size = s.sizes[j]
+            if size > units:
+                break
+            if s.best[size] + s.fill[row, units - size] > worth + GAINS:
+                worth, last = s.best[size] + s.fill[row, units - size], size
+        s.fill[row, units], s.last[row, units] = worth, last
+
+
+@kernel(allocates=False)
+def fill_rows(
+    types: Types, kinds: Kinds, losses: Losses, kind: int, number: int, s: Scratch
+) -> int:
+    """Find the best worth of devices, and of groups of whole ones; return how many are unused."""
+    costed, units = len(losses.part) > 0, len(s.best) - 1
+    whole, sizes = kinds.whole[kind], 0
+    for size in range(1, units + 1):
+        if s.item_of[size] >= 0:
+            s.sizes[sizes] = size
+            sizes += 1
+    for device in range(whole + kinds.num_parts[kind]):
+        if s.row[device] == device:
+            room = s.room[device] if costed else units
+            fill_row(losses, costed, kind, device, room, sizes, s)
+    s.group[0] = s.tail[0] = 0.0
+    for devices in range(1, whole + 1):
+        s.group[devices] = s.group[devices - 1] + s.fill[0, units]
+        s.last_group[devices] = -1
+        for i in range(number):
+            taken = types.devices[s.items[i]]
+            if not 1 < taken <= devices:
+                continue
+            if s.net[i] + s.group[devices - taken] > s.group[devices] + GAINS:
+                s.group[devices] = s.net[i] + s.group[devices - taken]
+                s.last_group[devices] = i
+        s.tail[devices] = s.group[devices]
+        for unused in range(1, devices + 1 if costed else 0):
+            cost = unused * WHOLE * losses.lost_whole[kind, whole]
+            s.tail[devices] = max(s.tail[devices], s.group[devices - unused] - cost)
+    best, unused = s.group[whole], 0
+    for q in range(1, whole + 1 if costed else 0):
+        worth = s.group[whole - q] - q * WHOLE * losses.lost_whole[kind, q]
+        if worth > best:
+            best, unused = worth, q
+    return unused
+
+
+@kernel(allocates=False)
 def relax(
     types: Types,
     kinds: Kinds,
+    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -185,14 +332,14 @@ def relax(
     multipliers: Floats,
     s: Scratch,
 ) -> tuple[float, float]:
-    """Return the bound by the multipliers, and the value of the relaxed content, in `s.used`."""
+    """Return the bound by the multipliers, and the price of the relaxed content, in `s.used`."""
     units, resources = len(s.best) - 1, types.need.shape[1]
     bound = value = 0.0
     for resource in range(resources):
         bound += multipliers[resource] * kinds.free[kind, resource]
         s.used[resource] = 0.0
     for size in range(units + 1):
-        s.best[size] = 0.0
+        s.best[size] = -np.inf
         s.item_of[size] = -1
     for i in range(number):
         one = s.items[i]
@@ -204,41 +351,17 @@ def relax(
             s.best[types.share[one]] = net
             s.item_of[types.share[one]] = i
         elif types.devices[one] == 0 and net > 0:
-            there = copies(types, kinds, kind, most, one)
+            there = copies(kinds, kind, most, one)
             bound += there * net
             value += there * prices[one]
             for resource in range(resources):
                 s.used[resource] += there * types.need[one, resource]
-    sizes = 0
-    for size in range(1, units + 1):
-        if s.item_of[size] >= 0:
-            s.sizes[sizes] = size
-            sizes += 1
-    s.fill[0] = 0.0
-    for room in range(1, units + 1):
-        s.fill[room] = s.fill[room - 1]
-        s.last[room] = 0
-        for j in range(sizes):
-            size = s.sizes[j]
-            if size > room:
-                break
-            if s.best[size] + s.fill[room - size] > s.fill[room] + GAINS:
-                s.fill[room] = s.best[size] + s.fill[room - size]
-                s.last[room] = size
-    whole = kinds.whole[kind]
-    s.group[0] = 0.0
-    for devices in range(1, whole + 1):
-        s.group[devices] = s.group[devices - 1] + s.fill[units]
-        s.last_group[devices] = -1
-        for i in range(number):
-            taken = types.devices[s.items[i]]
-            if not 1 < taken <= devices:
-                continue
-            if s.net[i] + s.group[devices - taken] > s.group[devices] + GAINS:
-                s.group[devices] = s.net[i] + s.group[devices - taken]
-                s.last_group[devices] = i
-    bound += s.group[whole]
-    single, devices = 0, whole
+    unused = fill_rows(types, kinds, losses, kind, number, s)
+    whole, useful = kinds.whole[kind], kinds.whole[kind] + kinds.num_parts[kind]
+    single, devices = 0, whole - unused
+    bound += s.group[devices]
+    if unused:
+        bound -= unused * WHOLE * losses.lost_whole[kind, unused]
     while devices > 0:
         i = s.last_group[devices]
         if i < 0:
@@ -249,20 +372,20 @@ def relax(
         for resource in range(resources):
             s.used[resource] += types.need[s.items[i], resource]
         devices -= types.devices[s.items[i]]
-    for part in range(-1, kinds.num_parts[kind]):
-        times, room = single, units
-        if part >= 0:
-            times, room = 1, kinds.parts[kind, part]
-            bound += s.fill[room]
-        while times and room > 0:
-            if s.last[room] == 0:
-                room -= 1
-                continue
-            one = s.items[s.item_of[s.last[room]]]
-            value += times * prices[one]
+    for device in range(useful, losses.devices[kind] if len(losses.part) else 0):
+        bound -= cost_of_share(losses, kind, losses.free[kind, device])
+    for device in range(useful):
+        row, room = s.row[device], s.room[device]
+        if device >= whole:
+            bound += s.fill[row, room]
+        elif device >= single:
+            continue
+        while s.last[row, room] > 0:
+            one = s.items[s.item_of[s.last[row, room]]]
+            value += prices[one]
             for resource in range(resources):
-                s.used[resource] += times * types.need[one, resource]
-            room -= s.last[room]
+                s.used[resource] += types.need[one, resource]
+            room -= s.last[row, room]
     return bound, value
 
 
@@ -270,63 +393,105 @@ def relax(
 def choose_multipliers(
     types: Types,
     kinds: Kinds,
+    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
     number: int,
+    lowest: float,
     tolerance: float,
     multipliers: Floats,
     s: Scratch,
 ) -> float:
-    """Lower the bound by some steps along its slope; return the best, and set its multipliers."""
-    resources = types.need.shape[1]
-    best, feasible = np.inf, 0.0
+    """Lower the bound by some steps along its slope; return the best, and set its multipliers.
+
+    The best content is worth at least `lowest`. A slope counts for what is free of each resource,
+    so that resources of all sizes are alike.
+    """
+    resources, best, feasible = types.need.shape[1], np.inf, lowest
     for resource in range(resources):
         s.nearest[resource] = multipliers[resource]
     for step in range(STEPS):
-        bound, value = relax(types, kinds, kind, prices, most, number, multipliers, s)
+        bound, value = relax(types, kinds, losses, kind, prices, most, number, multipliers, s)
         if bound < best:
             best = bound
             for resource in range(resources):
                 s.nearest[resource] = multipliers[resource]
-        square = find_slope(kinds.free[kind], s.used, multipliers, s.slope)
-        fits = True
+        fits, square = len(losses.part) == 0, 0.0
         for resource in range(resources):
-            fits &= s.used[resource] <= kinds.free[kind, resource]
+            free, used = kinds.free[kind, resource], s.used[resource]
+            fits &= used <= free
+            s.slope[resource] = (free - used) / max(free, 1)
+            if multipliers[resource] <= 0 and s.slope[resource] > 0:
+                s.slope[resource] = 0.0
+            square += s.slope[resource] * s.slope[resource]
         if fits:
             feasible = max(feasible, value)
         if square < GAINS or best - feasible <= tolerance:
             break
-        target = max(feasible, best * (1 - 0.3 / (step + 1)))
-        descend(kinds.free[kind], s.slope, (bound - target) / square, multipliers)
+        target = max(feasible, best - 0.3 / (step + 1) * (best - lowest))
+        for resource in range(resources):
+            change = (bound - target) / square * s.slope[resource]
+            change /= max(kinds.free[kind, resource], 1)
+            multipliers[resource] = max(0.0, multipliers[resource] - change)
     for resource in range(resources):
         multipliers[resource] = s.nearest[resource]
-    nearest, _ = relax(types, kinds, kind, prices, most, number, multipliers, s)
+    nearest, _ = relax(types, kinds, losses, kind, prices, most, number, multipliers, s)
     return float(nearest)
 
 
 @kernel(allocates=False)
-def sort_items(types: Types, number: int, s: Scratch) -> None:
-    """Sort the items by what taking one loses against the relaxed content."""
-    units = len(s.best) - 1
+def prepare_search(
+    types: Types, kinds: Kinds, losses: Losses, kind: int, most: Ints, number: int, s: Scratch
+) -> None:
+    """Sort items by what they lose against the relaxed content, and bound what comes later."""
+    costed, whole = len(losses.part) > 0, kinds.whole[kind]
+    useful = whole + kinds.num_parts[kind]
+    largest, alone = len(s.best) - 1, 0.0
+    if costed:
+        largest = s.room[0]
+    if useful:
+        alone = s.fill[0, largest]
+        if costed and whole:
+            alone = max(alone, -WHOLE * losses.lost_whole[kind, whole])
     for i in range(number):
         one, net = s.items[i], s.net[i]
         loss = -net
         if types.devices[one] == 1:
-            loss = s.fill[units] - net - s.fill[units - types.share[one]]
+            loss = alone - net - s.fill[0, largest - types.share[one]]
         elif types.devices[one] > 1:
-            loss = types.devices[one] * s.fill[units] - net
+            loss = types.devices[one] * alone - net
         j = i
         while j > 0 and s.loss[j - 1] > loss:
             s.loss[j], s.items[j], s.net[j] = s.loss[j - 1], s.items[j - 1], s.net[j - 1]
             j -= 1
         s.loss[j], s.items[j], s.net[j] = loss, one, net
+    s.loose[number] = 0.0
+    for i in range(number - 1, -1, -1):
+        s.loose[i] = s.loose[i + 1]
+        if types.devices[s.items[i]] == 0 and s.net[i] > 0:
+            s.loose[i] += s.net[i] * copies(kinds, kind, most, s.items[i])
+    s.rest[useful] = s.loose[0]
+    for device in range(useful - 1, -1, -1):
+        worth = s.fill[s.row[device], s.room[device]]
+        s.rest[device] = s.rest[device + 1] + (max(worth, alone) if device < whole else worth)
+
+
+@kernel(allocates=False)
+def take(types: Types, one: int, stage: int, first: int, sign: int, s: Scratch) -> None:
+    """Take a chunk off the devices that are left, or give it back."""
+    if stage < 0:
+        for device in range(first - types.devices[one], first):
+            s.left[device] += sign * WHOLE
+    elif types.devices[one] == 1:
+        s.left[stage] += sign * types.share[one] * (WHOLE // (len(s.best) - 1))
 
 
 @kernel(allocates=False)
 def search(
     types: Types,
     kinds: Kinds,
+    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -337,45 +502,43 @@ def search(
     s: Scratch,
     found: Found,
 ) -> tuple[float, int, bool]:
-    """Search depth first for the best content; return its value, the nodes, and if it was cut off.
+    """Search depth first for the best content; return its value, the steps, and if it was cut off.
 
     Contents that are better by at most `tolerance` are not looked for.
     """
     way, resources, whole = s.way, types.need.shape[1], kinds.whole[kind]
-    devices = whole + kinds.num_parts[kind]
-    deepest = len(way.stage) - 2
-    several = max(0.0, s.group[whole] - whole * s.fill[len(s.best) - 1])
-    best, nodes, top = 0.0, 0, 0
+    devices, costed = whole + kinds.num_parts[kind], len(losses.part) > 0
+    deepest, unused = len(way.stage) - 1, 0.0
+    best, steps, top = 0.0, 0, 0
+    if costed:
+        best, unused = -np.inf, WHOLE * losses.lost_whole[kind, whole]
     begin(way, kinds.free[kind], whole, number)
-    without_devices = False  # those of a negative net price may fit as well
+    further = costed  # whether something is to come after the devices
     for i in range(number):
         s.copies[i] = 0
-        without_devices |= types.devices[s.items[i]] == 0
+        further |= types.devices[s.items[i]] == 0  # of a negative net price may fit as well
     while top >= 0:
         stage, i, worth = way.stage[top], way.option[top], way.worth[top]
         cut, pushed = best + tolerance, False
         while i < number:
             one = s.items[i]
-            there = copies(types, kinds, kind, most, one) - s.copies[i]
-            bound, room, first = -1.0, 0, way.first[top]
+            there = copies(kinds, kind, most, one) - s.copies[i]
+            bound, room, first = -np.inf, 0, way.first[top]
             if there <= 0:
                 pass
             elif stage < 0:
                 if types.devices[one] > 1 and first + types.devices[one] <= whole:
                     first += types.devices[one]
-                    bound = worth + s.net[i] + s.rest[first] + base
-                    if first < whole:
-                        bound += several
+                    bound = s.tail[whole - first] + s.rest[whole]
             elif stage < devices:
                 if types.devices[one] == 1 and types.share[one] <= way.room[top]:
                     room = way.room[top] - types.share[one]
-                    bound = worth + s.net[i] + s.fill[room] + s.rest[stage + 1] + base
+                    bound = s.fill[s.row[stage], room] + s.rest[stage + 1]
                     if first < 0:
                         first = i
             elif types.devices[one] == 0:
-                copy = max(0.0, s.net[i]) * (there - 1)
-                bound = worth + s.net[i] + copy + s.loose[i + 1] + base
-            if bound > cut:
+                bound = max(0.0, s.net[i]) * (there - 1) + s.loose[i + 1]
+            if worth + s.net[i] + bound + base > cut:
                 fits = True
                 for resource in range(resources):
                     fits &= types.need[one, resource] <= way.free[top, resource]
@@ -389,53 +552,47 @@ def search(
                         way.free[top, resource] = way.free[top - 1, resource] - needs
                     way.worth[top] = worth + s.net[i]
                     way.value[top] = way.value[top - 1] + prices[one]
-                    nodes += 1
+                    steps += 1
                     pushed = True
                     s.copies[i] += 1
+                    if costed:
+                        take(types, one, stage, first, -1, s)
                     break
             i += 1
-        if pushed:
-            if way.value[top] > best:
-                best = way.value[top]
-                keep(types, s.items, way, top, found, kind)
-            if nodes > limit or top > deepest - 1:
-                return best, nodes, True
-            continue
-        if i == number and stage < devices:
+        closed = False
+        if not pushed and i == number and stage < devices:
             following = way.first[top] if stage < 0 else stage + 1
-            if worth + s.rest[following] + base > cut and (following < devices or without_devices):
-                alike = stage >= 0 and following < devices
-                alike = alike and s.device[following] == s.device[stage]
-                close_device(way, top, following, s.device[following], alike, number, 0.0)
+            cost, alike = 0.0, stage >= 0 and following < devices
+            if alike:
+                alike = s.row[following] == s.row[stage] and s.room[following] == s.room[stage]
+            if costed and 0 <= stage < whole and way.first[top] < 0:
+                cost = unused
+            elif costed and stage >= 0:
+                cost = cost_of_share(losses, kind, s.left[stage])
+            if worth - cost + s.rest[following] + base > cut and (following < devices or further):
+                close_device(way, top, following, s.room[following], alike, number, cost)
                 top += 1
-                if top > deepest - 1:
-                    return best, nodes, True
-                continue
-        if way.item[top] >= 0:
-            s.copies[way.item[top]] -= 1
-        top -= 1
-    return best, nodes, False
-
-
-@kernel(allocates=False)
-def prepare_search(
-    types: Types, kinds: Kinds, kind: int, most: Ints, number: int, s: Scratch
-) -> None:
-    """Compute what the devices from each on, and chunks without devices, are worth at most."""
-    whole, parts = kinds.whole[kind], kinds.num_parts[kind]
-    devices = whole + parts
-    units = len(s.best) - 1
-    s.loose[number] = 0.0
-    for i in range(number - 1, -1, -1):
-        s.loose[i] = s.loose[i + 1]
-        one = s.items[i]
-        if types.devices[one] == 0 and s.net[i] > 0:
-            s.loose[i] += s.net[i] * copies(types, kinds, kind, most, one)
-    s.device[devices] = 0
-    s.rest[devices] = s.loose[0]
-    for device in range(devices - 1, -1, -1):
-        s.device[device] = units if device < whole else kinds.parts[kind, device - whole]
-        s.rest[device] = s.rest[device + 1] + s.fill[s.device[device]]
+                closed = True
+        if not pushed and not closed:
+            if way.item[top] >= 0:
+                s.copies[way.item[top]] -= 1
+                if costed:
+                    one = s.items[way.item[top]]
+                    take(types, one, way.stage[top], way.first[top], 1, s)
+            top -= 1
+            continue
+        if costed and way.stage[top] == devices:
+            steps += 1 + len(losses.part) // TASKS_PER_STEP
+            lost = unusable(losses, kind, way.free[top], s.left)
+            if way.value[top] - lost > best:
+                best = way.value[top] - lost
+                keep(types, s.items, way, top, lost, found, kind)
+        elif pushed and not costed and way.value[top] > best:
+            best = way.value[top]
+            keep(types, s.items, way, top, 0.0, found, kind)
+        if steps > limit or top >= deepest:
+            return best, steps, True
+    return best, steps, False
 
 
 @kernel(allocates=False)
@@ -473,11 +630,11 @@ def fill_devices(
     complete, gap = True, LITTLE * bound
     for device in range(devices):
         f.first[device] = device
-        if device and s.device[device] == s.device[device - 1]:
+        if device and s.room[device] == s.room[device - 1]:
             f.first[device] = f.first[device - 1]
             continue
         complete &= list_fills(
-            types, s.items, number, s.net, s.fill, device, s.device[device],
+            types, s.items, number, s.net, s.fill[0], device, s.room[device],
             multipliers[one], one, gap, f,
         )  # fmt: skip
     if complete:
@@ -535,6 +692,7 @@ def charge_of(kinds: Kinds, kind: int, multipliers: Floats, resource: int) -> fl
 def price_kind(
     types: Types,
     kinds: Kinds,
+    losses: Losses,
     kind: int,
     prices: Floats,
     most: Ints,
@@ -546,28 +704,37 @@ def price_kind(
     priced: Priced,
 ) -> int:
     """Price one kind of nodes; return the steps."""
+    costed, multipliers = len(losses.part) > 0, priced.multipliers[kind]
     priced.found.number[kind] = 0
-    priced.value[kind] = priced.bound[kind] = 0.0
-    slack = 0.0  # for types of hardly any price
+    slack = lowest = 0.0
     for one in range(len(prices)):
         priced.counts[kind, one] = 0
-        if prices[one] <= WORTHLESS:
-            slack += prices[one] * copies(types, kinds, kind, most, one)
-    number = find_items(types, kinds, kind, prices, most, s)
-    if number == 0:
-        priced.bound[kind] = slack
+        if prices[one] <= WORTHLESS and not costed:
+            slack += prices[one] * copies(kinds, kind, most, one)
+    if costed:
+        for device in range(losses.devices[kind]):
+            s.left[device] = losses.free[kind, device]
+        lowest = -unusable(losses, kind, kinds.free[kind], s.left)
+    priced.value[kind], priced.bound[kind] = lowest, slack
+    number = find_items(types, kinds, costed, kind, prices, most, s)
+    if number == 0 and not costed:
         return 1
-    multipliers = priced.multipliers[kind]
-    bound = choose_multipliers(types, kinds, kind, prices, most, number, tolerance, multipliers, s)
-    sort_items(types, number, s)
-    prepare_search(types, kinds, kind, most, number, s)
+    list_devices(kinds, losses, costed, kind, s)
+    bound = choose_multipliers(
+        types, kinds, losses, kind, prices, most, number, lowest, tolerance, multipliers, s
+    )
+    prepare_search(types, kinds, losses, kind, most, number, s)
     base = 0.0
     for resource in range(types.need.shape[1]):
-        base += multipliers[resource] * kinds.free[kind, resource]
-    value, nodes, cut_off = search(
-        types, kinds, kind, prices, most, number, base, tolerance, limit, s, priced.found
+        base += charge_of(kinds, kind, multipliers, resource)
+    for device in range(
+        kinds.whole[kind] + kinds.num_parts[kind], losses.devices[kind] if costed else 0
+    ):
+        base -= cost_of_share(losses, kind, losses.free[kind, device])
+    value, steps, cut_off = search(
+        types, kinds, losses, kind, prices, most, number, base, tolerance, limit, s, priced.found
     )
-    fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0
+    fills &= kinds.whole[kind] + kinds.num_parts[kind] > 0 and not costed
     for i in range(number):
         fills &= types.devices[s.items[i]] > 0
     if not cut_off:
@@ -577,20 +744,21 @@ def price_kind(
         value, bound = fill_devices(
             types, kinds, kind, prices, most, number, bound, value, multipliers, s, f, priced
         )
-        nodes += f.steps[0]
+        steps += f.steps[0]
     priced.value[kind] = value
-    priced.bound[kind] = bound + slack
+    priced.bound[kind] = max(value, bound) + slack
     if priced.found.number[kind]:
         place = (priced.found.number[kind] - 1) % priced.found.length.shape[1]
         for chunk in range(priced.found.length[kind, place]):
             priced.counts[kind, priced.found.type_of[kind, place, chunk]] += 1
-    return int(nodes)
+    return int(steps)
 
 
 @kernel(allocates=False)
 def price_kinds(
     types: Types,
     kinds: Kinds,
+    losses: Losses,
     todo: Ints,
     prices: Floats,
     most: Ints,
@@ -609,6 +777,6 @@ def price_kinds(
     steps = 0
     for place in range(len(todo)):
         steps += STEPS + price_kind(
-            types, kinds, todo[place], prices, most, tolerance, limit, fills, s, f, priced
+            types, kinds, losses, todo[place], prices, most, tolerance, limit, fills, s, f, priced
         )
     return steps

@@ -1,324 +1,348 @@
 """Column generation: the linear relaxation over contents of nodes, and a bound at any time.
 
-For any prices of chunks and licences from 0, no placement is worth more than
+The contents of nodes are the columns. At prices of chunks, weight and licences, no placement of at
+least some weight gains more than
 
-    what supply and licences cost  +  the best content of each node  +  what jobs are worth beyond
+    what licences cost  -  what that weight earns
+        +  the best content of each node, less the fragmentation it leaves
+        +  what jobs are worth beyond the prices
 
-which is the Lagrangian bound. The contents that it finds are the new columns of the master.
+which is the Lagrangian bound. Where the weight is the objective, its price is 1, nothing is left
+unusable, and other prices are from 0. The contents that a pricing finds are new columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
-from optsched.solvers.highs import run_highs
-from optsched.solvers.node_placement._depth_first import contents_found, entries_of
-from optsched.solvers.node_placement._device_filling import filling_for
+from optsched.solvers.node_placement._contents import Losses, no_losses
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._master import Contents, Floats, Master, Prices
-from optsched.solvers.node_placement._pricing import price_kinds, priced_for, scratch_for
-from optsched.solvers.node_placement._types import Content, Instance, Ints
+from optsched.solvers.node_placement._master import Master, scale_of
+from optsched.solvers.node_placement._pricing import (
+    LONGEST_SEARCH,
+    QUICK_SEARCH,
+    SEARCH,
+    SECONDS_PER_STEP,
+    Pricing,
+)
+from optsched.solvers.node_placement._types import Classes, Content, Floats, Instance, Ints
 
 FIRST_STEPS = 30
 """Steps along the slope of the bound before the first master."""
 
-FEW_KINDS = 100
-"""Number of kinds below which several contents of each become columns, and are worth more time."""
-
-SEVERAL = 8
-
-QUICK_SEARCH = 300
-SEARCH = 2_000
-LONGEST_SEARCH = 2_000_000
-"""Limits of the search for the best content, in the first steps, then, and finally."""
-
-SECONDS_PER_STEP = 2e-7
-"""Nominal seconds of a step of pricing."""
-
 BETTER = 1e-6
-"""Least reduced profit of a new column, relative to the highest price."""
+"""Least gain of a new column, relative to the highest price."""
+
+SMOOTHING = 0.5
+"""Share of the way from the prices of the master to the best ones where pricing begins."""
+
+SECONDS_PER_ENTRY = 8e-9
+"""Nominal seconds of a simplex iteration for each row and column."""
+
+SECONDS_PER_RUN = 1e-4
+ITERATIONS_PER_RUN = 40
+"""Nominal seconds of a run without iterations, and iterations that take as long as the rest."""
+
+SECONDS_PER_NODE = 3e-5
+"""Nominal seconds of a node of branch and bound for each row and column."""
+
+SECONDS_PER_ITERATION = 1e-4
+"""Nominal seconds of an iteration of simplex in an integer program, with all beside it."""
+
+MOST_NODES = 50
+"""Nodes of branch and bound in an integer program."""
 
 
-class Pricing:
-    """The best contents of all kinds of nodes at given prices.
+class Prices(NamedTuple):
+    """Prices of a chunk of each type, of a unit of weight, and of each licence."""
 
-    Attributes
-    ----------
-    values, bounds : float arrays, shape (kinds,)
-        Value of the content found for each kind, and a bound of the best.
-    counts : int64 array, shape (kinds, types)
-        Chunks in that content.
-    """
+    chunks: Floats
+    weight: float
+    licences: Floats
 
-    def __init__(self, instance: Instance, effort: Effort) -> None:
-        self._instance, self._effort = instance, effort
-        kinds = len(instance.nodes)
-        self._scratch = scratch_for(instance)
-        self._filling = filling_for(instance, entries_of(instance))
-        self.contents_each = SEVERAL if kinds < FEW_KINDS else 1
-        self._priced = priced_for(instance, self.contents_each)
-        self._own = np.flatnonzero(instance.exclusive)
-        fits = instance.kinds.fits[:, self._own]
-        self._filled = -(-fits // instance.fill[self._own])  # by one exclusive job
-        self._owner = np.full(kinds, -1)
-
-    def price(self, prices: Floats, todo: Ints, most: Ints, tolerance: float, limit: int) -> None:
-        """Find contents of at most `most` chunks of each type, for the kinds `todo`.
-
-        A content may be worth less than the best by `tolerance`, or by more where the search is cut
-        off after `limit` steps.
-        """
-        instance, priced = self._instance, self._priced
-        shared = np.where(instance.exclusive, 0.0, prices)
-        steps = price_kinds(
-            instance.types,
-            instance.kinds,
-            todo,
-            shared,
-            most,
-            tolerance,
-            limit,
-            len(instance.nodes) < FEW_KINDS or limit > SEARCH,
-            self._scratch,
-            self._filling,
-            priced,
+    def towards(self, other: Prices, share: float) -> Prices:
+        """Return the prices that are a share of the way from these to others."""
+        keep = 1 - share
+        return Prices(
+            keep * self.chunks + share * other.chunks,
+            keep * self.weight + share * other.weight,
+            keep * self.licences + share * other.licences,
         )
-        self._effort.work += SECONDS_PER_STEP * steps
-        self.values, self.bounds, self.counts = priced.value, priced.bound, priced.counts
-        self._owner[todo] = -1
-        if len(self._own):
-            worth = np.where(most[self._own] > 0, prices[self._own], 0.0) * self._filled[todo]
-            best = worth.argmax(axis=1)
-            worth = worth.max(axis=1)
-            better = worth > self.values[todo]
-            self._owner[todo[better]] = self._own[best[better]]
-            self.values[todo] = np.maximum(self.values[todo], worth)
-            self.bounds[todo] = np.maximum(self.bounds[todo], worth)
-            for kind in todo[better].tolist():
-                self.counts[kind] = instance.alone(kind, int(self._owner[kind])).counts
 
-    def contents(self, kind: int) -> Iterator[Content]:
-        """Yield the contents found for a kind, the best first."""
-        instance = self._instance
-        if self._owner[kind] >= 0:
-            yield instance.alone(kind, int(self._owner[kind]))
-        for _, content in contents_found(instance, self._priced.found, kind, kind):
-            yield content
+    def paid(self, classes: Classes) -> Floats:
+        """Return what a job of each class pays for chunks and licences."""
+        paid: Floats = classes.chunks * self.chunks[classes.type_of]
+        return paid + classes.licences @ self.licences
+
+    def gains(self, classes: Classes) -> Floats:
+        """Return what a job of each class is worth beyond the prices."""
+        return self.weight * classes.weights - self.paid(classes)
 
 
 class Relaxation:
-    """The relaxation for some nodes, beside chunks that are there already.
+    """The linear program over contents of nodes.
+
+    maximize    sum of weights of jobs  -  sum of fragmentation of contents
+    subject to  chunks of jobs of a type  <=  those in contents
+                contents of a kind        <=  its nodes
+                licences of jobs          <=  free ones
+
+    With losses, the weight is not maximized but at least a given one, and the first two kinds of
+    rows are equations, since each node has to be counted as it is left.
 
     Parameters
     ----------
     instance : Instance
         Types, classes and kinds.
-    contents : Contents
-        Known contents, which new ones join.
-    pricing : Pricing
-        What finds new ones.
     effort : Effort
         Limits of the search.
-    nodes : int64 array, shape (kinds,)
-        Nodes of each kind.
-    supply : int64 array, shape (types,)
-        Chunks of each type that other nodes hold.
+    losses : Losses, optional
+        What contents leave unusable.
+    least : int
+        Weight that jobs have at least; with losses only.
 
     Attributes
     ----------
     bound : float
-        Upper bound of the weight.
+        Upper bound of the objective.
     prices : Prices
         Those that prove it.
-    master : Master
-        The linear program over the columns so far.
+    magnitude : float
+        Sum of the absolute parts of the bound, of which its rounding error is a tiny share.
     rows : list of (Prices, float)
-        Prices, and an upper bound of what chunks and licences that there is room for are worth.
+        Prices, and an upper bound of what room and licences are worth at these.
+    contents : list of Content
+        The columns.
+    value : float
+        Optimum over these; the following are of the same solution.
+    duals : Prices
+        Dual prices.
+    nodes_worth : float array, shape (kinds,)
+        Dual price of a node of each kind.
+    taken : float array, shape (contents,)
+        Nodes with each content.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        contents: Contents,
-        pricing: Pricing,
-        effort: Effort,
-        nodes: Ints,
-        supply: Ints,
-    ) -> None:
-        self.instance, self.contents = instance, contents
-        self._pricing, self.effort = pricing, effort
-        self.nodes, self.supply = nodes, supply
-        self.master = Master(instance, contents, effort)
-        self.master.restrict(nodes, supply)
-        self._in_master: set[int] = set()
-        self._new: list[int] = []
-        self.rows: list[tuple[Prices, float]] = []
-        self.bound = math.inf
-        classes = instance.classes
-        self.least, self.most = np.zeros_like(classes.jobs), classes.jobs
-        self.prices = Prices(
-            np.zeros(len(instance.types.most)), np.zeros(classes.licences.shape[1])
-        )
+    taken: Floats
 
-    def add(self, content: Content | int) -> bool:
-        """Add a column, by its content or the number of it; return whether it is new."""
-        number = content if isinstance(content, int) else self.contents.add(content)
-        if number in self._in_master:
+    def __init__(
+        self, instance: Instance, effort: Effort, losses: Losses | None = None, least: int = 0
+    ) -> None:
+        self.instance, self.effort = instance, effort
+        self.pricing = Pricing(instance, losses or no_losses(), effort)
+        self.contents: list[Content] = []
+        self._number: dict[tuple[int, bytes], int] = {}
+        self._in_master = 0
+        self.rows: list[tuple[Prices, float]] = []
+        self.bound = self.value = math.inf
+        classes, licences = instance.classes, instance.problem.licences
+        types, kinds = len(instance.types.most), len(instance.nodes)
+        self.most, self._least, self._costed = classes.jobs, least, losses is not None
+        nothing = np.zeros(types), float(not self._costed), np.zeros(len(licences))
+        self.prices = Prices(*nothing)
+        self._first = first = types + kinds  # row of a licence
+        self._scale = 1.0 if self._costed else scale_of(classes.weights)
+        heaviest = float(classes.weights.max(initial=1))
+        self._unit = heaviest if self._costed else 1.0  # of weight in its row
+        upper = np.concatenate((np.zeros(types), instance.nodes, licences))
+        lower = np.full(len(upper), -math.inf)
+        if self._costed:
+            lower[:first] = upper[:first]
+            lower, upper = np.append(lower, least / heaviest), np.append(upper, math.inf)
+        self._master = Master(effort, lower, upper)
+        rows, values = [], []
+        for one, chunks, weight, needed in zip(
+            classes.type_of, classes.chunks, classes.weights, classes.licences
+        ):
+            used = np.flatnonzero(needed)
+            row, value = [one, *(first + used)], [chunks, *needed[used]]
+            if self._costed:
+                row, value = [*row, first + len(licences)], [*value, weight / heaviest]
+            rows.append(np.array(row))
+            values.append(value)
+        gains = np.zeros(len(rows)) if self._costed else classes.weights * self._scale
+        self._master.add(gains, classes.jobs, rows, values)
+
+    def add(self, content: Content) -> bool:
+        """Add a column for a content; return whether it is new."""
+        key, number = (content.kind, content.counts.tobytes()), len(self.contents)
+        if self._number.setdefault(key, number) != number:
             return False
-        self._in_master.add(number)
-        self._new.append(number)
+        self.contents.append(content)
         return True
 
     def solve(self) -> bool:
-        """Solve the master with all columns; return whether it was solved."""
-        self.master.add(self._new)
-        self._new = []
-        return self.master.solve()
+        """Solve the program with all columns; return whether it was solved."""
+        types, master = len(self.instance.types.most), self._master
+        rows, values, costs = [], [], []
+        for content in self.contents[self._in_master :]:
+            used = np.flatnonzero(content.counts)
+            rows.append(np.append(used, types + content.kind))
+            values.append(np.append(-content.counts[used], 1))
+            costs.append(-content.cost)
+        master.add(costs, np.full(len(rows), math.inf), rows, values)
+        self._in_master = len(self.contents)
+        solved = master.solve()
+        iterations = ITERATIONS_PER_RUN + master.iterations
+        size = master.rows + master.columns
+        self.effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
+        if solved:
+            duals, last = master.duals / self._scale, self._first + len(self.prices.licences)
+            if not self._costed:
+                duals = np.maximum(duals, 0.0)
+            weight = -float(duals[last]) / self._unit if self._costed else 1.0
+            licences = np.maximum(duals[self._first : last], 0.0)
+            self.duals = Prices(duals[:types], max(0.0, weight), licences)
+            self.nodes_worth = duals[types : self._first]
+            self.value = master.value / self._scale
+            self.taken = master.solution[len(self.most) :]
+        return solved
 
-    @property
-    def demand(self) -> Ints:
-        """The chunks of each type that all jobs have."""
-        classes = self.instance.classes
-        demand = np.zeros(len(self.instance.types.most), dtype=np.int64)
-        np.add.at(demand, classes.type_of, classes.chunks * self.most)
-        return demand
+    def solve_integer(
+        self, until: float, jobs: Ints | None = None, held: Iterable[Content] = ()
+    ) -> tuple[Ints, Counter[int]] | None:
+        """Return the best integer solution found: jobs of each class, and nodes by content.
 
-    def limit_jobs(self, least: Ints, most: Ints) -> None:
-        """Set the least and the most jobs of each class; no bound is known then."""
-        self.least, self.most = least, most
-        self.master.limit_jobs(least, most)
+        `jobs` and `held` are a solution to start from. The search ends at a number of nodes of
+        branch and bound, or at a share of the budget.
+        """
+        master, effort = self._master, self.effort
+        start = None
+        if jobs is not None:
+            start = np.concatenate((jobs, np.zeros(len(self.contents), dtype=np.int64)))
+            for content in held:
+                number = self._number[content.kind, content.counts.tobytes()]
+                start[len(jobs) + number] += 1
+        price = SECONDS_PER_NODE * (master.rows + master.columns)
+        found = master.solve_integer(until, min(MOST_NODES, effort.work_left(until) / price), start)
+        effort.work += price * (1 + master.nodes) + SECONDS_PER_ITERATION * master.iterations
+        if found is None:
+            return None
+        of_jobs, times = np.split(found, [len(self.most)])
+        return of_jobs, Counter({int(one): int(times[one]) for one in np.flatnonzero(times)})
+
+    def spread(self, chosen: Counter[int]) -> dict[int, Content]:
+        """Return the content of each node, for the number of nodes with each content."""
+        unused = [list(nodes) for nodes in self.instance.nodes_of]
+        return {
+            unused[self.contents[number].kind].pop(): self.contents[number]
+            for number, times in chosen.items()
+            for _ in range(times)
+        }
+
+    def loss(self, content: Content) -> float:
+        """Return what a content is worth below the best ones, by the duals."""
+        worth = float(content.counts @ self.duals.chunks) - content.cost
+        return float(self.nodes_worth[content.kind]) - worth
+
+    def limit_jobs(self, most: Ints) -> None:
+        """Set the most jobs of each class; no bound is known then."""
+        self.most = most
+        self._master.limit_columns(most)
         self.bound = math.inf
 
+    def restrict(self, nodes: Ints, supply: Ints) -> None:
+        """Set the nodes of each kind, and the chunks of each type that are there already."""
+        self._master.limit_rows(np.concatenate((supply, nodes)))
+
     def start_at(self, prices: Prices) -> None:
-        """Start from prices that are near the best ones, in place of those of pooled resources."""
-        todo, bound = self.price(prices, self.nodes, self.supply, 0.0, QUICK_SEARCH)
-        self._note(bound, prices)
-        self.add_priced(todo, prices, np.zeros(len(self.nodes)))
+        """Start from prices that are near the best ones, and the contents found at them."""
+        self.price(prices, 0.0, QUICK_SEARCH)
+        for kind in range(len(self.instance.nodes)):
+            for content in self.pricing.contents(kind):
+                self.add(content)
 
-    def price(
-        self, prices: Prices, nodes: Ints, supply: Ints, tolerance: float, limit: int
-    ) -> tuple[Ints, float]:
-        """Price kinds with nodes left; return these kinds, and the bound."""
-        instance = self.instance
-        todo = np.flatnonzero(nodes)
-        most = np.minimum(instance.types.most, np.maximum(0, self.demand - supply))
-        if supply is self.supply:
-            most = instance.types.most
-        self._pricing.price(prices.chunks, todo, most, tolerance, limit)
-        room = float(nodes[todo] @ self._pricing.bounds[todo])
-        room += float(prices.chunks @ supply + prices.licences @ instance.problem.licences)
-        if supply is self.supply:
-            self.rows.append((prices, room))
-        gains = self._gains(prices)
-        return todo, room + float(gains @ self._wanted(gains))
+    def price(self, prices: Prices, tolerance: float, limit: int) -> float:
+        """Price all kinds; return the bound, and keep it if it is a better one."""
+        instance, every = self.instance, np.arange(len(self.instance.nodes))
+        self.pricing.price(prices.chunks, every, instance.types.most, tolerance, limit)
+        room = float(instance.nodes @ self.pricing.bounds)
+        licences = float(prices.licences @ instance.problem.licences)
+        self.rows.append((prices, room + licences))
+        jobs = float(np.maximum(0.0, prices.gains(instance.classes)) @ self.most)
+        parts = room, licences, jobs, -prices.weight * self._least
+        if sum(parts) < self.bound:
+            self.bound, self.prices = sum(parts), prices
+            self.magnitude = sum(map(abs, parts))
+        return sum(parts)
 
-    def _gains(self, prices: Prices) -> Floats:
-        """Return what a job of each class is worth beyond the prices."""
-        classes = self.instance.classes
-        cost = classes.chunks * prices.chunks[classes.type_of]
-        return np.asarray(classes.weights - cost - classes.licences @ prices.licences)
+    def add_priced(self, kinds: Ints) -> int:
+        """Add the contents of the last pricing that improve the program; return their number."""
+        least = BETTER * float(np.abs(self.duals.chunks).max(initial=0.0))
+        found = (content for kind in kinds.tolist() for content in self.pricing.contents(kind))
+        return sum(self.add(content) for content in found if self.loss(content) < -least)
 
-    def _wanted(self, gains: Floats) -> Ints:
-        """Return the jobs of each class that are worth most at these gains."""
-        return np.where(gains > 0, self.most, self.least)
+    def tighten(self, gap: float, until: float) -> None:
+        """Generate columns until the bound is within `gap` of the optimum, relatively.
 
-    def _note(self, bound: float, prices: Prices) -> bool:
-        if bound >= self.bound:
-            return False
-        self.bound, self.prices = bound, prices
-        return True
-
-    def add_priced(self, todo: Ints, prices: Prices, nodes_worth: Floats) -> int:
-        """Add the contents of the last pricing that improve the master; return their number."""
-        new = 0
-        least = BETTER * float(prices.chunks.max(initial=0.0))
-        several = len(todo) < FEW_KINDS
-        for kind in todo.tolist():
-            for content in self._pricing.contents(kind):
-                if float(content.counts @ prices.chunks) - nodes_worth[kind] > least:
-                    new += self.add(content)
-                if not several:
-                    break
-        return new
-
-    def tighten(self, gap: float, until: float, enough: float = -math.inf) -> None:
-        """Generate columns until the bound is within `gap` of the master's optimum, relatively.
-
-        Stops at the optimum, at a bound that is low enough, or at a share `until` of the budget.
+        Stops at the optimum, or at a share `until` of the budget.
         """
         if math.isinf(self.bound):
             self._descend(until)
-        tolerance_of_gap = gap / 2 / max(1, int(self.nodes.sum()))
-        limit, exact, share = SEARCH, False, 0.5
-        while self.bound > enough and self.solve():
-            master = self.master
-            if self.bound - master.value <= gap * max(1.0, master.value):
+        effort, every = self.effort, np.arange(len(self.instance.nodes))
+        near = gap / 2 / max(1, int(self.instance.nodes.sum()))
+        limit, exact, smoothing = SEARCH, False, SMOOTHING
+        while self.solve():
+            if self.bound - self.value <= gap * abs(self.value) or effort.spent() >= until:
                 break
-            if self.effort.spent() >= until:
-                break
-            tolerance = 0.0 if exact else tolerance_of_gap * max(1.0, master.value)
-            step, new = share, 0
+            tolerance = 0.0 if exact else near * abs(self.value)
+            step, new = smoothing, 0
             while True:
-                prices = self.prices.towards(master.prices, 1 - step)
-                todo, bound = self.price(prices, self.nodes, self.supply, tolerance, limit)
-                self._note(bound, prices)
-                new = self.add_priced(todo, master.prices, master.nodes_worth)
-                if new or step <= 0 or self.effort.spent() >= 1:
+                self.price(self.prices.towards(self.duals, 1 - step), tolerance, limit)
+                new = self.add_priced(every)
+                if new or not step or effort.spent() >= 1:
                     break
                 step = step / 2 if step > 0.25 else 0.0
             if new:
                 continue
             if exact and limit >= LONGEST_SEARCH:
                 break
-            pricing = self._pricing
-            cut_off = pricing.bounds[todo] - pricing.values[todo] > tolerance + 1e-6
+            gaps = self.pricing.bounds - self.pricing.values
+            cut_off = gaps > tolerance + BETTER
             if exact or cut_off.any():
                 limit = min(10 * limit, LONGEST_SEARCH)
             elif tolerance == 0:
                 break
-            exact, share = True, 0.0
+            exact, smoothing = True, 0.0
             longest = SECONDS_PER_STEP * limit * int(cut_off.sum())
-            if longest > min(self.effort.work_left(until), self.effort.seconds_left(until)):
+            if longest > min(effort.work_left(until), effort.seconds_left(until)):
                 break
 
     def _descend(self, until: float) -> None:
         """Follow the slope of the bound from the prices of pooled resources."""
-        instance, nodes = self.instance, self.nodes
+        instance, pricing = self.instance, self.pricing
         classes = instance.classes
         prices = self._pooled_prices()
         highest = np.zeros(len(instance.types.most))
         np.maximum.at(highest, classes.type_of, classes.weights / classes.chunks)
         factor, since = 0.05, 0
         for step in range(FIRST_STEPS):
+            before = self.bound
             tolerance = 0.01 * float(prices.chunks.max(initial=0.0))
-            todo, bound = self.price(prices, nodes, self.supply, tolerance, QUICK_SEARCH)
-            at = prices
-            if self._note(bound, prices):
-                since = 0
-            else:
-                since += 1
-                if since >= 3:
-                    factor, since, at = factor / 2, 0, self.prices
-            counts = self._pricing.counts[todo]
+            at, bound = prices, self.price(prices, tolerance, QUICK_SEARCH)
+            since = 0 if self.bound < before else since + 1
+            if since >= 3:
+                factor, since, at = factor / 2, 0, self.prices
+            counts = pricing.counts
             if step >= FIRST_STEPS // 4 or bound < 1.1 * self.bound:
-                for kind in todo[counts.any(axis=1)].tolist():
-                    self.add(next(self._pricing.contents(kind)))
-            wanted = self._wanted(self._gains(prices))
-            slope = Prices(
-                (self.supply + nodes[todo] @ counts).astype(float),
-                (instance.problem.licences - wanted @ classes.licences).astype(float),
-            )
-            np.subtract.at(slope.chunks, classes.type_of, wanted * classes.chunks)
-            square = sum(float(part @ part) for part in slope)
+                for kind in np.flatnonzero(counts.any(axis=1)).tolist():
+                    self.add(next(pricing.contents(kind)))
+            wanted = np.where(prices.gains(classes) > 0, self.most, 0)
+            chunks = (instance.nodes @ counts).astype(float)
+            np.subtract.at(chunks, classes.type_of, wanted * classes.chunks)
+            licences = instance.problem.licences - wanted @ classes.licences
+            square = float(chunks @ chunks + licences @ licences)
             if square == 0 or self.effort.spent() >= until:
                 break
             length = factor * bound / square
-            prices = Prices(
-                np.clip(at.chunks - length * slope.chunks, 0.0, highest),
-                np.maximum(0.0, at.licences - length * slope.licences),
+            prices = prices._replace(
+                chunks=np.clip(at.chunks - length * chunks, 0.0, highest),
+                licences=np.maximum(0.0, at.licences - length * licences),
             )
 
     def _pooled_prices(self) -> Prices:
@@ -331,55 +355,27 @@ class Relaxation:
         on_devices = types.devices * types.share
         need = np.column_stack((types.need, on_devices)).astype(float)
         units = kinds.whole * instance.units + kinds.parts.sum(axis=1)
-        free = np.column_stack((kinds.free, units)) * self.nodes[:, None]
-        pools = np.unique(instance.pool_of[self.nodes > 0])
+        free = np.column_stack((kinds.free, units)) * instance.nodes[:, None]
         resources, number = need.shape[1], len(types.most)
-        pairs, rooms = [], []
+        columns = [[(one, chunks)] for one, chunks in zip(classes.type_of, classes.chunks)]
+        rooms, pools = [], np.unique(instance.pool_of)
         for place, pool in enumerate(pools):
-            there = (instance.pool_of == pool) & (self.nodes > 0)
+            there, row = instance.pool_of == pool, number + place * resources
             rooms.append(free[there].sum(axis=0))
-            fitting = np.flatnonzero(kinds.fits[there].any(axis=0))
-            pairs += [(place, one) for one in fitting.tolist()]
-        of_pool, of_type = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        columns = len(classes.jobs) + len(pairs)
-        rows = number + resources * len(pools) + classes.licences.shape[1]
-        table = np.zeros((rows, columns))
-        jobs = np.arange(len(classes.jobs))
-        table[classes.type_of, jobs] = classes.chunks
-        pair = len(jobs) + np.arange(len(pairs))
-        table[of_type, pair] = -1.0
-        for resource in range(resources):
-            table[number + of_pool * resources + resource, pair] = need[of_type, resource]
-        table[rows - classes.licences.shape[1] :, : len(jobs)] = classes.licences.T
-        upper = np.concatenate((self.supply, *rooms, instance.problem.licences))
-        gain = np.concatenate((classes.weights, np.zeros(len(pairs))))
-        most = np.concatenate((classes.jobs.astype(float), np.full(len(pairs), math.inf)))
-        duals = _row_prices(gain.astype(float), most, table, upper.astype(float))
-        if duals is None:
+            for one in np.flatnonzero(kinds.fits[there].any(axis=0)).tolist():
+                used = np.flatnonzero(need[one])
+                columns.append([(one, -1.0), *zip(row + used, need[one, used])])
+        first = number + resources * len(pools)
+        for column, licences in zip(columns, classes.licences):
+            used = np.flatnonzero(licences)
+            column += zip(first + used, licences[used])
+        gains, most = np.zeros(len(columns)), np.full(len(columns), math.inf)
+        gains[: len(self.most)], most[: len(self.most)] = classes.weights, classes.jobs
+        upper = np.concatenate((np.zeros(number), *rooms, instance.problem.licences))
+        master = Master(self.effort, np.full(len(upper), -math.inf), upper)
+        rows, values = zip(*(map(np.array, zip(*column)) for column in columns))
+        master.add(gains, most, rows, values)
+        if not master.solve():
             return self.prices
-        return Prices(duals[:number], duals[rows - classes.licences.shape[1] :])
-
-
-def _row_prices(gain: Floats, most: Floats, table: Floats, upper: Floats) -> Floats | None:
-    """Return the dual price of each row where a gain is maximized; None without a solution."""
-    import highspy
-
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = table.shape
-    program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_, program.col_lower_, program.col_upper_ = gain, np.zeros(len(gain)), most
-    program.row_lower_, program.row_upper_ = np.full(len(upper), -math.inf), upper
-    row, column = np.nonzero(table)
-    matrix = program.a_matrix_
-    matrix.format_ = highspy.MatrixFormat.kRowwise
-    matrix.start_ = np.searchsorted(row, np.arange(len(table) + 1)).astype(np.int32)
-    matrix.index_, matrix.value_ = column.astype(np.int32), table[row, column]
-    highs = highspy.Highs()
-    highs.silent()
-    highs.setOptionValue("threads", 1)
-    highs.passModel(program)
-    run_highs(highs)
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    duals: Floats = np.maximum(0.0, np.array(highs.getSolution().row_dual))
-    return duals
+        duals = np.maximum(0.0, master.duals)
+        return self.prices._replace(chunks=duals[:number], licences=duals[first:])

@@ -20,6 +20,7 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.fields import WHOLE
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 Devices = tuple[int, ...]
@@ -65,12 +66,13 @@ class Content(NamedTuple):
 
     `chunks` are pairs of a type and of devices, by their places in `Instance.device_order` of the
     node. `counts` are the chunks of each type, or 1 for a node of its own where `Classes` counts
-    nodes.
+    nodes. `cost` is the fragmentation left, if that matters, in devices.
     """
 
     kind: int
     counts: Ints
     chunks: tuple[tuple[int, Devices], ...]
+    cost: float = 0.0
 
 
 class Instance:
@@ -103,7 +105,7 @@ class Instance:
         Type of the chunks of each job; -1 for jobs left out.
     """
 
-    def __init__(self, problem: NodePlacement) -> None:
+    def __init__(self, problem: NodePlacement, exact: bool = False) -> None:
         self.problem = problem
         shares = {int(share) for share in problem.share if 0 < share < WHOLE}
         unit = math.gcd(WHOLE, *shares)
@@ -155,7 +157,7 @@ class Instance:
         )
         self.weightless = _alike(problem, np.flatnonzero(problem.weights == 0).tolist(), exclusive)
         self._classes(members, np.minimum(room, self.types.most))
-        self._kinds(whole, parts, room)
+        self._kinds(whole, parts, room, exact)
 
     def _classes(self, members: Sequence[list[int]], fits: Ints) -> None:
         problem = self.problem
@@ -187,13 +189,19 @@ class Instance:
             licences.reshape(len(jobs_of), len(problem.licences)),
         )
 
-    def _kinds(self, whole: Ints, parts: Sequence[Sequence[int]], room: Ints) -> None:
+    def _kinds(self, whole: Ints, parts: Sequence[Sequence[int]], room: Ints, exact: bool) -> None:
+        problem = self.problem
         fits = np.minimum(room, self.types.most)
-        free = self._useful(whole, parts, fits)
+        free = problem.free if exact else self._useful(whole, parts, fits)
         nodes_of: dict[tuple[object, ...], list[int]] = {}
         for node in np.flatnonzero(fits.any(axis=1)).tolist():
             key = (free[node].tobytes(), whole[node], tuple(parts[node]), self.label_of[node])
-            nodes_of.setdefault((*key, room[node].tobytes()), []).append(node)
+            order = self.device_order(node) if exact else []
+            devices = problem.devices[node] if exact else ()
+            used = tuple(devices[device] for device in order)
+            nodes_of.setdefault(
+                (*key, room[node].tobytes(), used, tuple(sorted(devices))), []
+            ).append(node)
         self.nodes_of = list(nodes_of.values())
         first = [nodes[0] for nodes in self.nodes_of]
         num_parts = np.array([len(parts[node]) for node in first], dtype=np.int64)
@@ -210,7 +218,7 @@ class Instance:
         )
         self.pool_of = self.label_of[first]
         self.nodes = np.array([len(nodes) for nodes in self.nodes_of], dtype=np.int64)
-        self.kind_of = np.full(len(self.problem.free), -1, dtype=np.int64)
+        self.kind_of = np.full(len(problem.free), -1, dtype=np.int64)
         for kind, nodes in enumerate(self.nodes_of):
             self.kind_of[nodes] = kind
 

@@ -249,7 +249,7 @@ class _Search:
         limits: LeafBound | None = None
         for share in SPANNING:
             if "switches" in problem.then:
-                until = self._share(BOUNDING)
+                until = self.effort.after(BOUNDING)
                 limits = limits or LeafBound(self._instance, packing, self.effort, until)
                 limits.raise_to(problem.measures(self.solution)["switches"], until)
                 scale = math.prod(problem.radices[problem.then.index("switches") + 1 :])
@@ -257,13 +257,8 @@ class _Search:
             if self._is_over():
                 return
             patience = PATIENCE + PATIENCE_PER_PAIR * pairs
-            search.run(self._share(share), patience, self.bound)
+            search.run(self.effort.after(share), patience, self.bound)
             self._offer(search.placements())
-
-    def _share(self, share: float) -> float:
-        """Return the share of the budget at which so much of what is left now is spent."""
-        spent = self.effort.spent()
-        return spent + share * (1 - spent)
 
     def _pack_around(self, seed: int) -> None:
         """Place jobs with limits first, and pack the others around them."""
@@ -290,7 +285,7 @@ class _Search:
     def _reduce_fragmentation(self) -> None:
         """Search for less fragmentation at the weight found; its bound counts if that is proven."""
         instance = self._instance
-        search = FragmentationSearch(instance, self.effort, self.solution)
+        search = FragmentationSearch(self._problem, self.effort, self.solution)
         most, *later = self._problem.radices
         for _ in search.run():
             self._offer(search.plan.placements())

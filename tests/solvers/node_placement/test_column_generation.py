@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import column_generation
+from optsched.solvers.node_placement._contents import no_losses
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._job_choice import JobChoice
-from optsched.solvers.node_placement._master import Prices
-from optsched.solvers.node_placement._packing import Packing
+from optsched.solvers.node_placement._packing import JobChoice, Packing
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import Pricing
+from optsched.solvers.node_placement._pricing import Pricing
+from optsched.solvers.node_placement._relaxation import Prices
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Limit, Status
@@ -172,7 +172,8 @@ def test_devices_filled_in_turn_give_contents_and_bounds(problem):
     prices = np.zeros(len(types.most))
     np.maximum.at(prices, classes.type_of, classes.weights / classes.chunks)
     node = np.array([0])
-    exact, filled = (Pricing(instance, Effort(Budget(), Progress(Budget(), None))) for _ in "ab")
+    effort = Effort(Budget(), Progress(Budget(), None))
+    exact, filled = (Pricing(instance, no_losses(), effort) for _ in "ab")
     exact.price(prices, node, types.most, 0.0, 10**6)
     filled.price(prices, node, types.most, 0.0, 1)
     best = exact.values[0]
@@ -257,7 +258,7 @@ def test_a_choice_of_jobs_bounds_every_weight(weight):
     )
     instance, effort = Instance(problem), Effort(Budget(), Progress(Budget(), None))
     choice = JobChoice(instance, effort)
-    prices = Prices(np.ones(1), np.zeros(0))
+    prices = Prices(np.ones(1), 1.0, np.zeros(0))
     assert choice.solve(0.0, 1.0).tolist() == [1, 1, 1]
     assert choice.add([(prices, 8.0)], np.ones(3, dtype=np.int64))
     jobs = choice.solve(0.0, 1.0)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement, Placements
+from optsched.solvers.node_placement._contents import losses_of, scale_of, with_cost
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
-from optsched.solvers.node_placement._spots import Nodes, Pricing
+from optsched.solvers.node_placement._pricing import Pricing
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
@@ -106,14 +107,14 @@ def contents_of(problem):
 @settings(max_examples=80)
 @given(single_nodes(), st.lists(st.integers(-40, 40), min_size=4, max_size=4))
 def test_the_best_content_is_that_of_all_contents(problem, tenths):
-    instance = Instance(problem)
-    assume(len(instance.nodes))
+    instance = Instance(problem, exact=True)
+    assume(len(instance.nodes) and problem.share.any())
     prices = np.array(tenths[: len(instance.types.most)]) / 20
-    nodes = Nodes(instance)
+    losses, scale = losses_of(instance), scale_of(instance)
 
     def worth(placements):
         chunks = [job for job, at in enumerate(placements.nodes) if at]
-        lost = problem.measures(placements)["fragmentation"] / nodes.scale
+        lost = problem.measures(placements)["fragmentation"] / scale
         return sum(prices[instance.type_of[job]] for job in chunks) - lost
 
     placeable = instance.type_of >= 0
@@ -122,13 +123,15 @@ def test_the_best_content_is_that_of_all_contents(problem, tenths):
         for one in contents_of(problem)
         if all(placeable[job] for job, at in enumerate(one.nodes) if at)
     )
-    spots = np.array([0])
-    exact, quick = Pricing(nodes, effort()), Pricing(nodes, effort())
-    assert exact.price(prices, spots, 0.0, 10**6)[0] == pytest.approx(best)
-    column = next(exact.columns(0))
-    assert column.content.counts @ prices - column.cost == pytest.approx(best)
-    assert column.cost == pytest.approx(nodes.column(0, column.content).cost)
-    assert quick.price(prices, spots, 0.0, 1)[0] >= best - 1e-9
+    kind, most = np.array([0]), instance.types.most
+    exact, quick = (Pricing(instance, losses, effort()) for _ in "ab")
+    exact.price(prices, kind, most, 0.0, 10**6)
+    assert exact.bounds[0] == pytest.approx(best)
+    content = next(exact.contents(0))
+    assert content.counts @ prices - content.cost == pytest.approx(best)
+    assert content.cost == pytest.approx(with_cost(instance, losses, content).cost)
+    quick.price(prices, kind, most, 0.0, 1)
+    assert quick.bounds[0] >= best - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -136,7 +139,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
     problem = packing(seed, nodes=6, jobs=(6, 12)[seed % 2])
     problem = changed(problem, weights=[1] * len(problem.chunks))
     other = solve(problem, "cp-sat", budget=Budget(work=0.5))
-    search = FragmentationSearch(Instance(problem), effort(work=0.3), other.solution)
+    search = FragmentationSearch(problem, effort(work=0.3), other.solution)
     for _ in search.run():
         pass
     measured = problem.measures(other.solution)
@@ -154,8 +157,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
     problem = packing(1, nodes=90, jobs=jobs)
     weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))
-    start = Instance(problem)
-    search = FragmentationSearch(start, effort(work=1), weight_only.solution)
+    search = FragmentationSearch(problem, effort(work=1), weight_only.solution)
     for _ in search.run():
         pass
     before, after = (

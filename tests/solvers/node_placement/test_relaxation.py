@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.node_placement._packing import dive
 from optsched.solvers.node_placement._plan import Plan
-from optsched.solvers.node_placement._relaxation import Contents, Pricing, Relaxation
-from optsched.solvers.node_placement._rounding import choose_columns, dive
+from optsched.solvers.node_placement._relaxation import Relaxation
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
@@ -54,27 +54,7 @@ def placements(draw):
 
 def relaxed(problem):
     budget = Budget()
-    instance, effort = Instance(problem), Effort(budget, Progress(budget, None))
-    types = len(instance.types.most)
-    return Relaxation(
-        instance,
-        Contents(types),
-        Pricing(instance, effort),
-        effort,
-        instance.nodes,
-        np.zeros(types, dtype=np.int64),
-    )
-
-
-def spread(relaxation, chosen):
-    """Return the content of each node."""
-    nodes = [list(those) for those in relaxation.instance.nodes_of]
-    every = relaxation.contents.all
-    return {
-        nodes[every[number].kind].pop(): every[number]
-        for number, times in chosen.items()
-        for _ in range(times)
-    }
+    return Relaxation(Instance(problem), Effort(budget, Progress(budget, None)))
 
 
 @settings(max_examples=150)
@@ -89,12 +69,12 @@ def test_the_bound_holds_and_roundings_are_feasible(problem):
         return
     relaxation.tighten(0.0, 1.0)
     assert relaxation.bound >= best.objective - 1e-6
-    roundings = [Counter(), dive(relaxation, 0.15)]
+    roundings = [Counter(), dive(relaxation)]
     assert relaxation.solve()
-    roundings.append(choose_columns(relaxation, 1.0) or Counter())
+    roundings.append(relaxation.solve_integer(1.0)[1])
     for chosen in roundings:
         plan = Plan(instance)
-        plan.place_contents(spread(relaxation, chosen))
+        plan.place_contents(relaxation.spread(chosen))
         plan.fill_up()
         plan.fill(instance.weightless)
         solution = plan.placements()
