@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,24 +79,33 @@ class Highs(GenericSolver):
         return Outcome(claim, x, info.mip_dual_bound, limit, work)
 
 
-def run_highs(highs: Any, search: Search | None = None) -> None:
-    """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search."""
+def run_highs(highs: Any, search: Search | None = None, most_looks: float = math.inf) -> None:
+    """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search.
+
+    Of an integer program, the search also ends after `most_looks` looks at its limits. HiGHS looks
+    several times at each node, and after each round of cuts at the root.
+    """
     import highspy
+
+    looks = 0
 
     kinds = highspy.cb.HighsCallbackType
     improving, between = int(kinds.kCallbackMipImprovingSolution), int(kinds.kCallbackMipInterrupt)
 
     def callback(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
         # frequent callbacks let Python handle Ctrl-C
+        nonlocal looks
         if int(kind) == improving:
             # the reported objective is that of a point within the tolerance
             value = None if search is None else search.value_near(out.mip_solution)
             if search is not None and value is not None:
                 search.found(value, out.mip_dual_bound)
             return
-        if search is not None and int(kind) == between:
-            search.bounded(out.mip_dual_bound)
-        if interruption.requested():
+        if int(kind) == between:
+            looks += 1
+            if search is not None:
+                search.bounded(out.mip_dual_bound)
+        if looks > most_looks or interruption.requested():
             into.user_interrupt = True
 
     highs.setCallback(callback, None)

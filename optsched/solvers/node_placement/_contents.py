@@ -16,14 +16,7 @@ from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import task_types
-from optsched.solvers.node_placement._types import (
-    NO_DEVICE,
-    Content,
-    Floats,
-    Instance,
-    Ints,
-    Types,
-)
+from optsched.solvers.node_placement._types import NO_DEVICE, Content, Floats, Instance, Ints, Types
 
 DEEPEST = 512
 """Most chunks, and devices closed, on the way to a content."""
@@ -56,11 +49,7 @@ class Found(NamedTuple):
 
 @by_reference
 class Losses(NamedTuple):
-    """What tasks, the types of chunks of all jobs, cannot use of a node; empty if it costs nothing.
-
-    Losses are in devices, in the mean over the tasks. They fall into parts by devices, but for
-    tasks that lack a resource.
-    """
+    """What tasks, the types of chunks, cannot use of a node, in devices; empty if that is free."""
 
     need: Ints  # of each resource, shape (tasks, resources)
     on_one: Ints  # thousandths of one device
@@ -72,6 +61,45 @@ class Losses(NamedTuple):
     size: Ints  # number of different shares that tasks ask for, up to each; shape (WHOLE + 1,)
     lost: Floats  # part of the tasks that cannot use a share with so many sizes; (kinds, sizes)
     lost_whole: Floats  # or any of so many whole devices, shape (kinds, devices + 1)
+
+
+@by_reference
+class Scratch(NamedTuple):
+    """Room for the pricing of one node."""
+
+    items: Ints  # types that are worth a place, shape (types,)
+    net: Floats  # price less the charge for resources, of each item
+    loss: Floats
+    best: Floats  # net price of an item of so many units, shape (units + 1,)
+    item_of: Ints  # that item, or -1
+    sizes: Ints
+    room: Ints  # free units of each device that chunks can use
+    row: Ints  # the row of the next two for each device
+    fill: Floats  # best worth of so many free units, shape (devices + 1, units + 1)
+    last: Ints  # units of the last item in it, or 0
+    group: Floats  # best worth of so many wholly free devices in use, shape (devices + 1,)
+    last_group: Ints
+    tail: Floats  # best worth of so many of them, in use or not
+    used: Floats  # of each resource, by the relaxed content
+    slope: Floats
+    nearest: Floats  # best multipliers so far
+    rest: Floats  # best worth of the devices from each on, and of chunks without devices
+    loose: Floats  # of the items from each on that need no device
+    left: Ints  # thousandths of each device, at the end of the way
+    copies: Ints  # of each item on the way
+    counts: Ints  # of each type
+    way: Way
+
+
+@by_reference
+class Priced(NamedTuple):
+    """The best contents of each kind."""
+
+    value: Floats  # price less losses, shape (kinds,)
+    bound: Floats
+    counts: Ints  # of the best content, shape (kinds, types)
+    found: Found
+    multipliers: Floats  # for the next pricing, shape (kinds, resources)
 
 
 def no_losses() -> Losses:
@@ -91,7 +119,7 @@ def losses_of(instance: Instance) -> Losses:
     first = [nodes[0] for nodes in instance.nodes_of]
     share = problem.share[jobs]
     need, on_one = np.ascontiguousarray(problem.demand[jobs]), np.minimum(share, WHOLE)
-    part = chunks / scale_of(instance)
+    part = chunks / device_scale(instance)
     devices = np.array([len(problem.devices[node]) for node in first], dtype=np.int64)
     most = int(devices.max(initial=0))
     free = np.zeros((len(first), most), dtype=np.int64)
@@ -116,7 +144,7 @@ def losses_of(instance: Instance) -> Losses:
     )
 
 
-def scale_of(instance: Instance) -> float:
+def device_scale(instance: Instance) -> float:
     """Return the fragmentation, as the problem measures it, of an unusable device."""
     problem = instance.problem
     return WHOLE * float(max(1, problem.chunks[problem.share > 0].sum()))
@@ -172,10 +200,7 @@ def begin(way: Way, free: Ints, whole: int, number: int) -> None:
 def close_device(
     way: Way, top: int, following: int, room: int, alike: bool, number: int, cost: float
 ) -> None:
-    """Close a device at a cost, and go on to a stage, whose device has `room`.
-
-    If the two devices are `alike`, they are filled in the order of their first items.
-    """
+    """Close a device at a cost, and go on to a stage, whose device has `room`."""
     option = 0
     if alike:
         option = way.first[top] if way.first[top] >= 0 else number

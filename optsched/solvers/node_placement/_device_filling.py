@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.solvers.node_placement._contents import Priced, Scratch
 from optsched.solvers.node_placement._types import NO_DEVICE, Instance, Ints, Kinds, Types
 
 Floats = NDArray[np.float64]
@@ -119,10 +120,7 @@ def list_fills(
     gap: float,
     f: Filling,
 ) -> bool:
-    """List the contents of a device that lose at most `gap`; return whether these are all.
-
-    Those are left out that use more of the resource than others which are worth as much.
-    """
+    """List the contents of a device that lose at most `gap`; return whether these are all."""
     resources = types.need.shape[1]
     found = 1
     f.worth[device, 0] = f.free_worth[device, 0] = 0.0
@@ -334,10 +332,7 @@ def trace_back(
     counts: Ints,
     f: Filling,
 ) -> int:
-    """Write the content of a cell of all devices, and return its number of chunks.
-
-    With `trims`, no more than `most` chunks of a type are taken; `counts` is room to count them.
-    """
+    """Write the content of a cell of all devices, and return its number of chunks."""
     for i in range(len(counts)):
         counts[i] = 0
     length, stage = 0, devices
@@ -360,3 +355,89 @@ def trace_back(
                 length += 1
         cell = before
     return length
+
+
+@kernel(allocates=False)
+def fill_devices(
+    types: Types,
+    kinds: Kinds,
+    kind: int,
+    prices: Floats,
+    most: Ints,
+    number: int,
+    bound: float,
+    value: float,
+    multipliers: Floats,
+    s: Scratch,
+    f: Filling,
+    priced: Priced,
+) -> tuple[float, float]:
+    """Fill device after device; return the value of the best content, and a bound."""
+    resources, whole = types.need.shape[1], kinds.whole[kind]
+    devices = whole + kinds.num_parts[kind]
+    one = other = 0  # the resources that are charged most
+    for resource in range(1, resources):
+        charge = charge_of(kinds, kind, multipliers, resource)
+        if charge > charge_of(kinds, kind, multipliers, one):
+            one, other = resource, one
+        elif other == one or charge > charge_of(kinds, kind, multipliers, other):
+            other = resource
+    complete, gap = True, LITTLE * bound
+    for device in range(devices):
+        f.first[device] = device
+        if device and s.room[device] == s.room[device - 1]:
+            f.first[device] = f.first[device - 1]
+            continue
+        complete &= list_fills(
+            types, s.items, number, s.net, s.fill[0], device, s.room[device],
+            multipliers[one], one, gap, f,
+        )  # fmt: skip
+    if complete:
+        lower = bound_filling(
+            types, s.items, number, s.net, multipliers[one], whole, devices,
+            kinds.free[kind, one], one, f,
+        )  # fmt: skip
+        for resource in range(resources):
+            if resource != one:
+                lower += charge_of(kinds, kind, multipliers, resource)
+        bound = min(bound, max(lower, bound - gap))
+    fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
+    trims = False
+    for t in range(len(most)):
+        trims |= most[t] < types.most[t]
+    contents, reached = priced.found.length.shape[1], 0
+    for cell in range(CELLS * CELLS):
+        worth = f.value[devices, cell]
+        if worth > NOTHING:
+            reached += 1
+            for resource in range(resources):
+                worth += multipliers[resource] * f.used[devices, cell, resource]
+            f.value[devices, cell] = worth
+    found = min(contents, reached)
+    for rank in range(found):
+        best = 0
+        for cell in range(CELLS * CELLS):
+            if f.value[devices, cell] > f.value[devices, best]:
+                best = cell
+        f.value[devices, best] = NOTHING
+        length = trace_back(types, s.items, devices, best, most, trims, s.counts, f)
+        if rank == 0:
+            filled = 0.0
+            for chunk in range(length):
+                filled += prices[f.type_of[chunk]]
+            if filled <= value:
+                break
+            value = filled
+            priced.found.number[kind] = found
+        place = found - 1 - rank
+        priced.found.length[kind, place] = length
+        for chunk in range(length):
+            priced.found.type_of[kind, place, chunk] = f.type_of[chunk]
+            priced.found.device_of[kind, place, chunk] = f.device_of[chunk]
+    return value, bound
+
+
+@kernel(allocates=False)
+def charge_of(kinds: Kinds, kind: int, multipliers: Floats, resource: int) -> float:
+    """Return the charge for all that is free of a resource."""
+    return float(multipliers[resource] * kinds.free[kind, resource])

@@ -8,6 +8,9 @@ from optsched.solvers import interruption
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit
 
+LEAST = 1e-6
+"""Limit of a solver when none is left."""
+
 
 class StoppedError(Exception):
     """Signal that a limit is reached."""
@@ -18,15 +21,7 @@ class StoppedError(Exception):
 
 
 class Effort:
-    """The work that a search has done, in the unit of its solver, and its limits.
-
-    Parameters
-    ----------
-    budget : Budget
-        Limits of the search.
-    progress : Progress
-        Its clock.
-    """
+    """The work that a search has done, in the unit of its solver, and its limits."""
 
     def __init__(self, budget: Budget, progress: Progress) -> None:
         self.work = 0.0
@@ -47,13 +42,7 @@ class Effort:
         return spent + share * (1 - spent)
 
     def check(self) -> None:
-        """Return unless a limit is reached.
-
-        Raises
-        ------
-        StoppedError
-            If a limit is reached.
-        """
+        """Raise `StoppedError` if a limit is reached."""
         limit = self.limit()
         if limit is not None:
             raise StoppedError(limit)
@@ -75,3 +64,11 @@ class Effort:
         if self._budget.work is None:
             return math.inf
         return max(0.0, until * self._budget.work - self.work)
+
+    def budget(self, share: float = 1.0, price: float = 1.0) -> Budget:
+        """Return a share of what is left, for a solver whose unit of work has a price."""
+        seconds, work = share * self.seconds_left(), share * self.work_left() / price
+        return Budget(
+            None if math.isinf(seconds) else max(LEAST, seconds),
+            None if math.isinf(work) else max(LEAST, work),
+        )

@@ -28,24 +28,163 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
 from optsched.solvers.node_placement._effort import Effort, StoppedError
-from optsched.solvers.node_placement._group_pricing import (
-    NONE,
-    SCALE,
-    knapsack,
-    matches,
-    selection,
-    selections,
-)
-from optsched.solvers.node_placement._integer_program import best_vector
-from optsched.solvers.node_placement._master import Master
-from optsched.solvers.node_placement._priority_sets import PrioritySets
-from optsched.solvers.node_placement._whole_nodes import Cells, Pool
+from optsched.solvers.node_placement._master import Master, best_vector
+from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
 
 Ints = NDArray[np.int64]
+
+SCALE = 1 << 32
+"""Units of a price that make one switch."""
+
+NONE = -(1 << 60)
+"""Value of a total that no selection has."""
+
+
+class Selections(NamedTuple):
+    """Selections of items."""
+
+    counts: Ints  # items of each kind, shape (selections, kinds)
+    totals: Ints  # their sizes together
+    values: Ints  # and values
+
+
+@kernel
+def knapsack(sizes: Ints, values: Ints, counts: Ints, most: int) -> Ints:
+    """Return the most value of items of the first kinds, by number and total size, or `NONE`."""
+    tables = np.full((len(sizes) + 1, most + 1), NONE)
+    tables[0, 0] = 0
+    for kind in range(len(sizes)):
+        size, value = sizes[kind], values[kind]
+        for total in range(most + 1):
+            best = tables[kind, total]
+            for count in range(1, min(counts[kind], total // size) + 1):
+                before = tables[kind, total - count * size]
+                if before > NONE:
+                    best = max(best, before + count * value)
+            tables[kind + 1, total] = best
+    return tables
+
+
+@kernel
+def selection(tables: Ints, sizes: Ints, values: Ints, total: int) -> Ints:
+    """Return how many items of each kind make up the best selection of a total."""
+    counts = np.zeros(len(sizes), np.int64)
+    for kind in range(len(sizes) - 1, -1, -1):
+        value = tables[kind + 1, total]
+        count = 0
+        while (
+            tables[kind, total - count * sizes[kind]] == NONE
+            or tables[kind, total - count * sizes[kind]] + count * values[kind] != value
+        ):
+            count += 1
+        counts[kind] = count
+        total -= count * sizes[kind]
+    return counts
+
+
+@kernel
+def selections(
+    tables: Ints, sizes: Ints, values: Ints, counts: Ints, least: Ints, most: int
+) -> Selections:
+    """Return all selections of at least the value for their total; only `most` + 1 if more."""
+    kinds = len(sizes)
+    room = 64
+    found = np.zeros((room, kinds), np.int64)
+    totals, worth = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    number = 0
+    chosen = np.zeros(kinds + 1, np.int64)
+    left, value = np.zeros(kinds + 1, np.int64), np.zeros(kinds + 1, np.int64)
+    for total in range(len(least)):
+        if tables[kinds, total] == NONE or tables[kinds, total] < least[total]:
+            continue
+        # depth first from the last kind; left[k] and value[k] are before kind k - 1 is chosen
+        kind = kinds
+        left[kind], value[kind], chosen[kind - 1] = total, 0, -1
+        while kind <= kinds:
+            if kind == 0:
+                if number == room:
+                    room *= 2
+                    more = np.zeros((room, kinds), np.int64)
+                    more_totals, more_worth = np.zeros(room, np.int64), np.zeros(room, np.int64)
+                    for i in range(number):
+                        more_totals[i], more_worth[i] = totals[i], worth[i]
+                        for k in range(kinds):
+                            more[i, k] = found[i, k]
+                    found, totals, worth = more, more_totals, more_worth
+                for k in range(kinds):
+                    found[number, k] = chosen[k]
+                totals[number], worth[number] = total, value[0]
+                number += 1
+                if number > most:
+                    return Selections(found[:number], totals[:number], worth[:number])
+                kind = 1
+                continue
+            k = kind - 1
+            chosen[k] += 1
+            if chosen[k] > counts[k] or chosen[k] * sizes[k] > left[kind]:
+                kind += 1
+                continue
+            rest = left[kind] - chosen[k] * sizes[k]
+            got = value[kind] + chosen[k] * values[k]
+            if tables[k, rest] > NONE and got + tables[k, rest] >= least[total]:
+                left[k], value[k] = rest, got
+                kind = k
+                if k > 0:
+                    chosen[k - 1] = -1
+    return Selections(found[:number], totals[:number], worth[:number])
+
+
+@kernel
+def matches(
+    jobs: Selections, leaves: Selections, capacities: Ints, most_cost: int, limit: int
+) -> Ints:
+    """Return the pairs of selected jobs and a smallest selection of leaves that holds them."""
+    smallest = np.zeros(len(leaves.totals), np.int64)
+    for place in range(len(smallest)):
+        for kind in range(len(capacities)):
+            if leaves.counts[place, kind] and (
+                smallest[place] == 0 or capacities[kind] < smallest[place]
+            ):
+                smallest[place] = capacities[kind]
+    largest = 0
+    for kind in range(len(capacities)):
+        largest = max(largest, capacities[kind])
+    pairs = np.zeros((64, 2), np.int64)
+    number = first = 0
+    for one in range(len(jobs.totals)):
+        total = jobs.totals[one]
+        while first < len(smallest) and leaves.totals[first] < total:
+            first += 1
+        place = first
+        while place < len(smallest) and leaves.totals[place] < total + largest:
+            needed = leaves.totals[place] - smallest[place] < total
+            if needed and -jobs.values[one] - leaves.values[place] <= most_cost:
+                if number == len(pairs):
+                    more = np.zeros((2 * number, 2), np.int64)
+                    for i in range(number):
+                        more[i, 0], more[i, 1] = pairs[i, 0], pairs[i, 1]
+                    pairs = more
+                pairs[number, 0], pairs[number, 1] = one, place
+                number += 1
+                if number > limit:
+                    return pairs[:number]
+            place += 1
+    return pairs[:number]
+
+
+def prepare() -> None:
+    """Compile the kernels, or load them from the cache."""
+    sizes, values, counts = np.array([1, 2]), np.array([-1, -2]), np.array([1, 1])
+    tables = knapsack(sizes, values, counts, 3)
+    selection(tables, sizes, values, 3)
+    found = selections(tables, sizes, values, counts, np.full(4, NONE), 9)
+    matches(found, found, sizes, 9, 9)
+
 
 PER_ROUND = 40
 """Most groups of a block that a round of pricing adds."""
@@ -79,46 +218,20 @@ class Group(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Knapsacks of jobs and of leaves in a block at some prices.
+    """Knapsacks of jobs and of leaves in a block at some prices."""
 
-    Parameters
-    ----------
-    kinds : int64 array
-        Numbers of the kinds of leaves in the block.
-    gains, costs : int64 arrays
-        What a job of each size gains, and a leaf of each of the kinds costs, negated.
-    jobs, leaves : int64 arrays
-        Their tables, see `knapsack`.
-    """
-
-    kinds: Ints
-    gains: Ints
-    costs: Ints
-    jobs: Ints
+    kinds: Ints  # of leaves in the block
+    gains: Ints  # of a job of each size
+    costs: Ints  # of a leaf of each kind, negated
+    jobs: Ints  # the tables of `knapsack`
     leaves: Ints
 
 
 class GroupSearch:
-    """Search for the fewest pairs of jobs and leaves among the job sets of greatest weight.
+    """Search for the fewest pairs of jobs and leaves among the job sets of greatest weight."""
 
-    Parameters
-    ----------
-    pool : Pool
-        Jobs and leaves.
-    sets : PrioritySets
-        The job sets.
-    cells : dict
-        A solution with one of the sets.
-    seed : int
-        Seed of the integer programs.
-
-    Attributes
-    ----------
-    cells : dict
-        Best solution so far.
-    bound : int
-        Least number of pairs, as far as proven.
-    """
+    cells: Cells  # best solution so far
+    bound: int  # fewest pairs, as far as proven
 
     def __init__(self, pool: Pool, sets: PrioritySets, cells: Cells, seed: int) -> None:
         self.cells = cells
@@ -138,13 +251,7 @@ class GroupSearch:
         self._most_groups = int(min(sets.most.sum(), self._leaves.sum()))
 
     def run(self, effort: Effort) -> Iterator[None]:
-        """Search until `bound` is the number of `cells`; pause after each improvement.
-
-        Raises
-        ------
-        StoppedError
-            If a limit is reached first.
-        """
+        """Search until `bound` is the number of `cells`; pause after each improvement."""
         if self._is_proven():
             return
         if self._sets.slack > MOST_SLACK:
@@ -261,13 +368,7 @@ class GroupSearch:
         return groups, least
 
     def _listed(self, cost: int) -> list[Group]:
-        """Return all groups that a solution of at most a cost can have.
-
-        Raises
-        ------
-        StoppedError
-            If these are too many.
-        """
+        """Return all groups that a solution of at most a cost can have; stop if too many."""
         # all groups but one reduce the cost as much as they can
         rest = self._least * (self._most_groups - 1)
         reduced = cost * SCALE - self._constant(self._prices) - rest

@@ -24,13 +24,72 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._leaf_configurations import cheapest_of_all
 from optsched.solvers.node_placement._node_state import numbered
 from optsched.solvers.node_placement._packing import Packing
-from optsched.solvers.node_placement._types import Instance
+from optsched.solvers.node_placement._types import Instance, Ints
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@kernel(allocates=False)
+def cheapest(
+    rents: Floats, room: Ints, chunks: int, order: Ints, cost: Floats, taken: Flags, used: Ints
+) -> float:
+    """Return the least leaves plus rents for a job, and write its chunks on each leaf to `used`."""
+    # all leaves of a job but the dearest are full: they are looked at by rising rents
+    for place in range(1, len(order)):
+        leaf, at = order[place], place
+        while at > 0 and rents[order[at - 1]] > rents[leaf]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = leaf
+    for held in range(chunks):
+        cost[held] = np.inf
+    cost[0] = 0.0
+    best, last, before = np.inf, 0, 0
+    for place in range(len(order)):
+        leaf = order[place]
+        full, rent = room[leaf], rents[leaf]
+        used[leaf] = 0
+        if full == 0:
+            continue
+        for held in range(max(0, chunks - full), chunks):
+            total = cost[held] + 1.0 + rent * (chunks - held)
+            if total < best:
+                best, last, before = total, place, held
+        for held in range(chunks - 1, full - 1, -1):
+            total = cost[held - full] + 1.0 + rent * full
+            taken[place, held] = total < cost[held]
+            cost[held] = min(cost[held], total)
+    used[order[last]] = chunks - before
+    for place in range(last - 1, -1, -1):
+        leaf = order[place]
+        if 0 < room[leaf] <= before and taken[place, before]:
+            used[leaf] = room[leaf]
+            before -= room[leaf]
+    return best
+
+
+@kernel(allocates=False)
+def cheapest_of_all(
+    rents: Floats,
+    room: Ints,
+    type_of: Ints,
+    chunks: Ints,
+    order: Ints,
+    cost: Floats,
+    taken: Flags,
+    least: Floats,
+    used: Ints,
+) -> None:
+    """Write the least cost of a job of each class, and its chunks on each leaf."""
+    for job in range(len(chunks)):
+        of = type_of[job]
+        least[job] = cheapest(rents[of], room[of], chunks[job], order[of], cost, taken, used[job])
+
 
 MOST_VECTORS = 40
 """Most price vectors beside those that bound the weight."""
@@ -62,24 +121,9 @@ class Row(NamedTuple):
 
 
 class LeafBound:
-    """Lower bound of the leaf switches that jobs span.
+    """Lower bound of the leaf switches that jobs span, at the weight that bounds a packing."""
 
-    Parameters
-    ----------
-    instance : Instance
-        Types, classes and kinds.
-    packing : Packing
-        The search for the greatest weight, whose prices bound it.
-    effort : Effort
-        Limits of the search.
-    until : float
-        Share of the budget after which no further price vectors are valued.
-
-    Attributes
-    ----------
-    bound : int
-        Fewest switches of placements of the weight ``packing.bound``, as far as proven.
-    """
+    bound: int  # fewest switches, as far as proven
 
     def __init__(self, instance: Instance, packing: Packing, effort: Effort, until: float) -> None:
         self._classes, self._effort = instance.classes, effort

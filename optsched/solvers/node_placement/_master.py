@@ -1,4 +1,4 @@
-"""Linear and integer programs whose columns are found while they are solved, by HiGHS."""
+"""Linear and integer programs, whose columns may be found while they are solved, by HiGHS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from optsched.models.export import highs_model
+from optsched.models.program import Program
+from optsched.solvers.generic import LARGEST_INT, LONGEST_TIME
 from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._types import Floats, Ints
+from optsched.solvers.result import Limit
 
 PRIMAL, DUAL = 4, 1
 """Strategies of simplex: primal after new columns, dual after new limits of rows."""
@@ -25,38 +29,20 @@ def scale_of(weights: Ints) -> float:
 
 
 class Master:
-    """A program of most gain, whose columns are from 0 to a limit.
+    """A program of most gain, whose columns are from 0 to a limit; its users count the work."""
 
-    Parameters
-    ----------
-    effort : Effort
-        Limits of the search; callers count the work.
-    lower, upper : float arrays, shape (rows,)
-        Limits of the rows.
-    options : dict
-        Further options of HiGHS.
-
-    Attributes
-    ----------
-    value, bound : float
-        Gain of the last solution, and an upper bound of it if the program is an integer one.
-    solution, duals : float arrays, shapes (columns,) and (rows,)
-        That solution, and the dual prices of rows in the linear program.
-    optimal : bool
-        Whether it is the best one.
-    iterations, nodes : int
-        Iterations of the simplex method, and nodes of branch and bound, that it took.
-    """
-
-    solution: Floats
-    duals: Floats
+    value: float  # gain of the last solution
+    bound: float  # upper bound of the gain in integers
+    solution: Floats  # of the linear program, by columns
+    duals: Floats  # of its rows
+    iterations: int  # of the simplex method
+    nodes: int  # of branch and bound
 
     def __init__(self, effort: Effort, lower: Any, upper: Any, **options: Any) -> None:
         import highspy
 
         self._effort = effort
         self._limited = True
-        self.value = self.bound = math.inf
         self._highs = highs = highspy.Highs()
         highs.silent()
         for option, value in {"threads": 1, "mip_rel_gap": 0.0, **options}.items():
@@ -128,11 +114,10 @@ class Master:
         self.solution, self.duals = np.array(solution.col_value), np.array(solution.row_dual)
         return True
 
-    def solve_integer(self, until: float, nodes: float, start: Ints | None = None) -> Ints | None:
-        """Return the best integer solution found, or None.
-
-        The search ends at a number of nodes of branch and bound, or at a share of the time limit.
-        """
+    def solve_integer(
+        self, until: float, nodes: float, start: Ints | None = None, looks: float = math.inf
+    ) -> Ints | None:
+        """Return the best integer solution found within limits, or None."""
         import highspy
 
         highs = self._highs
@@ -145,15 +130,57 @@ class Master:
             given = highspy.HighsSolution()
             given.col_value = start.astype(float).tolist()
             highs.setSolution(given)
-        run_highs(highs)
+        run_highs(highs, most_looks=looks)
         info = highs.getInfo()
         self.iterations = max(0, info.simplex_iteration_count)
         self.nodes = max(0, info.mip_node_count)
         self.bound = info.mip_dual_bound
-        self.optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
         found = None
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
             found = np.rint(highs.getSolution().col_value).astype(np.int64)
         integer[:] = int(highspy.HighsVarType.kContinuous)
         highs.changeColsIntegrality(len(every), every, integer)
         return found
+
+
+WORK_PER_COLUMN = 0.1
+"""Simplex iterations that take as long as what a column takes before the search."""
+
+
+def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | None, Limit | None]:
+    """Return a vector of least objective, None for none, and the limit that ended the search."""
+    import highspy
+
+    effort.work += WORK_PER_COLUMN * program.num_variables
+    effort.check()
+    highs = highs_model(program)
+    options: dict[str, Any] = {
+        "threads": 1,
+        "random_seed": seed % LARGEST_INT,
+        # of many columns and few rows, presolve takes longer than the search
+        "presolve": "off",
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.99,
+        "mip_max_nodes": int(min(1 + effort.work_left(), LARGEST_INT)),
+        "time_limit": min(effort.seconds_left(), LONGEST_TIME),
+    }
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    run_highs(highs)
+    info = highs.getInfo()
+    effort.work += max(0, info.simplex_iteration_count) + max(0, info.mip_node_count)
+    ended = highspy.HighsModelStatus
+    limits = {
+        ended.kTimeLimit: Limit.TIME,
+        ended.kSolutionLimit: Limit.WORK,
+        ended.kInterrupt: Limit.INTERRUPT,
+    }
+    status = highs.getModelStatus()
+    if status not in (ended.kOptimal, ended.kInfeasible, *limits):
+        raise ArithmeticError(f"HiGHS: {highs.modelStatusToString(status)}")
+    if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
+        return None, limits.get(status)
+    x: Ints = np.rint(highs.getSolution().col_value).astype(np.int64)
+    if not program.admits(x):
+        raise ArithmeticError("HiGHS: the rounded solution is not feasible")
+    return x, limits.get(status)

@@ -11,72 +11,100 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._allotment import Allotment, allotment, limits_of
+from optsched.models.node_placement.group_limits import Limit, most_chunks, nodes_by_group, unit_of
+from optsched.solvers.node_placement._types import device_table
 
 Ints = NDArray[np.int64]
+
+
+class Allotment(NamedTuple):
+    """Chunks of a job for the parts of the nodes."""
+
+    part_of: Ints  # part of each node, -1 where the job gets nothing
+    chunks: Ints  # of each part, together all of the job
+
+    def restrict(self, room: Ints) -> None:
+        """Lower the room of each node to what is left for its part."""
+        left = np.append(self.chunks, 0)  # nothing where the part is -1
+        np.minimum(room, left[self.part_of], out=room)
+
+
+def limits_of(problem: NodePlacement, job: int, numbered: dict[str, Ints]) -> list[Limit]:
+    """Return the limits of a job, a level of few groups first, and its span if it has any."""
+    found = []
+    for level, name in enumerate(problem.levels):
+        most, segment = int(problem.most_groups[job, level]), int(problem.segments[job, level])
+        if most or segment > 1:
+            found.append(Limit(numbered[f"level {name}"], most, max(1, segment)))
+    if found and problem.span[job] in numbered:
+        found.append(Limit(numbered[problem.span[job]], 1, 1))
+    return sorted(found, key=lambda one: int(one.group_of.max(initial=0)))
+
+
+def allotment(limits: list[Limit], chunks: int, room: Ints) -> Allotment | None:
+    """Return an allotment of the chunks of a job that keeps its limits, or None."""
+    part_of = np.full(len(room), -1)
+    counts: list[int] = []
+
+    def fill(depth: int, nodes: Ints, wanted: int) -> None:
+        if depth == len(limits):
+            part_of[nodes] = len(counts)
+            counts.append(wanted)
+            return
+        unit = unit_of(limits[depth:])
+        groups = nodes_by_group(limits[depth], nodes)
+        most = [most_chunks(limits[depth + 1 :], each, room) // unit * unit for each in groups]
+        while wanted:
+            enough = [place for place, one in enumerate(most) if one >= wanted]
+            best = min(enough or range(len(most)), key=lambda place: abs(most[place] - wanted))
+            share = min(most[best], wanted)
+            fill(depth + 1, groups[best], share)
+            wanted -= share
+            most[best] = 0
+
+    nodes = np.flatnonzero(room)
+    if most_chunks(limits, nodes, room) < chunks:
+        return None
+    fill(0, nodes, chunks)
+    found = Allotment(part_of, np.array(counts, dtype=np.int64))
+    return found if _keeps(limits, found) else None
+
+
+def _keeps(limits: list[Limit], found: Allotment) -> bool:
+    """Return whether an allotment keeps the limits."""
+    for group_of, most, segment in limits:
+        groups = np.zeros(int(group_of.max(initial=0)) + 1, dtype=np.int64)
+        for part, count in enumerate(found.chunks.tolist()):
+            groups[group_of[found.part_of == part][0]] += count
+        if (groups % segment).any() or (most and np.count_nonzero(groups) > most):
+            return False
+    return True
+
+
 Flags = NDArray[np.bool_]
 
 
 class Nodes(NamedTuple):
-    """What is free on each node; it changes with each chunk that is placed.
+    """What is free on each node; it changes with each chunk that is placed."""
 
-    Parameters
-    ----------
-    free : ndarray of int, shape (nodes, resources)
-        Free amount of each resource.
-    devices : ndarray of int, shape (nodes, most devices of a node)
-        Free thousandths of each device, 0 where a node has no further device.
-    taken : ndarray of bool, shape (nodes,)
-        Whether other jobs run on the node, or a chunk is placed there.
-    owned : ndarray of bool, shape (nodes,)
-        Whether the node belongs to a job that shares it with no other.
-    """
-
-    free: Ints
-    devices: Ints
-    taken: Flags
-    owned: Flags
+    free: Ints  # of each resource, shape (nodes, resources)
+    devices: Ints  # thousandths, 0 for no device, shape (nodes, devices)
+    taken: Flags  # whether jobs run or chunks are placed there
+    owned: Flags  # whether it belongs to a job that shares it with no other
 
 
 class Needs(NamedTuple):
-    """What a chunk of each job needs.
+    """What a chunk of each job needs."""
 
-    Parameters
-    ----------
-    demand : ndarray of int, shape (jobs, resources)
-        Amount of each resource.
-    share : ndarray of int, shape (jobs,)
-        Thousandths of devices.
-    alone : ndarray of bool, shape (jobs,)
-        Whether the job shares its nodes with no other.
-    limit : ndarray of int, shape (jobs,)
-        Row of `may` that holds for the job.
-    may : ndarray of bool, shape (limits, nodes)
-        Whether the kind of each node is allowed.
-    """
-
-    demand: Ints
-    share: Ints
-    alone: Flags
-    limit: Ints
-    may: Flags
+    demand: Ints  # of each resource, shape (jobs, resources)
+    share: Ints  # thousandths of devices
+    alone: Flags  # whether the job shares no node
+    limit: Ints  # row of `may` that holds for the job
+    may: Flags  # whether a node is of an allowed kind, shape (limits, nodes)
 
 
 class NodeState:
-    """The nodes of a problem, on which jobs are placed one by one.
-
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem, which does not change.
-
-    Attributes
-    ----------
-    nodes : Nodes
-        What is free.
-    needs : Needs
-        What the jobs need.
-    """
+    """The nodes of a problem, on which jobs are placed one by one."""
 
     def __init__(self, problem: NodePlacement) -> None:
         self._problem = problem
@@ -93,12 +121,7 @@ class NodeState:
         self._devices_of: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
 
     def room(self, job: int) -> Ints | None:
-        """Return the most chunks of a job on each node, or None if the job cannot be placed.
-
-        If one switch or block must hold the job, only nodes of those that can have room. If levels
-        limit its groups, only nodes of its allotment have. As chunks are equal, each takes exactly
-        1 of the room of its node, whichever device it gets.
-        """
+        """Return the most chunks of a job on each node, or None if the job cannot be placed."""
         problem, chunks = self._problem, int(self._problem.chunks[job])
         if (problem.licences_of[job] > self._licences).any():
             return None
@@ -121,23 +144,7 @@ class NodeState:
         return room if room.any() else None
 
     def place(self, job: int, room: Ints, order: Iterable[int]) -> list[int]:
-        """Place a job, as many chunks as there is room on one node after the other.
-
-        Parameters
-        ----------
-        job : int
-            The job.
-        room : ndarray of int, shape (nodes,)
-            Its room; less as chunks are placed. Once the first node has chosen a switch or block
-            that must hold the job, there is no room elsewhere.
-        order : iterable of int
-            Nodes with room; read no further than needed.
-
-        Returns
-        -------
-        list of int
-            The nodes used.
-        """
+        """Place a job, as many chunks as there is room on node after node; return those used."""
         left, used = int(self._problem.chunks[job]), []
         for node in order:
             count = min(left, int(room[node]))
@@ -151,11 +158,7 @@ class NodeState:
         return used
 
     def take(self, job: int, node: int, room: Ints, count: int, device: int = -1) -> None:
-        """Place chunks on a node with room for them.
-
-        A share goes to `device` if that is given, otherwise to the device with the least free share
-        that suffices. Whole devices are the free ones of lowest numbers.
-        """
+        """Place chunks on a node with room, by default on the tightest device."""
         if not self._at[job]:
             self._licences -= self._problem.licences_of[job]
             group_of = self._group_of.get(self._problem.span[job])
@@ -195,10 +198,7 @@ class NodeState:
 
 def free_nodes(problem: NodePlacement) -> Nodes:
     """Return what is free before a job is placed."""
-    widest = max(map(len, problem.devices), default=0)
-    table = np.zeros((len(problem.devices), widest), dtype=np.int64)
-    for row, devices in zip(table, problem.devices):
-        row[: len(devices)] = devices
+    table = device_table(problem)
     taken = np.zeros(len(problem.free), dtype=bool)
     taken[list(problem.busy)] = True
     return Nodes(problem.free.copy(), table, taken, np.zeros_like(taken))

@@ -1,4 +1,4 @@
-"""Search for the placement of greatest weight: relaxation, dives and integer programs."""
+"""Searches for the greatest weight, then for the least fragmentation, by contents of nodes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from optsched.models.node_placement import Placements
+from optsched.models.node_placement import NodePlacement, Placements
+from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Master, scale_of
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._pricing import QUICK_SEARCH
 from optsched.solvers.node_placement._relaxation import Prices, Relaxation
-from optsched.solvers.node_placement._types import Floats, Instance, Ints
+from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints
 
 SHARE = 0.15
 """Share of the columns with fractions that a dive fixes in each step."""
 
-GAP = 1e-5
-"""Relative gap at which the relaxation is exact enough to round it."""
+GAP, LEAST_GAP = 1e-5, 1e-6
+"""Relative gaps at which the relaxations of weight and fragmentation are exact enough."""
 
 RELAXING = 0.6
-"""Share of the budget after which the relaxation is rounded as it is."""
+"""Most of the budget left that a relaxation may take, before it is rounded as it is."""
 
 CHOOSING = 0.8
 """Share of the budget after which no further jobs are chosen."""
@@ -37,7 +39,11 @@ FEW_KINDS = 200
 CHOICES_PER_DIVE = 3
 
 SLACK = 0.002
-"""Share of the room that is left when a choice is rounded before its rows are found."""
+ROUNDINGS = (
+    *((0.0, share) for share in (SHARE, 0.02, 0.05)),
+    *((slack, SHARE) for slack in (0.0005, 0.001, SLACK, 0.003, 0.005, 0.01)),
+)
+"""Shares of the room that are left when a choice is rounded, and of columns that a dive fixes."""
 
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
@@ -48,7 +54,7 @@ DIVING = 1_000
 ROUNDS, ROUNDS_IF_FEW = 3, 12
 """Rounds of pricing between two steps of a dive, and those for few kinds of nodes."""
 
-WHOLE = 1e-6
+INTEGRAL = 1e-6
 """Distance from an integer that counts as one."""
 
 NEARLY_WHOLE = 0.8
@@ -71,17 +77,11 @@ SECONDS_PER_ENTRY = 2e-8
 
 
 class Packing:
-    """Search for the placement of greatest weight, where switches and blocks do not matter.
+    """Search for the placement of greatest weight, where switches and blocks do not matter."""
 
-    Attributes
-    ----------
-    plan : Plan
-        Best placement so far.
-    bound : int
-        Upper bound of the weight.
-    relaxation : Relaxation
-        The linear relaxation that bounds it.
-    """
+    plan: Plan  # best placement so far
+    bound: int  # upper bound of the weight
+    relaxation: Relaxation
 
     def __init__(self, instance: Instance, effort: Effort, start: Plan) -> None:
         self._instance, self._effort = instance, effort
@@ -106,7 +106,7 @@ class Packing:
         """Lower the bound to that of the relaxation, as far as the budget goes."""
         for content in self.plan.contents().values():
             self.relaxation.add(content)
-        self.relaxation.tighten(GAP, RELAXING)
+        self.relaxation.tighten(GAP, self._effort.after(RELAXING))
         self.bound = self._whole(self.relaxation.bound)
 
     def _whole(self, bound: float) -> int:
@@ -123,16 +123,12 @@ class Packing:
             yield
 
     def choose(self) -> Iterator[None]:
-        """Choose the jobs of several chunks, and others; pause after each dive.
-
-        The bound is the weight of the best choice that the rows so far allow. If the relaxation
-        does not place all of its jobs, its prices are further rows. In between, choices that leave
-        some slack are rounded, and the last one without.
-        """
+        """Choose the jobs of several chunks, and others; pause after each dive."""
         every, classes = self.relaxation, self._instance.classes
         if self.proven or (classes.chunks == 1).all():
             return
-        first, number = every.prices, 0
+        # jobs that the relaxation does not place in full violate rows of its prices
+        first, number, rounded = every.prices, 0, set[tuple[bytes, float]]()
         choice = JobChoice(self._instance, self._effort)
         while True:
             jobs = choice.solve(0.0, CHOOSING)
@@ -145,24 +141,30 @@ class Packing:
             every.start_at(first)
             every.tighten(GAP, CHOOSING)
             if not choice.add(every.rows, jobs):
-                self._round_choice(jobs)
-                yield
                 break
             number += 1
             if number % CHOICES_PER_DIVE == 0:
-                self._round_choice(choice.solve(SLACK, CHOOSING))
+                self._round_choice(choice.solve(SLACK, CHOOSING), SHARE, rounded)
                 yield
+        for slack, share in ROUNDINGS:
+            if self.proven or self._effort.spent() >= CHOOSING:
+                break
+            self._round_choice(choice.solve(slack, CHOOSING), share, rounded)
+            yield
         every.limit_jobs(classes.jobs)
         every.start_at(first)
         every.solve()
 
-    def _round_choice(self, jobs: Ints | None) -> None:
-        """Round the relaxation with no other jobs than a choice."""
-        if jobs is None:
+    def _round_choice(
+        self, jobs: Ints | None, share: float, rounded: set[tuple[bytes, float]]
+    ) -> None:
+        """Round the relaxation with no other jobs than a choice, once with each share."""
+        if jobs is None or (jobs.tobytes(), share) in rounded:
             return
+        rounded.add((jobs.tobytes(), share))
         self.relaxation.limit_jobs(jobs)
         if self.relaxation.solve():
-            self._offer(dive(self.relaxation))
+            self._offer(dive(self.relaxation, share))
 
     def combine(self) -> Iterator[None]:
         """Search the integer program over all contents, for few kinds of nodes; pause then."""
@@ -189,12 +191,8 @@ class Packing:
         return self.plan.placements()
 
 
-def dive(relaxation: Relaxation) -> Counter[int]:
-    """Fix contents of nodes until all nodes have one; return the nodes with each content.
-
-    In each step, the integer parts of the solution are fixed and a share of the columns with
-    fractions, the largest ones; then new columns are priced for what is left.
-    """
+def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
+    """Fix contents of nodes until all nodes have one; return the nodes with each content."""
     effort, instance = relaxation.effort, relaxation.instance
     types, classes = instance.types, instance.classes
     nodes, supply = instance.nodes.copy(), np.zeros_like(types.most)
@@ -205,7 +203,7 @@ def dive(relaxation: Relaxation) -> Counter[int]:
     tolerance = 1e-6 * float(classes.weights.max(initial=1))
     while effort.spent() < 1:
         fixed = 0
-        for number, times in _largest(relaxation.taken):
+        for number, times in _largest(relaxation.taken, share):
             content = relaxation.contents[number]
             left = demand - supply
             used = content.counts > 0
@@ -231,15 +229,15 @@ def dive(relaxation: Relaxation) -> Counter[int]:
     return +chosen
 
 
-def _largest(taken: Floats) -> list[tuple[int, int]]:
+def _largest(taken: Floats, share: float) -> list[tuple[int, int]]:
     """Return the columns to fix next, and how often."""
-    columns = np.flatnonzero(taken > WHOLE)
-    whole = np.floor(taken[columns] + WHOLE).astype(np.int64)
+    columns = np.flatnonzero(taken > INTEGRAL)
+    whole = np.floor(taken[columns] + INTEGRAL).astype(np.int64)
     rest = taken[columns] - whole
     picks = [(int(c), int(t)) for c, t in zip(columns, whole) if t]
-    open_ = np.flatnonzero(rest > WHOLE)
+    open_ = np.flatnonzero(rest > INTEGRAL)
     order = open_[np.argsort(-rest[open_], kind="stable")]
-    first = max(1, int(SHARE * len(order)))
+    first = max(1, int(share * len(order)))
     picks += [
         (int(columns[place]), 1)
         for rank, place in enumerate(order)
@@ -254,12 +252,9 @@ class JobChoice:
     At any prices of chunks and licences from 0, the jobs that are placed cost no more than the room
     for them is worth. A choice of jobs satisfies this for all prices if and only if the relaxation
     places all of its jobs. So a few such rows, found as they are violated, stand for it.
-
-    Attributes
-    ----------
-    bound : float
-        Upper bound of the weight of all placements, by the last choice without slack.
     """
+
+    bound: float  # upper bound of the weight of all placements, by the last choice without slack
 
     def __init__(self, instance: Instance, effort: Effort) -> None:
         self._classes, self._effort = instance.classes, effort
@@ -274,10 +269,7 @@ class JobChoice:
         self._program.add(weights * self._scale, jobs, nothing, nothing)
 
     def add(self, rows: Iterable[tuple[Prices, float]], jobs: Ints) -> bool:
-        """Add the rows that the number of jobs of each class violates most; return if any does.
-
-        A row is given by its prices and the worth of the room at these.
-        """
+        """Add the rows that the jobs of each class violate most; return if any does."""
         violated = []
         for prices, room in rows:
             cost = prices.paid(self._classes)
@@ -289,11 +281,7 @@ class JobChoice:
         return bool(violated)
 
     def solve(self, slack: float, until: float) -> Ints | None:
-        """Return the number of jobs of each class, or None if none is found in time.
-
-        They leave a share `slack` of the room's worth at all prices. The search ends at a number of
-        nodes, or at a share `until` of the budget.
-        """
+        """Return jobs of each class that leave a share `slack` of room, or None in want of time."""
         program, effort = self._program, self._effort
         program.limit_rows(np.full(program.rows, 1.0 - slack))
         price = SECONDS_PER_ENTRY * program.rows * program.columns
@@ -303,3 +291,88 @@ class JobChoice:
         if not slack and math.isfinite(program.bound):
             self.bound = min(self.bound, (program.bound + TOLERANCE) / self._scale)
         return jobs
+
+
+class FragmentationSearch:
+    """Search for less fragmentation at no less weight than at first."""
+
+    plan: Plan  # best placement so far
+    weight: int  # that jobs have at least
+    bound: int  # of the fragmentation of placements of that weight, without jobs of weight 0
+
+    def __init__(self, problem: NodePlacement, effort: Effort, start: Placements) -> None:
+        self._effort = effort
+        self._instance = instance = Instance(problem, exact=True)
+        self._losses = losses_of(instance)
+        self._scale = device_scale(instance)
+        self.bound = 0
+        taken = Plan(instance)
+        taken.take(start)
+        held, nothing = taken.contents(), np.zeros_like(instance.types.most)
+        self._held = {
+            node: with_cost(instance, self._losses, held.get(node, Content(kind, nothing, ())))
+            for kind, nodes in enumerate(instance.nodes_of)
+            for node in nodes
+        }
+        self.weight = taken.value
+        placed = [[job for job in jobs if start.nodes[job]] for jobs in instance.jobs_of]
+        self._jobs = np.array(list(map(len, placed)), dtype=np.int64)
+        self.plan = self._plan(self._held, self._jobs)
+        # what nodes leave unusable on which no chunk fits
+        measured = problem.measures(self.plan.placements())["fragmentation"]
+        self._rest = measured - round(self._scale * _cost(self._held))
+
+    def run(self) -> Iterator[None]:
+        """Search for less; pause after the relaxation, and after the integer program."""
+        if self.plan.value < self.weight or self.proven:
+            return  # contents do not tell which chunks of one job may share no node
+        relaxation = Relaxation(self._instance, self._effort, self._losses, self.weight)
+        self._relax(relaxation)
+        yield
+        if not self.proven and self._effort.spent() < 1 and relaxation.solve():
+            until = self._effort.after(INTEGER)
+            found = relaxation.solve_integer(until, self._jobs, self._held.values())
+            if found is not None:
+                self._offer(found[0], relaxation.spread(found[1]))
+            yield
+
+    @property
+    def proven(self) -> bool:
+        """Whether no placement leaves less."""
+        return self._rest + round(self._scale * _cost(self._held)) <= self.bound
+
+    def _relax(self, relaxation: Relaxation) -> None:
+        """Raise the bound to that of the relaxation, as far as the budget goes."""
+        instance, until = self._instance, self._effort.after(RELAXING)
+        nothing = np.zeros_like(instance.types.most)
+        empty = (Content(kind, nothing, ()) for kind in range(len(instance.nodes)))
+        for content in (*self._held.values(), *empty):
+            relaxation.add(with_cost(instance, self._losses, content))
+        # at first, all devices that chunks take have one price
+        free = float(instance.nodes @ self._losses.free.sum(axis=1)) / WHOLE
+        devices = instance.types.devices * instance.types.share / instance.units
+        price = -_cost(self._held) / max(free, 1.0)
+        no_licences = np.zeros(len(instance.problem.licences))
+        relaxation.start_at(Prices(price * devices, 0.0, no_licences))
+        relaxation.tighten(LEAST_GAP, until)
+        bound = -self._scale * relaxation.bound
+        error = max(1e-6, 1e-9 * relaxation.magnitude * self._scale)
+        self.bound = max(self.bound, self._rest + math.ceil(bound - error))
+
+    def _offer(self, jobs: Ints, held: dict[int, Content]) -> None:
+        """Replace the contents of nodes by others, if that leaves less unusable."""
+        if _cost(held) >= _cost(self._held) - 1e-9:
+            return
+        plan = self._plan(held, jobs)
+        if plan.value >= self.weight:  # otherwise chunks of one job that may not share a node
+            self._jobs, self._held, self.plan = jobs, held, plan
+
+    def _plan(self, held: dict[int, Content], jobs: Ints) -> Plan:
+        """Return the placement of so many jobs of each class in contents of nodes."""
+        plan = Plan(self._instance)
+        plan.place_contents(held, jobs)
+        return plan
+
+
+def _cost(held: dict[int, Content]) -> float:
+    return sum(content.cost for content in held.values())

@@ -9,7 +9,14 @@ import numpy as np
 
 from optsched.models.node_placement import Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.solvers.node_placement._types import Content, Devices, Instance, Ints
+from optsched.solvers.node_placement._types import (
+    Content,
+    Devices,
+    Instance,
+    Ints,
+    device_table,
+    fits_on,
+)
 
 Chunk = tuple[int, Devices]
 """The node and the devices of a chunk."""
@@ -19,28 +26,16 @@ NOBODY = -1
 
 
 class Plan:
-    """The nodes and devices of the jobs placed so far, and what is free.
+    """The nodes and devices of the jobs placed so far, and what is free."""
 
-    Parameters
-    ----------
-    instance : Instance
-        Types, classes and kinds.
-
-    Attributes
-    ----------
-    value : int
-        Weight placed.
-    """
+    value: int  # weight placed
 
     def __init__(self, instance: Instance) -> None:
         problem = self._problem = instance.problem
         self._instance = instance
         self.value = 0
         self._free = problem.free.copy()
-        devices = max(map(len, problem.devices), default=0)
-        self._room = np.zeros((len(problem.free), devices), dtype=np.int64)
-        for node, row in enumerate(problem.devices):
-            self._room[node, : len(row)] = row
+        self._room = device_table(problem)
         self._exclusive = {*problem.exclusive}
         self._owner = np.full(len(problem.free), NOBODY)
         self._shared = np.zeros(len(problem.free), dtype=np.bool_)
@@ -55,10 +50,7 @@ class Plan:
                 self._place(job, zip(nodes, devices))
 
     def place_contents(self, held: Mapping[int, Content], most: Ints | None = None) -> None:
-        """Place jobs where the contents of nodes have room for their chunks, the dearest first.
-
-        By default, all jobs of a class may be placed, otherwise at most so many of each.
-        """
+        """Place jobs in contents of nodes, at most so many of each class, the dearest first."""
         instance = self._instance
         room: dict[int, list[Chunk]] = {}  # by type
         for node, content in held.items():
@@ -145,14 +137,7 @@ class Plan:
     def _fits(self, job: int) -> Ints:
         """Return the chunks of a job that fit beside what is on each node."""
         problem = self._problem
-        fits = np.full(len(self._free), int(problem.chunks.sum()))
-        for resource in np.flatnonzero(problem.demand[job]):
-            fits = np.minimum(fits, self._free[:, resource] // problem.demand[job, resource])
-        share = int(problem.share[job])
-        if share >= WHOLE:
-            fits = np.minimum(fits, (self._room == WHOLE).sum(axis=1) // (share // WHOLE))
-        elif share:
-            fits = np.minimum(fits, (self._room // share).sum(axis=1))
+        fits: Ints = np.minimum(fits_on(problem, job, self._free, self._room), problem.chunks.sum())
         fits[~self._instance.allowed(job)] = 0
         fits[self._owner != NOBODY] = 0
         if job in self._exclusive:
@@ -226,10 +211,7 @@ class Plan:
 
 
 def _whole_nodes(free: Mapping[int, int], chunks: int, limit: int) -> dict[int, int] | None:
-    """Return chunks by node for a job that takes whole nodes, or None if they are too few.
-
-    The largest come first, and then the smallest one that holds the rest.
-    """
+    """Return chunks by node for a job that takes whole nodes, or None if they are too few."""
     room = {node: min(count, limit or count) for node, count in free.items()}
     counts: dict[int, int] = {}
     for node in sorted(room, key=lambda node: -room[node]):
@@ -243,11 +225,7 @@ def _whole_nodes(free: Mapping[int, int], chunks: int, limit: int) -> dict[int, 
 
 
 def _level(free: Mapping[int, int], chunks: int, limit: int) -> dict[int, int] | None:
-    """Return chunks by node, at most `limit` on each, or None if they do not fit.
-
-    Each chunk goes to the node with the most room, so that the room is as even as it can be and
-    most use for other jobs with such limits.
-    """
+    """Return chunks by node, at most `limit` on each, or None if they do not fit."""
     heap = [(-count, node) for node, count in free.items() if count]
     heapq.heapify(heap)
     counts: dict[int, int] = {}

@@ -13,17 +13,16 @@ error is that of some thousand additions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
 from optsched.solvers.node_placement._contents import (
     Found,
     Losses,
-    Way,
+    Priced,
+    Scratch,
     begin,
     close_device,
     contents_found,
@@ -35,15 +34,10 @@ from optsched.solvers.node_placement._contents import (
     way_for,
 )
 from optsched.solvers.node_placement._device_filling import (
-    CELLS,
-    LITTLE,
-    NOTHING,
     Filling,
-    bound_filling,
-    fill_cells,
+    charge_of,
+    fill_devices,
     filling_for,
-    list_fills,
-    trace_back,
 )
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints, Kinds, Types
@@ -72,55 +66,12 @@ SECONDS_PER_STEP = 2e-7
 """Nominal seconds of a step of pricing."""
 
 
-@by_reference
-class Scratch(NamedTuple):
-    """Room for the pricing of one node."""
-
-    items: Ints  # types that are worth a place, shape (types,)
-    net: Floats  # price less the charge for resources, of each item
-    loss: Floats
-    best: Floats  # net price of an item of so many units, shape (units + 1,)
-    item_of: Ints  # that item, or -1
-    sizes: Ints
-    room: Ints  # free units of each device that chunks can use
-    row: Ints  # the row of the next two for each device
-    fill: Floats  # best worth of so many free units, shape (devices + 1, units + 1)
-    last: Ints  # units of the last item in it, or 0
-    group: Floats  # best worth of so many wholly free devices in use, shape (devices + 1,)
-    last_group: Ints
-    tail: Floats  # best worth of so many of them, in use or not
-    used: Floats  # of each resource, by the relaxed content
-    slope: Floats
-    nearest: Floats  # best multipliers so far
-    rest: Floats  # best worth of the devices from each on, and of chunks without devices
-    loose: Floats  # of the items from each on that need no device
-    left: Ints  # thousandths of each device, at the end of the way
-    copies: Ints  # of each item on the way
-    counts: Ints  # of each type
-    way: Way
-
-
-@by_reference
-class Priced(NamedTuple):
-    """The best contents of each kind."""
-
-    value: Floats  # price less losses, shape (kinds,)
-    bound: Floats
-    counts: Ints  # of the best content, shape (kinds, types)
-    found: Found
-    multipliers: Floats  # for the next pricing, shape (kinds, resources)
-
-
 class Pricing:
-    """The best contents of all kinds of nodes at given prices.
+    """The best contents of all kinds of nodes at given prices."""
 
-    Attributes
-    ----------
-    values, bounds : float arrays, shape (kinds,)
-        Value of the content found for each kind, and a bound of the best.
-    counts : int64 array, shape (kinds, types)
-        Chunks in that content.
-    """
+    values: Floats  # of the content found for each kind
+    bounds: Floats  # of the best one
+    counts: Ints  # chunks of each type in it
 
     def __init__(self, instance: Instance, losses: Losses, effort: Effort) -> None:
         self._instance, self._losses, self._effort = instance, losses, effort
@@ -168,11 +119,7 @@ class Pricing:
         self._owner = np.full(kinds, -1)
 
     def price(self, prices: Floats, todo: Ints, most: Ints, tolerance: float, limit: int) -> None:
-        """Find contents of at most `most` chunks of each type, for the kinds `todo`.
-
-        A content may be worth less than the best by `tolerance`, or by more where the search is cut
-        off after `limit` steps. With losses, all chunks that there are may be in a content.
-        """
+        """Find the best contents of kinds of at most `most` chunks of each type, within limits."""
         instance = self._instance
         steps = price_kinds(
             *(instance.types, instance.kinds, self._losses, todo),
@@ -403,11 +350,7 @@ def choose_multipliers(
     multipliers: Floats,
     s: Scratch,
 ) -> float:
-    """Lower the bound by some steps along its slope; return the best, and set its multipliers.
-
-    The best content is worth at least `lowest`. A slope counts for what is free of each resource,
-    so that resources of all sizes are alike.
-    """
+    """Lower the bound by some steps along its slope; return the best, and set multipliers."""
     resources, best, feasible = types.need.shape[1], np.inf, lowest
     for resource in range(resources):
         s.nearest[resource] = multipliers[resource]
@@ -502,10 +445,7 @@ def search(
     s: Scratch,
     found: Found,
 ) -> tuple[float, int, bool]:
-    """Search depth first for the best content; return its value, the steps, and if it was cut off.
-
-    Contents that are better by at most `tolerance` are not looked for.
-    """
+    """Return the value of the best content, the steps, and whether the search was cut off."""
     way, resources, whole = s.way, types.need.shape[1], kinds.whole[kind]
     devices, costed = whole + kinds.num_parts[kind], len(losses.part) > 0
     deepest, unused = len(way.stage) - 1, 0.0
@@ -596,99 +536,6 @@ def search(
 
 
 @kernel(allocates=False)
-def fill_devices(
-    types: Types,
-    kinds: Kinds,
-    kind: int,
-    prices: Floats,
-    most: Ints,
-    number: int,
-    bound: float,
-    value: float,
-    multipliers: Floats,
-    s: Scratch,
-    f: Filling,
-    priced: Priced,
-) -> tuple[float, float]:
-    """Fill device after device; return the value of the best content, and a bound.
-
-    Contents that are found replace those in `priced` if they are worth more than `value`.
-    """
-    resources, whole = types.need.shape[1], kinds.whole[kind]
-    devices = whole + kinds.num_parts[kind]
-    one = other = 0  # the resources that are charged most
-    for resource in range(resources):
-        if charge_of(kinds, kind, multipliers, resource) > charge_of(kinds, kind, multipliers, one):
-            one = resource
-    if resources > 1 and one == 0:
-        other = 1
-    for resource in range(resources):
-        if resource != one and charge_of(kinds, kind, multipliers, resource) > charge_of(
-            kinds, kind, multipliers, other
-        ):
-            other = resource
-    complete, gap = True, LITTLE * bound
-    for device in range(devices):
-        f.first[device] = device
-        if device and s.room[device] == s.room[device - 1]:
-            f.first[device] = f.first[device - 1]
-            continue
-        complete &= list_fills(
-            types, s.items, number, s.net, s.fill[0], device, s.room[device],
-            multipliers[one], one, gap, f,
-        )  # fmt: skip
-    if complete:
-        lower = bound_filling(
-            types, s.items, number, s.net, multipliers[one], whole, devices,
-            kinds.free[kind, one], one, f,
-        )  # fmt: skip
-        for resource in range(resources):
-            if resource != one:
-                lower += charge_of(kinds, kind, multipliers, resource)
-        bound = min(bound, max(lower, bound - gap))
-    fill_cells(types, kinds, kind, s.items, number, s.net, one, other, f)
-    trims = False
-    for t in range(len(most)):
-        trims |= most[t] < types.most[t]
-    contents, reached = priced.found.length.shape[1], 0
-    for cell in range(CELLS * CELLS):
-        worth = f.value[devices, cell]
-        if worth > NOTHING:
-            reached += 1
-            for resource in range(resources):
-                worth += multipliers[resource] * f.used[devices, cell, resource]
-            f.value[devices, cell] = worth
-    found = min(contents, reached)
-    for rank in range(found):
-        best = 0
-        for cell in range(CELLS * CELLS):
-            if f.value[devices, cell] > f.value[devices, best]:
-                best = cell
-        f.value[devices, best] = NOTHING
-        length = trace_back(types, s.items, devices, best, most, trims, s.counts, f)
-        if rank == 0:
-            filled = 0.0
-            for chunk in range(length):
-                filled += prices[f.type_of[chunk]]
-            if filled <= value:
-                break
-            value = filled
-            priced.found.number[kind] = found
-        place = found - 1 - rank
-        priced.found.length[kind, place] = length
-        for chunk in range(length):
-            priced.found.type_of[kind, place, chunk] = f.type_of[chunk]
-            priced.found.device_of[kind, place, chunk] = f.device_of[chunk]
-    return value, bound
-
-
-@kernel(allocates=False)
-def charge_of(kinds: Kinds, kind: int, multipliers: Floats, resource: int) -> float:
-    """Return the charge for all that is free of a resource."""
-    return float(multipliers[resource] * kinds.free[kind, resource])
-
-
-@kernel(allocates=False)
 def price_kind(
     types: Types,
     kinds: Kinds,
@@ -769,11 +616,7 @@ def price_kinds(
     f: Filling,
     priced: Priced,
 ) -> int:
-    """Price kinds of nodes; return the steps of the searches, some for each kind.
-
-    Where the search of a kind is cut off after `limit` steps, its devices are filled in turn if
-    `fills` and all chunks need some; the bound is then that of this, or of the relaxation.
-    """
+    """Price kinds of nodes; return the steps of the searches, some for each kind."""
     steps = 0
     for place in range(len(todo)):
         steps += STEPS + price_kind(

@@ -51,6 +51,9 @@ ITERATIONS_PER_RUN = 40
 SECONDS_PER_NODE = 3e-5
 """Nominal seconds of a node of branch and bound for each row and column."""
 
+LOOKS_PER_NODE = 3
+"""Looks at the limits of branch and bound that take as long as a node, at the root, too."""
+
 SECONDS_PER_ITERATION = 1e-4
 """Nominal seconds of an iteration of simplex in an integer program, with all beside it."""
 
@@ -94,51 +97,26 @@ class Relaxation:
 
     With losses, the weight is not maximized but at least a given one, and the first two kinds of
     rows are equations, since each node has to be counted as it is left.
-
-    Parameters
-    ----------
-    instance : Instance
-        Types, classes and kinds.
-    effort : Effort
-        Limits of the search.
-    losses : Losses, optional
-        What contents leave unusable.
-    least : int
-        Weight that jobs have at least; with losses only.
-
-    Attributes
-    ----------
-    bound : float
-        Upper bound of the objective.
-    prices : Prices
-        Those that prove it.
-    magnitude : float
-        Sum of the absolute parts of the bound, of which its rounding error is a tiny share.
-    rows : list of (Prices, float)
-        Prices, and an upper bound of what room and licences are worth at these.
-    contents : list of Content
-        The columns.
-    value : float
-        Optimum over these; the following are of the same solution.
-    duals : Prices
-        Dual prices.
-    nodes_worth : float array, shape (kinds,)
-        Dual price of a node of each kind.
-    taken : float array, shape (contents,)
-        Nodes with each content.
     """
 
-    taken: Floats
+    bound: float  # upper bound of the objective
+    prices: Prices  # those that prove it
+    magnitude: float  # sum of its absolute parts, of which the rounding error is a tiny share
+    rows: list[tuple[Prices, float]]  # prices, and a bound of what room is worth at these
+    contents: list[Content]  # the columns
+    value: float  # optimum over these
+    duals: Prices  # and its dual prices
+    nodes_worth: Floats  # dual price of a node of each kind
+    taken: Floats  # nodes with each content
 
     def __init__(
         self, instance: Instance, effort: Effort, losses: Losses | None = None, least: int = 0
     ) -> None:
         self.instance, self.effort = instance, effort
         self.pricing = Pricing(instance, losses or no_losses(), effort)
-        self.contents: list[Content] = []
+        self.contents, self.rows = [], []
         self._number: dict[tuple[int, bytes], int] = {}
         self._in_master = 0
-        self.rows: list[tuple[Prices, float]] = []
         self.bound = self.value = math.inf
         classes, licences = instance.classes, instance.problem.licences
         types, kinds = len(instance.types.most), len(instance.nodes)
@@ -206,11 +184,7 @@ class Relaxation:
     def solve_integer(
         self, until: float, jobs: Ints | None = None, held: Iterable[Content] = ()
     ) -> tuple[Ints, Counter[int]] | None:
-        """Return the best integer solution found: jobs of each class, and nodes by content.
-
-        `jobs` and `held` are a solution to start from. The search ends at a number of nodes of
-        branch and bound, or at a share of the budget.
-        """
+        """Return the jobs of each class and the nodes by content of a good integer solution."""
         master, effort = self._master, self.effort
         start = None
         if jobs is not None:
@@ -219,7 +193,9 @@ class Relaxation:
                 number = self._number[content.kind, content.counts.tobytes()]
                 start[len(jobs) + number] += 1
         price = SECONDS_PER_NODE * (master.rows + master.columns)
-        found = master.solve_integer(until, min(MOST_NODES, effort.work_left(until) / price), start)
+        left = effort.work_left(until) / price
+        looks = LOOKS_PER_NODE * left
+        found = master.solve_integer(until, min(MOST_NODES, left), start, looks)
         effort.work += price * (1 + master.nodes) + SECONDS_PER_ITERATION * master.iterations
         if found is None:
             return None
@@ -278,10 +254,7 @@ class Relaxation:
         return sum(self.add(content) for content in found if self.loss(content) < -least)
 
     def tighten(self, gap: float, until: float) -> None:
-        """Generate columns until the bound is within `gap` of the optimum, relatively.
-
-        Stops at the optimum, or at a share `until` of the budget.
-        """
+        """Generate columns until the bound is near the optimum, or at a share of the budget."""
         if math.isinf(self.bound):
             self._descend(until)
         effort, every = self.effort, np.arange(len(self.instance.nodes))
@@ -346,10 +319,7 @@ class Relaxation:
             )
 
     def _pooled_prices(self) -> Prices:
-        """Return the prices if all nodes of a label are one.
-
-        This is a small linear program; without a solution, the prices are 0.
-        """
+        """Return the prices if all nodes of a label are one; 0 without a solution."""
         instance = self.instance
         types, kinds, classes = instance.types, instance.kinds, instance.classes
         on_devices = types.devices * types.share

@@ -62,48 +62,36 @@ class Classes(NamedTuple):
 
 
 class Content(NamedTuple):
-    """Chunks that a node of a kind can hold together.
-
-    `chunks` are pairs of a type and of devices, by their places in `Instance.device_order` of the
-    node. `counts` are the chunks of each type, or 1 for a node of its own where `Classes` counts
-    nodes. `cost` is the fragmentation left, if that matters, in devices.
-    """
+    """Chunks that a node of a kind can hold together."""
 
     kind: int
-    counts: Ints
-    chunks: tuple[tuple[int, Devices], ...]
-    cost: float = 0.0
+    counts: Ints  # of each type, or nodes of their own where `Classes` counts those
+    chunks: tuple[tuple[int, Devices], ...]  # type and devices, as places in `device_order`
+    cost: float = 0.0  # fragmentation left, if that matters, in devices
 
 
 class Instance:
     """The types, classes and kinds of a node placement.
 
-    Jobs of weight 0, and jobs that could not be placed on the empty nodes, are left out.
-
-    Attributes
-    ----------
-    units : int
-        Units of a whole device.
-    types, classes, kinds : Types, Classes, Kinds
-        What there is of chunks, jobs and nodes.
-    nodes : int64 array, shape (kinds,)
-        Number of nodes of each kind.
-    exclusive, limit : arrays, shape (types,)
-        Whether jobs of the type have nodes to themselves, and the most chunks of one job on a
-        node, 0 without a limit.
-    jobs_of, nodes_of : list of list of int
-        Jobs of each class, and nodes of each kind.
-    weightless : list of list of int
-        Jobs of weight 0, those with chunks of one type together.
-    kind_of : int64 array, shape (nodes,)
-        Kind of each node, -1 if no chunk fits there.
-    label_of : int64 array, shape (nodes,)
-        Number of the label that the node has in the problem.
-    pool_of : int64 array, shape (kinds,)
-        Number of the label of the nodes of each kind.
-    type_of : int64 array, shape (jobs,)
-        Type of the chunks of each job; -1 for jobs left out.
+    Jobs of weight 0, and jobs that could not be placed on the empty nodes, are left out. Kinds are
+    `exact` if all that is free on their nodes is equal, not only what chunks can use.
     """
+
+    units: int  # of a whole device
+    types: Types
+    classes: Classes
+    kinds: Kinds
+    nodes: Ints  # number of nodes of each kind
+    exclusive: NDArray[np.bool_]  # whether jobs of a type have nodes to themselves
+    limit: Ints  # most chunks of a job of a type on a node, 0 without a limit
+    fill: Ints  # chunks of a type that count as one, where a job fills each of its nodes alike
+    jobs_of: list[list[int]]  # of each class
+    nodes_of: list[list[int]]  # of each kind
+    weightless: list[list[int]]  # jobs of weight 0, those with chunks of one type together
+    kind_of: Ints  # of each node, -1 if no chunk fits there
+    label_of: Ints  # of each node
+    pool_of: Ints  # label of the nodes of each kind
+    type_of: Ints  # of the chunks of each job; -1 for jobs left out
 
     def __init__(self, problem: NodePlacement, exact: bool = False) -> None:
         self.problem = problem
@@ -122,13 +110,13 @@ class Instance:
         ]
         self._labels, self.label_of = _labels(problem)
 
-        exclusive = {*problem.exclusive}
+        exclusive, devices = {*problem.exclusive}, device_table(problem)
         members: list[list[int]] = []
         columns: list[tuple[Ints, int, int]] = []  # room, most and limit of each type
         of_weight = np.flatnonzero(problem.weights).tolist()
         for jobs in _alike(problem, of_weight, exclusive):
             job, limit = jobs[0], _limit(problem, jobs[0])
-            of_one = _fits(problem, job, self._room, whole, unit)
+            of_one = fits_on(problem, job, problem.free, devices)
             of_one[~self.allowed(job)] = 0
             if job in exclusive:
                 of_one[list(problem.busy)] = 0
@@ -320,21 +308,23 @@ def _reachable(shares: set[int], units: int) -> list[int]:
     return found
 
 
-def _fits(
-    problem: NodePlacement,
-    job: int,
-    room: Sequence[Sequence[int]],
-    whole: Ints,
-    unit: int,
-) -> Ints:
-    """Return the number of chunks of a job that fit on each node without others."""
-    fits = np.full(len(whole), np.iinfo(np.int64).max)
+def device_table(problem: NodePlacement) -> Ints:
+    """Return the free thousandths of each device of each node, 0 where there is no further one."""
+    widest = max(map(len, problem.devices), default=0)
+    table = np.zeros((len(problem.devices), widest), dtype=np.int64)
+    for row, devices in zip(table, problem.devices):
+        row[: len(devices)] = devices
+    return table
+
+
+def fits_on(problem: NodePlacement, job: int, free: Ints, devices: Ints) -> Ints:
+    """Return the number of chunks of a job that fit on each node, by its resources and devices."""
+    fits = np.full(len(free), np.iinfo(np.int64).max)
     for resource in np.flatnonzero(problem.demand[job]):
-        fits = np.minimum(fits, problem.free[:, resource] // problem.demand[job, resource])
+        fits = np.minimum(fits, free[:, resource] // problem.demand[job, resource])
     share = int(problem.share[job])
     if share >= WHOLE:
-        fits = np.minimum(fits, whole // (share // WHOLE))
+        fits = np.minimum(fits, (devices == WHOLE).sum(axis=1) // (share // WHOLE))
     elif share:
-        there = [sum(r // (share // unit) for r in row) for row in room]
-        fits = np.minimum(fits, np.array(there, dtype=np.int64))
+        fits = np.minimum(fits, (devices // share).sum(axis=1))
     return fits

@@ -1,9 +1,14 @@
-"""Node placements in which every chunk has a node to itself, as pools of nodes that are alike."""
+"""Node placements in which every chunk has a node to itself, as pools of nodes that are alike.
+
+The job sets of the greatest weight are those of a knapsack of all nodes. A rule fills leaves.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +16,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.node_placement._types import device_table, fits_on
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -21,37 +27,23 @@ Cells = dict[tuple[int, int], int]
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Jobs that may use the same nodes, all of which are alike but for their leaf and block.
+    """Jobs that may use the same nodes, all of which are alike but for their leaf and block."""
 
-    Parameters
-    ----------
-    jobs : tuple of int
-        Numbers of the jobs in the problem.
-    sizes, weights : int64 array, shape (jobs,)
-        Nodes and priority of each job.
-    span : str
-        What holds all nodes of a job.
-    nodes : tuple of tuple of int
-        The nodes of each leaf.
-    blocks : int64 array, shape (leaves,)
-        A number for each leaf, from 0: leaves of one number can be spanned by one job.
-    """
-
-    jobs: tuple[int, ...]
-    sizes: Ints
+    jobs: tuple[int, ...]  # their numbers in the problem
+    sizes: Ints  # nodes of each
     weights: Ints
-    span: str
-    nodes: tuple[tuple[int, ...], ...]
-    blocks: Ints
+    span: str  # what holds all nodes of a job
+    nodes: tuple[tuple[int, ...], ...]  # of each leaf
+    blocks: Ints  # number of the part of the leaves that one job can span
 
     @property
     def room(self) -> Ints:
-        """Number of nodes of each leaf, int64 array of shape (leaves,)."""
+        """Number of nodes of each leaf."""
         return np.array([len(nodes) for nodes in self.nodes], dtype=np.int64)
 
     @property
     def block_room(self) -> Ints:
-        """Number of nodes of each block, int64 array of shape (blocks,)."""
+        """Number of nodes of each block."""
         room = np.zeros(int(self.blocks.max()) + 1, dtype=np.int64)
         np.add.at(room, self.blocks, self.room)
         return room
@@ -62,15 +54,7 @@ class Pool:
 
 
 def pools(problem: NodePlacement) -> list[Pool]:
-    """Return the pools of a problem, without jobs that fit nowhere and jobs of weight 0.
-
-    Raises
-    ------
-    InputError
-        If `then` is not ``switches`` alone, if a job needs licences, if levels limit its groups,
-        if two chunks can be on a node, or if jobs share some of their nodes and differ in the
-        others, or in their span.
-    """
+    """Return the pools of a problem, without jobs that fit nowhere and jobs of weight 0."""
     if problem.then != ("switches",):
         raise _refusal(f"then is {', '.join(problem.then) or 'empty'}")
     if problem.licences_of.any():
@@ -142,17 +126,7 @@ def alike_jobs(problem: NodePlacement, jobs: Iterable[int]) -> list[list[int]]:
 
 def most_on_nodes(problem: NodePlacement, job: int) -> Ints:
     """Return how many chunks of a job fit on each node: 0, 1, or 2 for several."""
-    fitting = np.full(len(problem.free), 2)
-    for resource in np.flatnonzero(problem.demand[job]):
-        there = problem.free[:, resource] // problem.demand[job, resource]
-        fitting = np.minimum(fitting, there)
-    share = int(problem.share[job])
-    if share:
-        there = [
-            1 + _fit_together(row, share, share) if devices_for(row, share) else 0
-            for row in problem.devices
-        ]
-        fitting = np.minimum(fitting, np.array(there, dtype=np.int64))
+    fitting: Ints = np.minimum(2, fits_on(problem, job, problem.free, device_table(problem)))
     kinds = problem.allowed[job]
     if kinds is not None and problem.kinds is not None:
         fitting[~np.isin(problem.kinds, kinds)] = 0
@@ -231,3 +205,151 @@ def shareable(problem: NodePlacement, jobs: list[int], nodes: Ints) -> Ints:
         full |= [not _fit_together(problem.devices[node], one, other) for node in nodes]
     shareable: Ints = nodes[~full]
     return shareable
+
+
+def heaviest_set(sizes: Ints, weights: Ints, nodes: int) -> list[int]:
+    """Return jobs of the greatest weight that have at most a number of nodes in all."""
+    best = np.zeros(nodes + 1, dtype=np.int64)
+    taken = []
+    for size, weight in zip(sizes.tolist(), weights.tolist()):
+        before = best
+        best = _with_job(before, size, weight)
+        taken.append(best > before)
+    jobs = []
+    for job in range(len(taken) - 1, -1, -1):
+        if taken[job][nodes]:
+            jobs.append(job)
+            nodes -= int(sizes[job])
+    return jobs[::-1]
+
+
+class Optional(NamedTuple):
+    """Jobs of one size and one weight that may be left out."""
+
+    kind: int  # place of the size among the sizes
+    weight: int
+    jobs: int
+
+
+@dataclass(frozen=True, eq=False)
+class PrioritySets:
+    """Job sets of at least a weight in all nodes; of jobs of one size, the heaviest come first."""
+
+    sizes: Ints  # of jobs in one of the sets, ascending
+    most: Ints  # jobs of each size in a set
+    optional: tuple[Optional, ...]  # those of them that are not in all sets
+    slack: int  # most weight of optional jobs that are left out
+
+    @classmethod
+    def of(cls, sizes: Ints, weights: Ints, nodes: int, weight: int) -> PrioritySets:
+        """Return the sets of jobs that have at least a `weight` and at most a number of `nodes`."""
+        by_size = {
+            size: np.sort(weights[sizes == size])[::-1].tolist()
+            for size in np.unique(sizes).tolist()
+        }
+        ranges = {
+            size: numbers
+            for size, numbers in _numbers(by_size, nodes, weight).items()
+            if numbers[-1]
+        }
+        optional: list[Optional] = []
+        slack = -weight
+        for kind, (size, numbers) in enumerate(ranges.items()):
+            slack += sum(by_size[size][: numbers[-1]])
+            values, counts = np.unique(by_size[size][numbers[0] : numbers[-1]], return_counts=True)
+            optional += map(Optional, [kind] * len(values), values.tolist(), counts.tolist())
+        unit = math.gcd(*(one.weight for one in optional)) or 1
+        return cls(
+            np.array([*ranges], dtype=np.int64),
+            np.array([numbers[-1] for numbers in ranges.values()], dtype=np.int64),
+            tuple(one._replace(weight=one.weight // unit) for one in optional),
+            slack // unit,
+        )
+
+    @property
+    def always(self) -> Ints:
+        """Jobs of each size that are in all sets."""
+        always = self.most.copy()
+        for kind, _, jobs in self.optional:
+            always[kind] -= jobs
+        return always
+
+    def cheapest(self, prices: Ints) -> tuple[Ints, int]:
+        """Return the jobs of each size of the set of least price, and that price."""
+        jobs = [one for one in self.optional for _ in range(one.jobs)]
+        saved = np.zeros(self.slack + 1, dtype=np.int64)
+        left_out = []
+        for kind, weight, _ in jobs:
+            before = saved
+            saved = _with_job(before, weight, int(prices[kind]))
+            left_out.append(saved > before)
+        numbers, slack = self.most.copy(), self.slack
+        for (kind, weight, _), out in zip(jobs[::-1], left_out[::-1]):
+            if out[slack]:
+                numbers[kind] -= 1
+                slack -= weight
+        return numbers, int(prices @ numbers)
+
+
+def _numbers(by_size: dict[int, list[int]], nodes: int, weight: int) -> dict[int, list[int]]:
+    """Return, for each size, the numbers of jobs with which a set can have the `weight`."""
+    nothing = np.zeros(nodes + 1, dtype=np.int64)
+    after = [nothing]  # most weight of the larger sizes, by nodes
+    for size, weights in list(by_size.items())[:0:-1]:
+        after.append(_with_jobs(after[-1], size, weights))
+    found: dict[int, list[int]] = {}
+    before = nothing
+    for size, weights in by_size.items():
+        larger = after.pop()
+        found[size] = []
+        for jobs in range(min(len(weights), nodes // size) + 1):
+            rest = nodes - jobs * size
+            others = int((before[: rest + 1] + larger[rest::-1]).max())
+            if others + sum(weights[:jobs]) >= weight:
+                found[size].append(jobs)
+        before = _with_jobs(before, size, weights)
+    return found
+
+
+def _with_jobs(best: Ints, size: int, weights: list[int]) -> Ints:
+    for weight in weights:
+        best = _with_job(best, size, weight)
+    return best
+
+
+def _with_job(best: Ints, size: int, weight: int) -> Ints:
+    """Return the table of a knapsack, by capacity, with one more job."""
+    more = best.copy()
+    if size < len(best):
+        more[size:] = np.maximum(more[size:], best[: len(best) - size] + weight)
+    return more
+
+
+def filled(sizes: Ints, room: Ints, blocks: Ints) -> Cells:
+    """Return the cells of jobs on leaves, the largest job first."""
+    free = room.copy()
+    cells: Cells = {}
+    for job in np.argsort(-sizes, kind="stable").tolist():
+        left = int(sizes[job])
+        leaves = np.arange(len(free))
+        if not (free >= left).any():
+            in_block = np.bincount(blocks, free).astype(np.int64)
+            holding = np.flatnonzero(in_block >= left)
+            if not holding.size:
+                continue
+            leaves = np.flatnonzero(blocks == holding[in_block[holding].argmin()])
+        while left:
+            there = free[leaves]
+            enough = np.flatnonzero(there >= left)
+            leaf = int(leaves[enough[there[enough].argmin()] if enough.size else there.argmax()])
+            cells[job, leaf] = min(left, int(free[leaf]))
+            free[leaf] -= cells[job, leaf]
+            left -= cells[job, leaf]
+    return cells
+
+
+def filled_by_priority(pool: Pool) -> Cells:
+    """Return the cells of the jobs of greatest weight that fit into all nodes together."""
+    jobs = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+    cells = filled(pool.sizes[jobs], pool.room, pool.blocks)
+    return {(jobs[job], leaf): nodes for (job, leaf), nodes in cells.items()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from optsched.errors import InputError
@@ -15,14 +15,16 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Search
-from optsched.solvers.node_placement._alike_nodes import alike_nodes
 from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
-from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
-from optsched.solvers.node_placement._limited_jobs import limited_jobs, packed_around
-from optsched.solvers.node_placement._packing import Packing
+from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
 from optsched.solvers.node_placement._plan import Plan
+from optsched.solvers.node_placement._smaller_problems import (
+    alike_nodes,
+    limited_jobs,
+    packed_around,
+)
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import pools
 from optsched.solvers.node_placement.fit_rules import FirstFit
@@ -34,13 +36,10 @@ from optsched.solvers.solver import OnIncumbent, Solver
 MOST_PAIRS = 300_000
 """Largest number of jobs times nodes that CP-SAT searches."""
 
-LEAST_LIMIT = 1e-6
-"""Limit of a search when none is left."""
-
 FEW_PAIRS = 2_000
 """Number of jobs times nodes up to which jobs with limits are not placed first."""
 
-AROUND = 0.25
+AROUND = 0.2
 """Share of the budget left for each of the problems without these limits."""
 
 WEIGHING = 0.8
@@ -68,24 +67,25 @@ SECONDS_PER_PAIR = 1e-8
 class ColumnGeneration(Solver):
     """Most weight by column generation over the contents of nodes, then CP-SAT.
 
-    Jobs and nodes that are alike are counted. The linear relaxation over contents of nodes bounds
-    the weight; dives and integer programs over the contents found round it; if jobs have several
-    chunks, an integer program over prices of the relaxation chooses jobs; and some nodes are packed
-    anew, time and again. If switches or idle nodes are minimized then, a large neighbourhood search
-    lowers them at the weight found, and a Lagrangian relaxation over leaves bounds the switches.
-    Where all that proves nothing, for few nodes in the main, or where a switch or block must hold a
-    job, HiGHS, if it is a small program, and CP-SAT search from the best placement. Jobs of whole
-    nodes on the fewest switches go to `SwitchGroups`. Where levels limit the groups of jobs and no
-    node holds two chunks, nodes that are alike are counted there too; if only some jobs are held by
-    groups, those are placed first and the others packed around them.
+    Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit the groups
+    of jobs and no node holds two chunks, nodes that are alike become one. Otherwise a placement by
+    a rule is improved until it is proven or a limit is reached, by these strategies in turn:
 
-    If `then` begins with the fragmentation, and no job has spans or nodes to itself, contents of
-    nodes get the fragmentation that they leave as costs: at the weight found, their linear
-    relaxation bounds it, and integer programs over them reduce it, of all nodes or of some. The
-    bound counts if the weight is proven and no job has weight 0.
-
-    With more than 300,000 pairs of jobs and nodes, CP-SAT is left out; without a proof, the limit
-    is then that of memory.
+    1. The linear relaxation over contents of nodes bounds the weight. Jobs and nodes that are alike
+       are counted.
+    2. If no switch, block or level limits a job, a dive rounds the relaxation.
+    3. If jobs have several chunks, too, an integer program over prices of the relaxation chooses
+       jobs, and bounds the weight.
+    4. An integer program combines the contents found, if nodes are of at most 200 kinds.
+    5. If switches or idle nodes are minimized next, a large neighbourhood search lowers them at the
+       weight found, and a Lagrangian relaxation over leaves bounds the switches.
+    6. If the fragmentation is minimized next and no job has nodes to itself, it becomes a cost of
+       contents: at the weight found, their relaxation bounds it, and an integer program over them
+       lowers it. The bound counts if the weight is proven and no job has weight 0.
+    7. If switches, blocks or levels limit some jobs, and there are more than 2,000 pairs of jobs
+       and nodes, these jobs are placed first and the others packed around them.
+    8. CP-SAT searches the program, if there are at most 300,000 pairs. With more, the limit is that
+       of memory.
 
     Work is counted in nominal seconds of the steps of all parts.
 
@@ -165,18 +165,12 @@ class ColumnGeneration(Solver):
 
 
 class _Search:
-    """The search for the best placement of a problem.
+    """The search for the best placement of a problem."""
 
-    Attributes
-    ----------
-    solution : Placements
-        Best placement so far.
-    value, bound : int
-        Its objective, and an upper bound of all.
-    """
-
-    solution: Placements
-    value: int
+    solution: Placements  # best one so far
+    value: int  # its objective
+    bound: int  # upper bound of all
+    _packing: Packing
 
     def __init__(self, problem: NodePlacement, effort: Effort, progress: Progress) -> None:
         self._problem, self.effort, self._progress = problem, effort, progress
@@ -187,6 +181,7 @@ class _Search:
         self.bound = self._most_weight * self._radix
         self._only_weight = not problem.then and _spans_nothing(problem)
         self._reduces_fragmentation = _reduces_fragmentation(problem)
+        self._limit: Limit | None = Limit.MEMORY  # of the last strategy, unless it is run
 
     def start(self, hint: Placements | None) -> None:
         """Take the hint, or the first placement if it is better."""
@@ -199,51 +194,61 @@ class _Search:
         self._progress.note(self.value, self.bound)
 
     def run(self, seed: int) -> Limit | None:
-        """Search until the placement is proven, or a limit is reached, which is returned."""
-        if not self._is_over() and self._instance.jobs_of:
-            self._pack(seed)
-            if self._reduces_fragmentation and not self._is_over():
-                self._reduce_fragmentation()
-        pairs = len(self._problem.chunks) * len(self._problem.free)
-        if not self._is_over() and pairs > FEW_PAIRS and not _spans_nothing(self._problem):
-            self._pack_around(seed)
-        if not self._is_over():
-            return self._search_program(seed)
-        return self.effort.limit()
+        """Run strategies until the placement is proven, or a limit is reached; return the limit."""
+        problem, jobs = self._problem, bool(self._instance.jobs_of)
+        pairs, limited = len(problem.chunks) * len(problem.free), not _spans_nothing(problem)
+        free = jobs and not limited
+        leaves = free and problem.then[:1] not in ((), ("fragmentation",)) and can_search(problem)
+        for is_apt, strategy in (
+            (jobs, self._relax),
+            (free, lambda: self._weigh(self._packing.round())),
+            (free, lambda: self._weigh(self._packing.choose())),
+            (free, lambda: self._weigh(self._packing.combine())),
+            (leaves, lambda: self._span_few(seed)),
+            (jobs and self._reduces_fragmentation, self._reduce_fragmentation),
+            (limited and pairs > FEW_PAIRS, lambda: self._pack_around(seed)),
+            (pairs <= MOST_PAIRS, lambda: self._search_program(seed)),
+        ):
+            if self._is_over():
+                return self.effort.limit()
+            if is_apt:
+                strategy()
+        return None if self.value == self.bound else self._limit
 
     def _is_over(self) -> bool:
         return self.value == self.bound or self.effort.limit() is not None
 
-    def _pack(self, seed: int) -> None:
-        """Search for the greatest weight."""
+    def _relax(self) -> None:
+        """Bound the weight."""
         start = Plan(self._instance)
         if self._only_weight or self._reduces_fragmentation:
             start.take(self.solution)
-        packing = Packing(self._instance, self.effort, start)
-        packing.relax()
-        self._most_weight = min(self._most_weight, packing.bound)
-        self._lower(self._most_weight * self._radix)
-        if not _spans_nothing(self._problem):
-            return
-        steps = packing.round(), packing.choose(), packing.combine()
-        until = WEIGHING if self._reduces_fragmentation else PACKING if self._problem.then else 1.0
-        for _ in chain.from_iterable(steps):
-            self._most_weight = packing.bound
-            self._lower(self._most_weight * self._radix)
-            if packing.plan.value * self._radix > self.value:
-                self._offer(packing.placements())
-            if self.effort.spent() >= until:
-                break
-        self._most_weight = packing.bound
-        self._lower(self._most_weight * self._radix)
-        few_leaves = self._problem.then[:1] not in ((), ("fragmentation",))
-        if few_leaves and can_search(self._problem):
-            self._offer(packing.placements())
-            self._span_few(packing, seed)
+        self._packing = Packing(self._instance, self.effort, start)
+        self._packing.relax()
+        self._bound_weight(self._packing.bound)
 
-    def _span_few(self, packing: Packing, seed: int) -> None:
+    def _bound_weight(self, weight: int) -> None:
+        self._most_weight = min(self._most_weight, weight)
+        self._lower(self._most_weight * self._radix)
+
+    def _weigh(self, steps: Iterator[None]) -> None:
+        """Search for the greatest weight in its share of the budget."""
+        packing, until = self._packing, 1.0
+        if self._problem.then:
+            until = WEIGHING if self._reduces_fragmentation else PACKING
+        if self.effort.spent() < until:
+            for _ in steps:
+                self._bound_weight(packing.bound)
+                if packing.plan.value * self._radix > self.value:
+                    self._offer(packing.placements())
+                if self.effort.spent() >= until:
+                    break
+        self._bound_weight(packing.bound)
+
+    def _span_few(self, seed: int) -> None:
         """Search for few switches and idle nodes at the weight found, and bound the switches."""
-        problem = self._problem
+        problem, packing = self._problem, self._packing
+        self._offer(packing.placements())
         search = LeafSearch(problem, self.solution, self.effort, seed)
         pairs = len(problem.chunks) * len(problem.free)
         limits: LeafBound | None = None
@@ -265,15 +270,7 @@ class _Search:
         effort = self.effort
 
         def solved(problem: NodePlacement) -> Placements | None:
-            seconds, work = AROUND * effort.seconds_left(), AROUND * effort.work_left()
-            result = ColumnGeneration().solve(
-                problem,
-                budget=Budget(
-                    None if math.isinf(seconds) else max(LEAST_LIMIT, seconds),
-                    None if math.isinf(work) else max(LEAST_LIMIT, work),
-                ),
-                seed=seed,
-            )
+            result = ColumnGeneration().solve(problem, budget=effort.budget(AROUND), seed=seed)
             effort.work += result.work or 0
             solution: Placements | None = result.solution
             return solution
@@ -295,18 +292,11 @@ class _Search:
             search.plan.fill(instance.weightless)
             self._offer(search.plan.placements())
 
-    def _search_program(self, seed: int) -> Limit | None:
-        """Search the program with CP-SAT, and return the limit that ends the search."""
+    def _search_program(self, seed: int) -> None:
+        """Search the program with CP-SAT."""
         problem, effort = self._problem, self.effort
-        if len(problem.chunks) * len(problem.free) > MOST_PAIRS:
-            return Limit.MEMORY
-        seconds, work = effort.seconds_left(), effort.work_left()
         price = CpSat.seconds_per_work
-        budget = Budget(
-            None if math.isinf(seconds) else max(LEAST_LIMIT, seconds),
-            None if math.isinf(work) else max(LEAST_LIMIT, work / price),
-        )
-        search = Search(budget, seed, self._note)
+        search = Search(effort.budget(price=price), seed, self._note)
         search.begin(problem, self.solution)
         model = cp_sat_model(search.program)
         row = model.proto.constraints.add().linear  # the first variables tell what is placed
@@ -322,7 +312,7 @@ class _Search:
         self._offer(search.formulation.decode(x))
         if bound is not None:
             self._lower(bound)
-        return outcome.limit
+        self._limit = outcome.limit
 
     def _note(self, incumbent: Incumbent) -> None:
         """Note what CP-SAT found."""
@@ -387,7 +377,9 @@ def _compile() -> None:
         progress = Progress(Budget(), None)
         search = _Search(problem, Effort(Budget(), progress), progress)
         search.start(None)
-        search._pack(0)
+        search._relax()
+        if problem.then:
+            search._span_few(0)
 
 
 @cache

@@ -1,21 +1,20 @@
-"""Simple rules: first fit, best fit, and packing of devices."""
+"""Rules that place one job after the other: by a score of nodes, or leaf by leaf."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.solvers.node_placement._node_state import Nodes, NodeState
+from optsched.solvers.node_placement._node_state import Nodes, NodeState, numbered
 
 Ints = NDArray[np.int64]
 Scores = NDArray[np.float64] | Ints
@@ -49,8 +48,6 @@ class Rule(Heuristic):
 
     def place(self, problem: NodePlacement) -> Placements:
         """Return the placements of the rule."""
-        from optsched.solvers.node_placement._node_state import NodeState
-
         state = NodeState(problem)
         jobs = np.arange(len(problem.chunks))
         if self.order == "largest":
@@ -166,3 +163,136 @@ class DevicePacking(FitRule):
     def scoring(self, problem: NodePlacement) -> Scoring:
         """Return the free thousandths of a node as its score."""
         return lambda nodes, at: nodes.devices[at].sum(axis=1)
+
+
+SIBLINGS, COUSINS = 2, 4
+"""Hops between two leaves of a block, and between leaves of two blocks."""
+
+
+class Tree(NamedTuple):
+    """Leaf switches in the order of their first nodes, each in a block."""
+
+    leaf_of: Ints  # of each node
+    parent: Ints  # block of each leaf, from the number of leaves on
+
+    def counts(self, room: Ints) -> tuple[Ints, Ints]:
+        """Return the nodes with room in each leaf and block, and their room, in chunks."""
+        both = np.zeros((2, 1 + self.parent.max()), dtype=np.int64)
+        for counted, values in zip(both, (room > 0, room)):
+            np.add.at(counted, self.leaf_of, values)
+            np.add.at(counted, self.parent, counted[: len(self.parent)])
+        nodes, chunks = both
+        return nodes, chunks
+
+    def hops_from(self, leaf: int) -> Ints:
+        """Return the hops from a leaf to each other one."""
+        hops = np.where(self.parent == self.parent[leaf], SIBLINGS, COUSINS)
+        hops[leaf] = 0
+        return hops
+
+
+def tree_of(problem: NodePlacement) -> Tree:
+    """Return the tree of a problem: one leaf without switches and blocks."""
+    one = ("",) * len(problem.free)
+    blocks = problem.blocks or one
+    leaf_of = numbered(zip(blocks, problem.switches or one))
+    if problem.switches is None:
+        blocks = one
+    _, first = np.unique(leaf_of, return_index=True)
+    return Tree(leaf_of, len(first) + numbered(blocks)[first])
+
+
+@kernel(allocates=False)
+def best_leaf(
+    tree: Tree, nodes: Ints, chunks: Ints, nodes_left: int, chunks_left: int, far: Ints
+) -> int:
+    """Return the best leaf for the chunks that are left, -1 if none has room.
+
+    `nodes` and `chunks` count what leaves and blocks have, `far` adds up hops to leaves in use.
+    """
+    best = -1
+    for leaf in range(len(tree.parent)):
+        if nodes[leaf] == 0:
+            continue
+        if best < 0:
+            best = leaf
+            continue
+        one, other = leaf, best
+        one_suffices = nodes[one] >= nodes_left and chunks[one] >= chunks_left
+        other_suffices = nodes[other] >= nodes_left and chunks[other] >= chunks_left
+        if not (one_suffices or other_suffices) and tree.parent[one] != tree.parent[other]:
+            one, other = tree.parent[one], tree.parent[other]
+            one_suffices = nodes[one] >= nodes_left and chunks[one] >= chunks_left
+            other_suffices = nodes[other] >= nodes_left and chunks[other] >= chunks_left
+        better = one_suffices
+        if one_suffices == other_suffices:
+            better = nodes[one] < nodes[other] if one_suffices else nodes[one] > nodes[other]
+        if (far[leaf] < far[best] and one_suffices) or (far[leaf] == far[best] and better):
+            best = leaf
+    return best
+
+
+@solvers.register("tree-best-fit")
+@dataclass(frozen=True)
+class TreeBestFit(Rule):
+    """Slurm's best fit over the tree: the lowest switch whose nodes suffice, then leaf by leaf.
+
+    This is what the topology guide of Slurm states and what its plugin ``topology/tree`` does, one
+    job after the other. The tree has the leaf switches, the blocks above them and a root; without
+    blocks, leaves and root; without switches, the blocks are the leaves. A node counts for a job if
+    it can hold a chunk of it now. A switch *suffices* if it has enough such nodes, and room for all
+    chunks on them.
+
+    1. Of two leaves, the one that suffices is better; if both do, that with fewer nodes. If neither
+       does and they are in different blocks, the same holds for their blocks. Where none suffices,
+       the leaf or block with more nodes is better.
+    2. The leaves are looked through once, in the order of their first nodes. A leaf replaces the
+       best one so far if it is better and equally far from the leaves in use, or if it is nearer
+       and it, or its block where blocks are compared, suffices. Distances are hops between
+       switches, added up.
+    3. Each node of the leaf, in order, gets as many chunks as it can hold. If chunks are left, the
+       search begins again for these, with what is left.
+
+    A job that one switch must hold (``--switches=1``) goes to one that suffices or is left out,
+    because waiting for another cycle is what Slurm does until the longest wait is over.
+
+    Not modeled: weights of nodes, which come before the topology in Slurm; nodes asked for by name;
+    ranges of numbers of nodes; sockets, cores and their distance to GPUs; more levels of switches;
+    the order of switches in Slurm's own file; dragonfly networks, contiguous nodes, least loaded
+    nodes and ``TopoOptional``; and backfilling. Slurm compares processors where this rule compares
+    chunks, and goes on counting those of leaves in use; for jobs of whole nodes that is the same.
+
+    References
+    ----------
+    SchedMD, "Topology guide", Slurm documentation, https://slurm.schedmd.com/topology.html.
+
+    Examples
+    --------
+    Leaves with 2 and 3 free nodes. The job of 2 nodes goes to the first, that of 3 to the second:
+
+    >>> problem = NodePlacement(
+    ...     resources=["nodes"], free=np.ones((5, 1), int), switches=["b", "b", "b", "a", "a"],
+    ...     chunks=[2, 3], demand=np.array([[1], [1]]))
+    >>> TreeBestFit().place(problem).nodes
+    ((3, 4), (0, 1, 2))
+    """
+
+    def place_all(self, problem: NodePlacement, state: NodeState, jobs: Ints) -> None:
+        """Place each job leaf by leaf."""
+        tree = tree_of(problem)
+        for job in jobs.tolist():
+            room = state.room(job)
+            if room is not None:
+                chunks, most = int(problem.chunks[job]), int(problem.most_per_node[job])
+                state.place(job, room, _leaf_by_leaf(tree, room, chunks, most or chunks))
+
+
+def _leaf_by_leaf(tree: Tree, room: Ints, chunks: int, most: int) -> Iterator[int]:
+    """Yield nodes of the best leaf, then of the next, while the chunks of a job are placed."""
+    far = np.zeros(len(tree.parent), dtype=np.int64)
+    while True:
+        leaf = best_leaf(tree, *tree.counts(room), -(-chunks // most), chunks, far)
+        for node in np.flatnonzero((tree.leaf_of == leaf) & (room > 0)).tolist():
+            chunks -= int(room[node])  # too many on the last node, after which nobody asks
+            yield node
+        far += tree.hops_from(leaf)

@@ -1,22 +1,124 @@
-"""Exact placement of whole nodes on the fewest leaf switches, by groups of jobs and leaves."""
+"""Whole nodes on the fewest leaf switches by groups of jobs and leaves, and on few by a rule."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.problem import Problem
+from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
-from optsched.solvers.node_placement import _group_pricing
+from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.node_placement._effort import Effort, StoppedError
-from optsched.solvers.node_placement._pool_search import PoolSearch, window
-from optsched.solvers.node_placement._whole_nodes import cells_of, placements, pools
+from optsched.solvers.node_placement._groups import GroupSearch, prepare
+from optsched.solvers.node_placement._whole_nodes import (
+    Cells,
+    Pool,
+    PrioritySets,
+    cells_of,
+    filled,
+    filled_by_priority,
+    heaviest_set,
+    placements,
+    pools,
+)
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
+
+
+def window(pool: Pool, radix: int) -> WindowMKP:
+    """Return the knapsack with a slot for each block that chooses the jobs of a pool."""
+    on_one_leaf = pool.span == "switch"  # then each job spans one switch
+    profits = pool.weights * radix - 1 if on_one_leaf else pool.weights
+    return WindowMKP(weights=pool.sizes, capacities=pool.block_room, profits=profits)
+
+
+class PoolSearch:
+    """Search for the best solution of a pool, in two stages."""
+
+    def __init__(self, pool: Pool, radix: int, cells: Cells) -> None:
+        self.pool = pool
+        self._radix = radix
+        self.cells = max(cells, filled_by_priority(pool), key=self._value)
+        heaviest = heaviest_set(pool.sizes, pool.weights, int(pool.room.sum()))
+        self._most_weight = int(pool.weights[heaviest].sum())
+        self.bound = self._most_weight * radix
+
+    @property
+    def value(self) -> int:
+        """Part of the objective that the pool contributes."""
+        return self._value(self.cells)
+
+    def _value(self, cells: Cells) -> int:
+        return self.pool.weight(cells) * self._radix - len(cells)
+
+    def _offer(self, cells: Cells) -> None:
+        self.cells = max(self.cells, cells, key=self._value)
+
+    def choose_jobs(self, effort: Effort, seed: int, seconds_per_work: float) -> None:
+        """Find the greatest weight, and jobs that have it."""
+        if self.pool.span == "anywhere":
+            return  # the knapsack of all nodes has the answer
+        effort.check()
+        pool, price = self.pool, BranchAndBound.seconds_per_work / seconds_per_work
+        slots = [-1] * len(pool.jobs)
+        for job, leaf in self.cells:
+            slots[job] = int(pool.blocks[leaf])
+        answer = BranchAndBound().solve(
+            window(pool, self._radix),
+            budget=effort.budget(price=price),
+            hint=tuple(slots),
+            seed=seed,
+        )
+        effort.work += answer.work * price
+        self._offer(self._in_blocks(np.array(answer.solution)))
+        assert answer.bound is not None
+        if pool.span == "switch":
+            self.bound = min(self.bound, int(answer.bound))
+        else:
+            self._most_weight = min(self._most_weight, int(answer.bound))
+            self.bound = self._most_weight * self._radix
+        if answer.limit is not None:
+            raise StoppedError(answer.limit)
+
+    def cross_fewest(self, effort: Effort, seed: int) -> Iterator[None]:
+        """Find the fewest switches for these; pause after each improvement."""
+        pool = self.pool
+        if pool.span == "switch":
+            return  # the knapsack of leaves has the answer
+        effort.check()
+        nodes = int(pool.room.sum())
+        sets = PrioritySets.of(pool.sizes, pool.weights, nodes, self._most_weight)
+        search = GroupSearch(pool, sets, self.cells, seed)
+        try:
+            for _ in search.run(effort):
+                self._offer(search.cells)
+                self._lower(search.bound)
+                yield
+        finally:
+            self._offer(search.cells)
+            self._lower(search.bound)
+
+    def _lower(self, switches: int) -> None:
+        self.bound = min(self.bound, self._most_weight * self._radix - switches)
+
+    def _in_blocks(self, blocks: np.ndarray) -> Cells:
+        """Return the cells of jobs in given blocks, -1 for none, each block filled by the rule."""
+        pool = self.pool
+        cells: Cells = {}
+        for block in np.unique(blocks[blocks >= 0]):
+            jobs, leaves = np.flatnonzero(blocks == block), np.flatnonzero(pool.blocks == block)
+            one_block = np.zeros_like(leaves)
+            there = filled(pool.sizes[jobs], pool.room[leaves], one_block)
+            cells |= {(int(jobs[job]), int(leaves[leaf])): n for (job, leaf), n in there.items()}
+        return cells
 
 
 @solvers.register("switch-groups")
@@ -57,7 +159,7 @@ class SwitchGroups(Solver):
         """Import HiGHS, and compile the kernels that `problem` needs, or load them."""
         import highspy  # noqa: F401
 
-        _group_pricing.prepare()
+        prepare()
         if isinstance(problem, NodePlacement):
             try:
                 found = pools(problem)
@@ -111,3 +213,47 @@ class SwitchGroups(Solver):
         return progress.result(
             self.name, solution, value, bound, limit, work=effort.work, seed=seed
         )
+
+
+@solvers.register("leaf-best-fit")
+@dataclass(frozen=True)
+class LeafBestFit(Heuristic):
+    """Best fit of whole nodes into leaf switches.
+
+    A knapsack chooses the jobs of greatest weight that the free nodes hold together. Of these, the
+    largest comes first. It gets the leaf with the fewest free nodes that holds it. If none does, it
+    gets the leaf with the most free nodes, and its remaining nodes are placed likewise; if a block
+    must hold it, in the block with the fewest free nodes that does. A job that fits in no block, or
+    on no leaf if a leaf must hold it, is left out.
+
+    Problems in which chunks may share a node, or whose objective is another than most weight and
+    then fewest switches, are refused.
+
+    Examples
+    --------
+    Jobs of 2, 2, 3 and 4 nodes, of which leaves have 5 and 6, span 5 switches in place of 4:
+
+    >>> problem = NodePlacement(
+    ...     ["cores"], free=[[8]] * 11, chunks=[2, 2, 3, 4], demand=[[8]] * 4,
+    ...     then=("switches",), switches=["a"] * 5 + ["b"] * 6)
+    >>> problem.measures(LeafBestFit().place(problem))
+    {'weight': 4, 'switches': 5, 'nodes': 11}
+    """
+
+    models = frozenset({"node-placement"})
+    work_unit = "jobs times nodes"
+    seconds_per_work = 1e-8
+
+    def place(self, problem: NodePlacement) -> Placements:
+        """Return the placements by the rule.
+
+        Raises
+        ------
+        InputError
+            If the problem is not one of whole nodes, see `pools`.
+        """
+        return placements(problem, [(pool, filled_by_priority(pool)) for pool in pools(problem)])
+
+    def effort(self, problem: NodePlacement) -> int:
+        """Return the number of jobs times the number of nodes."""
+        return len(problem.chunks) * len(problem.free)

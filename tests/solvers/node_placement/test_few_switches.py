@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._leaf_bound import LeafBound
-from optsched.solvers.node_placement._leaf_configurations import cheapest
+from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.node_placement.tree_fit import TreeBestFit
+from optsched.solvers.node_placement.fit_rules import TreeBestFit
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement, Placements
-from optsched.solvers.node_placement._contents import losses_of, scale_of, with_cost
+from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
 from optsched.solvers.node_placement._effort import Effort
-from optsched.solvers.node_placement._least_fragmentation import FragmentationSearch
+from optsched.solvers.node_placement._packing import FragmentationSearch
 from optsched.solvers.node_placement._pricing import Pricing
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.progress import Progress
@@ -110,7 +110,7 @@ def test_the_best_content_is_that_of_all_contents(problem, tenths):
     instance = Instance(problem, exact=True)
     assume(len(instance.nodes) and problem.share.any())
     prices = np.array(tenths[: len(instance.types.most)]) / 20
-    losses, scale = losses_of(instance), scale_of(instance)
+    losses, scale = losses_of(instance), device_scale(instance)
 
     def worth(placements):
         chunks = [job for job, at in enumerate(placements.nodes) if at]

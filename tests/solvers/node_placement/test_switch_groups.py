@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from optsched import Budget, registry
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.node_placement import _groups
-from optsched.solvers.node_placement._group_pricing import NONE, knapsack, matches, selections
-from optsched.solvers.node_placement._leaf_filling import filled
-from optsched.solvers.node_placement._priority_sets import PrioritySets, heaviest_set
-from optsched.solvers.node_placement._whole_nodes import pools
+from optsched.solvers.node_placement._groups import NONE, knapsack, matches, selections
+from optsched.solvers.node_placement._whole_nodes import PrioritySets, filled, heaviest_set, pools
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver
