@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from optsched.machines._column_words import masks_of, runs_of, words_of_mask
 from optsched.machines._interval_text import interval_text
 from optsched.machines.matrix import Slice
 from optsched.machines.texts import Texts
@@ -66,7 +67,7 @@ class GangDecisions(CompiledDecisions):
             GangPacking.trusted(
                 columns=rule.columns,
                 rows=rule.rows,
-                running=tuple(_gang.masks_of(state.columns[jobs])),
+                running=tuple(masks_of(state.columns[jobs])),
                 rows_of_running=tuple(state.row[jobs].tolist()),
                 waiting=tuple(state.processors[candidates].tolist()),
                 admission="skip" if rule.skips else "fcfs",
@@ -78,7 +79,7 @@ class GangDecisions(CompiledDecisions):
         rows = (*packing.rows_of_running, *packing.rows_of_waiting)
         state.answer[: len(rows)] = rows
         for job, mask in zip(candidates.tolist(), packing.columns_of_waiting):
-            state.columns[job] = _gang.words_of_mask(mask, state.columns.shape[1])
+            state.columns[job] = words_of_mask(mask, state.columns.shape[1])
         self._recorded = at + 1
 
     def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
@@ -108,8 +109,8 @@ class GangDecisions(CompiledDecisions):
 
     def place(self, job: int, value: float) -> Slice:
         """Return the row, which is the value, and the columns of a job."""
-        return Slice(int(value), _gang.masks_of(self._state.columns[[job]])[0])
+        return Slice(int(value), masks_of(self._state.columns[[job]])[0])
 
     def resources(self) -> Sequence[str]:
         """Return the columns that each job held, as interval sets."""
-        return Texts(*interval_text(*_gang.runs_of(self._state.columns)))
+        return Texts(*interval_text(*runs_of(self._state.columns)))
