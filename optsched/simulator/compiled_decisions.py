@@ -50,7 +50,10 @@ class CompiledDecisions(ABC):
 
     @abstractmethod
     def place(self, job: int, value: float) -> Any:
-        """Return the place of a job that starts or moves, in the machine's terms, by its action."""
+        """Return the place of a job that starts or moves, in the machine's terms, by its action.
+
+        None for a start leaves the choice to the machine.
+        """
 
     @abstractmethod
     def resources(self) -> Sequence[str]:
