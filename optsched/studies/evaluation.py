@@ -145,7 +145,7 @@ def evaluate(
 def check(study: StudyFolder) -> tuple[list[str], int]:
     """Compare the page of a study with its stored results.
 
-    Returns the mistakes, each with file and line, and how many names the page has.
+    Returns the mistakes, each with file and line, and how many names there are.
     """
     file, results = study.path / PAGE, study.path / RESULTS
     if not file.is_file():
@@ -159,7 +159,7 @@ def check(study: StudyFolder) -> tuple[list[str], int]:
     ]
     if read_object(results / ABOUT, PLANNED)["plan"] != study.plan_sha256:
         mistakes.append(f"{results / ABOUT}: {PLAN} has changed since these results")
-    return mistakes, len(page.names(text))
+    return mistakes, len(page.NAME.findall(text))
 
 
 def read_results(folder: Path) -> pd.DataFrame:
