@@ -12,10 +12,10 @@ from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.report import comparison_folder, run_folder, runs_folder
-from optsched.studies import running
+from optsched.studies import effects_folder, running
 from optsched.sweeps import sweep_folder
 
-KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, running)
+KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, effects_folder, running)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
