@@ -125,23 +125,21 @@ def cells(one: Effect) -> list[Cell]:
 
 
 def _tables(found: Effects) -> list[Table]:
-    """Return the tables of the page, of few columns each: a phone shows all of them."""
+    """Return the tables of the page, of three columns each: a phone shows all of them."""
     heads, tables = columns(found), []
-    for of, own in (
-        ("", [one for one in found.effects if one.of == ALL]),
-        (" of each trace or load", [one for one in found.effects if one.of != ALL]),
-    ):
+    shapes = ", ".join(f"{MARKS[verdict]} {word}" for verdict, word in WORDS.items())
+    for of in ("", " of each trace or load"):
         changes, means = list[list[Cell]](), list[list[Cell]]()
-        for one in own:
+        for one in (one for one in found.effects if (one.of == ALL) is (not of)):
             figure, part, compared, change, ends, verdict, how, needed, *both = cells(one)
             name = cell(f"{figure.text}: {compared.text}" + (f", {part.text}" if of else ""))
-            changes.append([name, replace(change, note=ends.text), verdict])
-            means.append([name, *both, replace(needed, note=how.text)])
-        if own:
-            caption = f"Changes from {found.baseline}{of} with their intervals, and what is known"
-            tables.append(Table(caption, ["figure", "change", "verdict"], changes))
-            caption = f"Means{of}, and how many {heads[7]} to tell the change from 0"
-            tables.append(Table(caption, ["figure", *heads[8:], heads[7]], means))
+            shown = replace(change, text=f"{verdict.text[0]} {change.text}", note=ends.text)
+            changes.append([name, shown, replace(needed, note=how.text)])
+            means.append([name, *both])
+        if changes:
+            caption = f"Changes from {found.baseline}{of} with their intervals: {shapes}."
+            tables.append(Table(caption, ["figure", "change", heads[7]], changes))
+            tables.append(Table(f"The means{of}.", ["figure", *heads[8:]], means))
     return tables
 
 
