@@ -19,7 +19,7 @@ KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, effects_folde
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
-    """Write the HTML pages of run, comparison, sweep, effects and study folders from their files.
+    """Write the HTML pages of folders that optsched wrote, from their files.
 
     Parameters
     ----------

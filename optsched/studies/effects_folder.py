@@ -33,7 +33,7 @@ from optsched.studies.effects import (
 from optsched.studies.figures import claims_panel
 from optsched.studies.intervals import MOST_UNITS, Interval
 
-FOLDER = FolderKind("effects over units", "effects.json", ("effects.csv", "*.svg", REPORT))
+FOLDER = FolderKind("effects", "effects.json", ("effects.csv", "*.svg", REPORT))
 PICTURES = ("changes", "changes-narrow")
 WORDS = {HOLDS: "better", OPEN: OPEN, FAILS: "worse"}
 """Words for the shapes and colors of verdicts on claims."""
@@ -185,14 +185,15 @@ def _signed(one: Effect) -> str:
     """Return a change with its sign and unit; empty if it is unknown."""
     if not isfinite(one.change.mean):
         return ""
-    unit = "" if one.unit == "%" else f" {one.unit}"
-    return f"{'+' if one.change.mean > 0 else ''}{written(one.change.mean, one.unit)}{unit}"
+    unit = "%" if one.unit == "%" else f" {one.unit}"
+    return f"{'+' if one.change.mean > 0 else ''}{written(one.change.mean)}{unit}"
 
 
 def _ends(one: Effect) -> str:
     """Return the ends of an interval: ``−4.1 to 9.0%``; empty if there is none."""
     low, high = one.change[1:3]
-    return f"{written(low)} to {written(high, one.unit)}" if isfinite(low) else ""
+    unit = "%" if one.unit == "%" else ""
+    return f"{written(low)} to {written(high)}{unit}" if isfinite(low) else ""
 
 
 def _shape(one: Effect) -> str:

@@ -159,7 +159,7 @@ def check(study: StudyFolder) -> tuple[list[str], int]:
     ]
     if read_object(results / ABOUT, PLANNED)["plan"] != study.plan_sha256:
         mistakes.append(f"{results / ABOUT}: {PLAN} has changed since these results")
-    return mistakes, len(page.NAME.findall(text))
+    return mistakes, len(page.NAME.findall(page.FREE.sub(" ", page.BLOCK.sub("", text))))
 
 
 def read_results(folder: Path) -> pd.DataFrame:

@@ -67,7 +67,11 @@ def test_runs_of_one_name_and_hostile_names_are_told_apart(optsched, runs):
     shutil.copytree(runs / "fcfs", runs / hostile)
     done = optsched("compare", "easy", "x/easy", hostile, "-o", "out", "--json", cwd=runs)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [row["run"] for row in json.loads(done.stdout)["table"]] == ["easy", "x/easy", hostile]
+    assert [row["run"] for row in json.loads(done.stdout)["table"]] == [
+        "easy",
+        "x/easy",
+        hostile,
+    ]
     assert "<b>" not in (runs / "out" / "report.html").read_text()
     done = optsched("compare", "easy", hostile, "-o", "out", cwd=runs)
     assert "\x1b" not in done.stdout
@@ -80,7 +84,7 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
     assert optsched("sweep", "sweep.toml", "-o", "sweep", cwd=tmp_path).returncode == 0
     done = optsched("compare", "sweep", "-o", "out", "--json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    names = [row["run"] for row in json.loads(done.stdout)["table"]]
+    names = [row["compared"] for row in json.loads(done.stdout)["table"]]
     assert names == ["fcfs", "easy", "conservative"]
     places = sorted(f"sweep/runs/{run.name}" for run in (tmp_path / "sweep" / "runs").iterdir())
     done = optsched("compare", *places[1:], "-o", "two", "--json", cwd=tmp_path)
@@ -107,12 +111,12 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     done = optsched("compare", "parts", "--over", "jobs", "-o", "out", cwd=parts)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    heads = "figure run change interval by it is units needed easy mean"
+    heads = "figure compared change interval verdict from parts needed mean, easy mean, compared"
     assert " ".join(lines[0].split()) == heads
     assert [line.split("  ")[0] for line in lines[1:5]] == [
         *("mean wait", "mean bounded slowdown", "p95 wait", "utilization"),
     ]  # fmt: skip
-    assert "of 4 differences from easy over 3 units of jobs can be told from noise." in lines[5]
+    assert "of 4 differences from easy over 3 parts can be told from noise." in lines[5]
     assert lines[-1] == "comparison folder  out"
     page = (parts / "out" / "report.html").read_text()
     assert "optsched compare parts --over jobs --baseline easy -o DIR" in page
@@ -120,7 +124,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     done = optsched("compare", "parts", *words, cwd=parts)
     found = json.loads(done.stdout)
     assert found["units"] == 3
-    assert {row["run"] for row in found["effects"]} == {"easy"}
+    assert {row["compared"] for row in found["effects"]} == {"easy"}
     assert "--baseline fcfs" in (parts / "out" / "report.html").read_text()
 
 
