@@ -67,11 +67,7 @@ def test_runs_of_one_name_and_hostile_names_are_told_apart(optsched, runs):
     shutil.copytree(runs / "fcfs", runs / hostile)
     done = optsched("compare", "easy", "x/easy", hostile, "-o", "out", "--json", cwd=runs)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [row["run"] for row in json.loads(done.stdout)["table"]] == [
-        "easy",
-        "x/easy",
-        hostile,
-    ]
+    assert [row["run"] for row in json.loads(done.stdout)["table"]] == ["easy", "x/easy", hostile]
     assert "<b>" not in (runs / "out" / "report.html").read_text()
     done = optsched("compare", "easy", hostile, "-o", "out", cwd=runs)
     assert "\x1b" not in done.stdout
@@ -84,7 +80,7 @@ def test_a_sweep_is_put_side_by_side(optsched, sample, tmp_path):
     assert optsched("sweep", "sweep.toml", "-o", "sweep", cwd=tmp_path).returncode == 0
     done = optsched("compare", "sweep", "-o", "out", "--json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    names = [row["compared"] for row in json.loads(done.stdout)["table"]]
+    names = [row["run"] for row in json.loads(done.stdout)["table"]]
     assert names == ["fcfs", "easy", "conservative"]
     places = sorted(f"sweep/runs/{run.name}" for run in (tmp_path / "sweep" / "runs").iterdir())
     done = optsched("compare", *places[1:], "-o", "two", "--json", cwd=tmp_path)
