@@ -44,10 +44,10 @@ def users_jobs(trace: str, most: int) -> tuple[Trace, dict[str, Any]]:
     return jobs, site
 
 
-def words(plan: dict[str, Any], trace: str | None) -> dict[str, Any]:
+def words(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the braces in plan.toml; machines may be a little larger."""
     own = plan["own"]
-    site = own["site"] if trace is None else users_jobs(trace, own["site"]["jobs"])[1]
+    site = users_jobs(own["trace"], own["site"]["jobs"])[1] if own["trace"] else own["site"]
     size, shapes = site["processors"], own["shapes"]
     smp, cores = shapes["smp"], shapes["cluster"]
     return {
@@ -80,19 +80,17 @@ def torus_of(processors: int) -> tuple[int, int, int]:
     raise AssertionError("unreachable: a cube is such a torus")
 
 
-def inputs(
-    plan: dict[str, Any], folders: Sequence[Path], *, trace: str | None = None
-) -> dict[str, Trace]:
+def inputs(plan: dict[str, Any], folders: Sequence[Path]) -> dict[str, Trace]:
     """Make the traces: the first jobs of the log, with demands, and in pieces with files.
 
     Pieces of a job come together, and keep their file, in shaken traces too.
     """
-    own, log = plan["own"], words(plan, trace)["log"]
+    own, log = plan["own"], words(plan)["log"]
     site, demands, cores = own["site"], own["demands"], own["shapes"]["cluster"]
-    if trace is None:
-        jobs = read_trace(find_log(site["file"], folders)).jobs(1, site["jobs"])
+    if own["trace"]:
+        jobs = users_jobs(own["trace"], site["jobs"])[0]
     else:
-        jobs = users_jobs(trace, site["jobs"])[0]
+        jobs = read_trace(find_log(site["file"], folders)).jobs(1, site["jobs"])
     pieces = infer_files(split_jobs(jobs, cores).trace)
     made = {
         f"{log}.swf.gz": jobs,
@@ -108,11 +106,9 @@ def inputs(
     return made
 
 
-def runs(
-    plan: dict[str, Any], folders: Sequence[Path], *, trace: str | None = None
-) -> list[dict[str, Any]]:
+def runs(plan: dict[str, Any], folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Fill in the braces of the worlds, and repeat their blocks with shaken submissions."""
-    known, blocks, seeds = words(plan, trace), [], plan["lists"]["seeds"]
+    known, blocks, seeds = words(plan), [], plan["lists"]["seeds"]
     for block in plan["runs"]:
         for world in np.atleast_1d(block["world"]).tolist():
             own = {"world": world} | filled_in(plan["axes"]["world"][world], known)

@@ -18,9 +18,8 @@ from optsched.metrics.sessions import consecutive_sessions, session_stretches, w
 from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.reading import read_trace
+from optsched.traces.reading import read_trace, write_trace
 
 pytestmark = pytest.mark.long
 
@@ -151,7 +150,9 @@ def test_better_may_mean_faster_and_what_was_not_run_is_not_judged():
 def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_path):
     files = {one.file for one in WORK.WORKLOADS.values()}
     sample = WORK.inputs(QUICK, [])[WORK.SAMPLE.file]
-    write_inputs(dict.fromkeys(files, sample), tmp_path)
+    (tmp_path / "inputs").mkdir()
+    for file in files:
+        write_trace(sample, tmp_path / "inputs" / file)
     logs = [shared("traces")]
     stated = PLAN | {"runs": WORK.runs(PLAN, logs)}
     table, _ = study_runs(stated, logs, STUDY.path, tmp_path / "inputs")

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from optsched.content import bundled
+from optsched.studies.evaluation import Evaluated, read_results
 from optsched.studies.folder import StudyFolder
-from optsched.studies.running import read_results
 from optsched.text_files import read_toml
 
 FOLDER = bundled("studies") / "yang-2014"
@@ -24,7 +24,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def found():
-    return StudyFolder(FOLDER).evaluated(read_results(FOLDER / "results"))
+    return Evaluated(StudyFolder(FOLDER), read_results(FOLDER / "results"))
 
 
 def by_cell(frame, metric, alpha="alpha > 0", **settings):
