@@ -284,7 +284,7 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + ("" if unit[:1] == "%" or unit == "points" else f"&nbsp;{unit}")
+    return written(value, unit) + ("" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}")
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -308,6 +308,7 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
 def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
     """Write a number as in figures and tables: two digits that count or more, a true minus sign.
 
+    Percent and points have at most one digit behind the point, times have two; more is noise.
     Only ``%`` is written behind it of the units, also of ``% of the sessions``.
     """
     if value is None or isnan(value):
@@ -315,6 +316,10 @@ def written(value: float | None, unit: str = "", digits: int | None = None) -> s
     if digits is None:
         size = 0.0 if abs(value) < 1e-9 else abs(value)
         digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
+        if unit == "times":
+            digits = 2 if 0 < size < 9.995 else 0
+        elif unit[:1] == "%" or unit == "points":
+            digits = min(digits, 1)
     text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
 
