@@ -284,7 +284,9 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + ("" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}")
+    return written(value, unit) + (
+        "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
+    )
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:

@@ -36,6 +36,9 @@ WIDE, NARROW = 9.17, 3.75
 STEPS = (1, 3)
 """Ticks in each power of ten of a stretched axis."""
 
+ONE_SIZE = 10
+"""Numbers of one size differ by a lower factor."""
+
 TIMES = "times"
 """The unit of ratios; their axis begins at 0, and its middle is 1."""
 
@@ -76,7 +79,8 @@ def claims_panel(
 
     With `words` for the verdicts, the rows are no claims of a paper: only intervals are drawn.
 
-    An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show.
+    An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show;
+    it is linear where all numbers are of one size, or small.
     Ratios (the unit ``times``) are compared with 1. Groups that follow one another share an
     axis if their claims have the same unit; percent and points do. Claims that are not judged, or
     have no `panel`, are left out.
@@ -102,10 +106,9 @@ def claims_panel(
         bottom = 1 - (place + inches) / height
         box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
         axes = figure.add_axes(box)
-        _stretch(axes, _limits(own, unit), unit, narrow=narrow)
         label = "percent or points" if unit == "%" else unit
-        form = "compressed above 1" if unit == TIMES else "stretched around 0"
-        axes.set(ylim=(inches, 0), yticks=[], xlabel=f"{label} (axis {form})")
+        label += _scale(axes, own, unit, narrow=narrow)
+        axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
         headed = place == top
@@ -141,9 +144,15 @@ def _limits(claims: Sequence[Claim], unit: str) -> tuple[float, float]:
     return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
 
 
-def _stretch(axes: Axes, limits: tuple[float, float], unit: str, *, narrow: bool) -> None:
-    """Make the horizontal axis linear near 0 and logarithmic outside, with round ticks."""
+def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
+    """Scale the horizontal axis, with round ticks, and return what to say of its form."""
+    limits = _limits(claims, unit)
     most = max(map(abs, limits))
+    least = min(abs(one.main.mean) for one in claims)
+    if unit != TIMES and (most < ONE_SIZE or least > most / ONE_SIZE):
+        axes.set_xlim(*limits)
+        axes.locator_params("x", nbins=4)
+        return ""
     linear = 1.0 if unit == TIMES else min(3.0, most / 3)
     powers = range(int(np.floor(np.log10(linear))), int(np.log10(most)) + 1)
     steps, every = ((0.5, 1, 2), 1) if unit == TIMES else (STEPS, 2 if narrow else 1)
@@ -155,6 +164,7 @@ def _stretch(axes: Axes, limits: tuple[float, float], unit: str, *, narrow: bool
     axes.set_xlim(*limits)
     axes.set_xticks(shown, [f"{tick:g}".replace("-", "−") for tick in shown])
     axes.set_xticks([], minor=True)
+    return f" (axis {'compressed above 1' if unit == TIMES else 'stretched around 0'})"
 
 
 def _rows(
