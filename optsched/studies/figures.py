@@ -327,7 +327,8 @@ def specification_curve(
         if not one.choices:
             for axes in (effect, dots):
                 axes.axvspan(x - 0.5, x + 0.5, color="#EEDD88", linewidth=0, zorder=0)
-            effect.text(x, limits[1], "main reading", ha="center", va="bottom", color=INK)
+            side = ("left", "center", "center", "center", "right")[5 * x // len(ranked)]
+            effect.text(x, limits[1], "main reading", ha=side, va="bottom", color=INK)
     means = [one.found.mean for one in ranked]
     low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
     for out, at, end, ha, va in (
@@ -335,7 +336,11 @@ def specification_curve(
         (high, len(ranked) - len(high) - 0.8, limits[1], "right", "top"),
     ):
         if out:
-            text = " to ".join(dict.fromkeys(map(written, (min(out), max(out)))))
+            ends = sorted((min(out), max(out)), key=abs)
+            if unit == "%" and ends[0] < -100:  # no gain says well what takes several times as long
+                text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
+            else:
+                text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
             effect.text(at, end, text, color=GREY, ha=ha, va=va)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)

@@ -572,8 +572,8 @@ def noise(runs: pd.DataFrame) -> pd.DataFrame:
             "log": centre,
             "First Fit to": {"LC": "LessConsume"}.get(scheduler, scheduler),
             "change of": TITLES[metric].partition(",")[0],
-            "from … to, %": f"{written(floor.low, digits=1)} … {written(floor.high, digits=1)}",
-            "smallest effect seen": written(floor.smallest, digits=1),
+            "from … to, %": f"{written(floor.low)}&nbsp;…&nbsp;{written(floor.high)}",
+            "smallest effect seen": written(floor.smallest),
         }
         for centre, scheduler, metric, floor in floors(runs)
     )
