@@ -284,7 +284,7 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + (
+    return without_noise(value, unit) + (
         "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
     )
 
@@ -310,7 +310,6 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
 def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
     """Write a number as in figures and tables: two digits that count or more, a true minus sign.
 
-    Percent and points have at most one digit behind the point, times have two; more is noise.
     Only ``%`` is written behind it of the units, also of ``% of the sessions``.
     """
     if value is None or isnan(value):
@@ -318,12 +317,17 @@ def written(value: float | None, unit: str = "", digits: int | None = None) -> s
     if digits is None:
         size = 0.0 if abs(value) < 1e-9 else abs(value)
         digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
-        if unit == "times":
-            digits = 2 if 0 < size < 9.995 else 0
-        elif unit[:1] == "%" or unit == "points":
-            digits = min(digits, 1)
     text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
+
+
+def without_noise(value: float | None, unit: str) -> str:
+    """Write a number of a claim: times below 10 to a hundredth, percent and points to a tenth."""
+    size = abs(value or 0.0)
+    if unit == "times" and 0 < size < 9.995:
+        return written(value, unit, 2)
+    tenths = (unit[:1] == "%" or unit == "points") and 0 < size < 0.995
+    return written(value, unit, 1 if tenths else None)
 
 
 def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:

@@ -18,7 +18,7 @@ from optsched.files import write_text
 from optsched.report import style
 from optsched.report.dark_mode import with_dark_variant
 from optsched.report.style import GREY, INK
-from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, written
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, without_noise, written
 from optsched.studies.intervals import Interval
 
 if TYPE_CHECKING:
@@ -196,11 +196,12 @@ def _rows(
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
         _mark(axes, one, row, half, band=band)
-        text, low, high = (written(end, one.unit).rstrip("%") for end in one.main[:3])
+        number = without_noise if band else written
+        text, low, high = (number(end, one.unit).rstrip("%") for end in one.main[:3])
         if one.main.kind not in ("none", "exact"):
             text += f" [{low}, {high}]"
         look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
-        paper = written(one.published, one.unit).rstrip("%")
+        paper = without_noise(one.published, one.unit).rstrip("%")
         if narrow:
             axes.text(0.0, row - 0.16, one.text, **at)
             axes.text(ours, row - 0.16, text, **look)

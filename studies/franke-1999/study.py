@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
 from optsched.report.style import GREY, LINES
-from optsched.studies.claims import Claim, NotRunError, written
+from optsched.studies.claims import Claim, NotRunError, without_noise, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.traces.reading import read_trace
@@ -495,7 +495,7 @@ def brief(found: Interval) -> str:
 
 def in_times(found: Interval) -> str:
     """Write a change in percent as a ratio, with its interval."""
-    mean, low, high = (written(end, "times") for end in (found * 0.01 + 1)[:3])
+    mean, low, high = (without_noise(end, "times") for end in (found * 0.01 + 1)[:3])
     return mean if found.kind == "none" else f"{mean} ({low} to {high})"
 
 

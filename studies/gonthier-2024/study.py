@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from optsched.report import style
-from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, written
+from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, without_noise, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import (
     Interval,
@@ -453,9 +453,11 @@ def by_log(found: Runs) -> str:
     rows = [
         {
             "workload": one.name,
-            "LEM: median gain": written(100 * np.expm1(measured(found[one.name], "LEM", 0.5)), "%"),
-            "LEM: files": written(100 * measured(found[one.name], "LEM", FILES), "%"),
-            "LEA: files": written(100 * measured(found[one.name], "LEA", FILES), "%"),
+            "LEM: median gain": without_noise(
+                100 * np.expm1(measured(found[one.name], "LEM", 0.5)), "%"
+            ),
+            "LEM: files": without_noise(100 * measured(found[one.name], "LEM", FILES), "%"),
+            "LEA: files": without_noise(100 * measured(found[one.name], "LEA", FILES), "%"),
         }
         for one in (DAY, *WEEKS)
     ]

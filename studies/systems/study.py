@@ -18,7 +18,7 @@ from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import least_large
 from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
-from optsched.studies.claims import NotRunError, written
+from optsched.studies.claims import NotRunError, without_noise, written
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.studies.plan import find_log
 from optsched.traces.bandwidth import drawn
@@ -339,7 +339,9 @@ def best(runs: pd.DataFrame) -> pd.DataFrame:
         apart = {one: mean_of(gains[first] - gains[one]) for one in gains if one != first}
         alike = [one for one in gains.mean().sort_values(ascending=False).index if one in apart]
         alike = [one for one in alike if not apart[one].low > 0]
-        mean, *ends = (written(one, "times") for one in (mean_of(gains[first]) * -0.01 + 1)[:3])
+        mean, *ends = (
+            without_noise(one, "times") for one in (mean_of(gains[first]) * -0.01 + 1)[:3]
+        )
         rows.append(
             {"world": world, "shortest responses": shown(first)}
             | {"times as long": f"{mean} ({' to '.join(sorted(ends))})"}
@@ -368,7 +370,7 @@ def floors(runs: pd.DataFrame, claims: dict[str, Any]) -> pd.DataFrame:
     rows = []
     for group, own in noise(claims).groupby("group", sort=False):
         least = own["smallest effect, points"]
-        ends = dict.fromkeys(written(one, "points") for one in (least.min(), least.max()))
+        ends = dict.fromkeys(without_noise(one, "points") for one in (least.min(), least.max()))
         rows.append(
             {
                 "gain": group,

@@ -23,7 +23,7 @@ from optsched.studies.claims import (
     judge,
     named,
     read_claims,
-    written,
+    without_noise,
 )
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder
@@ -341,11 +341,11 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     [
         (-0.0062, "%", "0.0%"), (0.32, "points", "0.3"), (16.6, "%", "17%"), (0.0, "%", "0%"),
         (0.0111, "times", "0.01"), (1.0, "times", "1.00"), (29.1, "times", "29"),
-        (0.0062, "", "0.0062"), (0.044, "h", "0.044"),
+        (0.0062, "GPUs", "0.0062"), (None, "%", "–"),
     ],
 )  # fmt: skip
 def test_digits_below_the_noise_are_not_written(value, unit, text):
-    assert written(value, unit) == text
+    assert without_noise(value, unit) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():
