@@ -244,7 +244,9 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + ("" if unit[:1] == "%" or unit == "points" else f"&nbsp;{unit}")
+    return without_noise(value, unit) + (
+        "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
+    )
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -277,6 +279,15 @@ def written(value: float | None, unit: str = "", digits: int | None = None) -> s
         digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
     text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
+
+
+def without_noise(value: float | None, unit: str) -> str:
+    """Write a number of a claim: times below 10 to a hundredth, percent and points to a tenth."""
+    size = abs(value or 0.0)
+    if unit == "times" and 0 < size < 9.995:
+        return written(value, unit, 2)
+    tenths = (unit[:1] == "%" or unit == "points") and 0 < size < 0.995
+    return written(value, unit, 1 if tenths else None)
 
 
 def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:

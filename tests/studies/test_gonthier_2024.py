@@ -116,6 +116,7 @@ def test_gains_are_averaged_as_logarithms():
     runs = made(gain)
     found = OWN.number(runs, "weeks", what=0.5, names=["LEM"])
     assert (found.mean, found.low) == (pytest.approx(100), pytest.approx(100))  # 1 and 4 times
+    assert OWN.as_times(runs, "weeks", what=0.5, names=["LEM"]).mean == pytest.approx(2)
     found = OWN.number(runs, "weeks", what=0.5, names=["LEA"], over=["LEO", "LEM"])
     assert (found.mean, found.n) == (pytest.approx(300), 4)  # over LEM, the better of the two
     found = OWN.number(runs, "program", what=0.5, names=["LEA", "LEM"], saturated=True)
@@ -133,6 +134,9 @@ def test_sums_weigh_logs_by_what_they_have():
         for run in own.values():
             run["file_time"] *= 10 if name.startswith("CTC") else 1
     assert OWN.number(runs, "program", what="file_time", names=["LEM"]).mean == pytest.approx(10)
+    left = OWN.as_times(runs, "program", what="file_time", names=["LEM"])
+    assert left.mean == pytest.approx(0.9)
+    assert left.low >= 0
     found = OWN.number(runs, "sums", what="file_time", names=["LEM"])
     assert found.mean == pytest.approx(100 * (1 - (10 + 3 * 2 + 1) / (20 + 3 * 2 + 1)))
 

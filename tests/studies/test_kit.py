@@ -14,7 +14,17 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.studies import intervals, page, running
-from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, judge, named, read_claims
+from optsched.studies.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Region,
+    judge,
+    named,
+    read_claims,
+    without_noise,
+)
 from optsched.studies.evaluation import evaluate
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder
@@ -303,8 +313,34 @@ def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path)
     assert len(figure.axes) == 2  # percent, and hours
     narrow = claims_panel(judged(tmp_path), narrow=True)
     assert narrow.get_figwidth() * 96 <= 390 - 2 * 12
+    assert "paper 5.0" in {text.get_text() for axes in narrow.axes for text in axes.texts}
     marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
     assert marks == {"D", "o", "s"} or marks == {"D", "o", "s", ">"}
+
+
+def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
+    one = judged(tmp_path)["one"]._replace(published=None)
+    figure = claims_panel({"one": one._replace(unit="times")}, narrow=True)
+    legend = [text.get_text() for text in figure.legends[0].texts]
+    assert legend == ["holds", "where the claim is true"]
+    assert figure.axes[0].get_xlabel() == "times (axis compressed above 1)"
+    far = one._replace(found={"main": Interval(40.0, 30.0, 50.0, 5, "t")})
+    (axes,) = claims_panel({"one": one, "far": far}).axes
+    assert (axes.get_xscale(), axes.get_xlabel()[-19:]) == ("asinh", "stretched around 0)")
+    (axes,) = claims_panel({"far": far}).axes  # numbers of one size
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "percent or points")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (-0.0062, "%", "0.0%"), (0.32, "points", "0.3"), (16.6, "%", "17%"), (0.0, "%", "0%"),
+        (0.0111, "times", "0.01"), (1.0, "times", "1.00"), (29.1, "times", "29"),
+        (0.0062, "GPUs", "0.0062"), (None, "%", "–"),
+    ],
+)  # fmt: skip
+def test_digits_below_the_noise_are_not_written(value, unit, text):
+    assert without_noise(value, unit) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():
@@ -314,7 +350,7 @@ def test_a_specification_curve_sorts_effects_and_shows_choices():
     ]
     figure = specification_curve(columns, ["a", "b"], "gain", limits=(-10, 10))
     effect, dots = figure.axes
-    assert [text.get_text() for text in effect.texts] == ["main reading", "−200"]
+    assert [text.get_text() for text in effect.texts] == ["main reading", "3 times"]
     places = {tuple(line.get_xdata()) for line in dots.lines}
     assert places == {(0, 2), (0,)}
 
