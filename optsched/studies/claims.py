@@ -286,7 +286,7 @@ def with_interval(found: Interval, unit: str, edges: Sequence[float] = ()) -> st
     def alike(more: int) -> bool:
         return any(0 < abs(a - b) < 10.0 ** -(_digits(a, unit) + more) for a, b in pairs)
 
-    more = next(count for count in range(5) if count == 4 or not alike(count))
+    more = next(count for count in range(3) if count == 2 or not alike(count))
     mean, low, high = (written(end, "", _digits(end, unit) + more) for end in found[:3])
     return f"{mean} [{low}, {high}]"
 

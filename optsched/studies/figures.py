@@ -344,7 +344,8 @@ def specification_curve(
                 text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
             else:
                 text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
-            effect.text(at, end, text, color=GREY, ha=ha, va=va)
+            by, how = (0, 4 if va == "bottom" else -4), "offset points"
+            effect.annotate(text, (at, end), by, textcoords=how, color=GREY, ha=ha, va=va)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
     dots.tick_params(length=0)
