@@ -391,6 +391,8 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "throttle": PUBLISHED["throttle"],
         "day.results": table["scheduler"].nunique(),
         "day.numbers": len(table),
+        "day.lem.results": sum("LEM" in name for name in PUBLISHED["day"]),
+        "day.lem.80.results": sum("80 %" in name for name in PUBLISHED["day"]),
         "day.all-equal": bool((table["equal"] == "yes").all()),
         "day.jobs": here["FCFS"]["submitted"],
         "day.evaluated": here["FCFS"]["evaluated"],
