@@ -283,11 +283,16 @@ def with_interval(found: Interval, unit: str, edges: Sequence[float] = ()) -> st
         return without_noise(found.mean, unit).rstrip("%")
     pairs = [ends, *((end, edge) for end in ends for edge in edges)]
 
+    def digits(value: float, more: int) -> int:
+        return _digits(value, unit) + more * (value != 0)
+
     def alike(more: int) -> bool:
-        return any(0 < abs(a - b) < 10.0 ** -(_digits(a, unit) + more) for a, b in pairs)
+        return any(
+            a != b and round(a, digits(a, more)) == round(b, digits(b, more)) for a, b in pairs
+        )
 
     more = next(count for count in range(3) if count == 2 or not alike(count))
-    mean, low, high = (written(end, "", _digits(end, unit) + more) for end in found[:3])
+    mean, low, high = (written(end, "", digits(end, more)) for end in found[:3])
     return f"{mean} [{low}, {high}]"
 
 

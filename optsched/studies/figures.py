@@ -109,7 +109,7 @@ def claims_panel(
         box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
         axes = figure.add_axes(box)
         units = {"percent" if one.unit[:1] == "%" else one.unit for one in own}
-        mixed = "percent, or points where it says so" if len(units) > 1 else units.pop()
+        mixed = "percent, or points" if len(units) > 1 else units.pop()
         label = mixed if unit == "%" else unit
         label += _scale(axes, own, unit, narrow=narrow)
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
