@@ -40,8 +40,7 @@ class Cluster:
     def problem(self, pods: Pods, forecast: Pods | None = None) -> NodePlacement:
         """Return the problem to place pods, weighted by the thousandths of GPUs that they need.
 
-        Pods of a `forecast` are placed, too, but each thousandth counts half as much. A model of
-        GPUs that no node has is left out of what a pod may use.
+        Pods of a `forecast` count half. Models of GPUs that no node has are left out.
         """
         weights = pods.share
         if forecast is not None:
