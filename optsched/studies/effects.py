@@ -169,7 +169,7 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
 
 
 def noun_of(over: str) -> str:
-    """Return what a unit is called."""
+    """Return the name of a unit."""
     return NOUNS.get(over, "repetition")
 
 
