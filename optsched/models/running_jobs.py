@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import LARGEST_FIELD, first_few
+from optsched.fields import LARGEST_FIELD, Fields, Integer, first_few
+from optsched.models.fields import Integers, Labels, Numbers
 from optsched.models.problem import Solution, Violation
-from optsched.models.schema import (
-    Fields,
-    Integer,
-    Integers,
-    JobNumbers,
-    Labels,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 
 FREE, HOLE, ENDING = -1, -2, -3
@@ -126,7 +119,7 @@ class MigratingProblem(TorusProblem[Solution]):
         "seconds that each running job has run; moving a job costs its size times this number",
     )
     movable: tuple[int, ...] | None = field(
-        JobNumbers("running", "running job"),
+        Numbers("running job", of="running", distinct=True),
         "running jobs that may be moved; all if left out",
         symbol="M",
         default=None,

@@ -9,15 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from optsched.column_sets import ColumnSet, interval_text, loads, lowest
-from optsched.models.fields import FieldChecks, from_one
-from optsched.models.gang_packing.matrix_fields import (
-    WIDEST,
-    ColumnSets,
-    Numbers,
-    columns_on_file,
-)
+from optsched.fields import Choice, Fields, Integer, flag
+from optsched.models.fields import FieldChecks, Numbers, from_one
+from optsched.models.gang_packing.matrix_fields import WIDEST, ColumnSets, columns_on_file
 from optsched.models.problem import Problem, Violation, listed, named
-from optsched.models.schema import Choice, Fields, Flag, Integer, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 NOT_PLACED = -1
@@ -116,10 +112,11 @@ class GangPacking(Problem[Packing]):
         ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
     )
     rows_of_running: tuple[int, ...] = field(
-        Numbers("row", 0, "rows", like="running"), "present row of each running job"
+        Numbers("row", within="rows", largest=WIDEST, like="running"),
+        "present row of each running job",
     )
     waiting: tuple[int, ...] = field(
-        Numbers("size", 1, "columns"),
+        Numbers("size", 1, within="columns", largest=WIDEST),
         "size of each waiting job, in the order of the queue; for running ones s_j counts M_j",
         symbol="s_j",
     )
@@ -130,7 +127,7 @@ class GangPacking(Problem[Packing]):
         always=True,
     )
     rerow: bool = field(
-        Flag(),
+        flag(),
         "whether running jobs may change their rows; they keep their columns in any case",
         default=False,
         always=True,

@@ -12,26 +12,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.hold.fields import Chunks, Holdings
-from optsched.models.node_placement.fields import Amounts, LabelSets, Names, NodeNumbers
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, first_few, flag
+from optsched.models.fields import (
+    Amounts,
+    FieldChecks,
+    Integers,
+    Labels,
+    LabelSets,
+    Numbers,
+    Texts,
+    label,
+)
+from optsched.models.hold.fields import AmountRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Flag,
-    Integer,
-    Integers,
-    JobNumbers,
-    Label,
-    Labels,
-    declared,
-    field,
-    labels,
-)
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -112,7 +109,7 @@ class Hold(Problem[Release]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"),
@@ -127,7 +124,7 @@ class Hold(Problem[Release]):
     )
     costs: Ints = field(Integers(0), "cost of lifting each claim", symbol="w_i")
     held: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Holdings("free", "resources", "costs"),
+        AmountRows("resources", "costs", nodes="free"),
         "nodes of each claim, with the amounts that are free there once it is lifted",
         symbol="h_inr",
     )
@@ -143,7 +140,7 @@ class Hold(Problem[Release]):
         default=None,
     )
     allowed: tuple[str, ...] | None = field(
-        Names(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
+        Texts(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
     )
     switches: Sequence[str] | None = field(
         Labels("free", as_text=True), "leaf switch of each node", default=None
@@ -157,10 +154,12 @@ class Hold(Problem[Release]):
         default="anywhere",
     )
     exclusive: bool = field(
-        Flag(), "whether the job shares its nodes with no other job", default=False
+        flag(), "whether the job shares its nodes with no other job", default=False
     )
     busy: tuple[int, ...] = field(
-        NodeNumbers("free"), "nodes on which jobs run that have no claim here", default=()
+        Numbers("node", first=0, of="free"),
+        "nodes on which jobs run that have no claim here",
+        default=(),
     )
     licences: Ints = field(
         Integers(0),
@@ -183,13 +182,13 @@ class Hold(Problem[Release]):
         filled=_none_held,
     )
     pending: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims of jobs that have not started: they are away from drained nodes",
         symbol="P",
         default=(),
     )
     fixed: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims that may not be lifted",
         symbol="F",
         default=(),
@@ -201,7 +200,7 @@ class Hold(Problem[Release]):
         default=None,
     )
     moved: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Chunks("resources", "costs"),
+        AmountRows("resources", "costs"),
         "chunks that a claim takes elsewhere if it is moved, each on a node of its own; none for "
         "a claim that may not be moved",
         symbol="q_is, a_isr",
@@ -232,7 +231,11 @@ class Hold(Problem[Release]):
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")
-    job: str | int | None = field(Label(), "a name for the job", default=None)
+    job: str | int | None = field(
+        label(),
+        "a name for the job",
+        default=None,
+    )
 
     sense = "min"
     default_solver = "highs"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from optsched.errors import InputError
-from optsched.models.fields import first_few
+from optsched.fields import first_few
 from optsched.models.integer_program.problem import IntegerProgram
 from optsched.models.integer_program.scaling import factor_of
 from optsched.models.snapshot import SCALE, Snapshot

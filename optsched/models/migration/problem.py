@@ -11,10 +11,12 @@ from typing import Any
 
 from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.errors import InputError
+from optsched.fields import Integer
+from optsched.models.fields import label
 from optsched.models.migration.solution import Plan
 from optsched.models.problem import Violation
 from optsched.models.running_jobs import MigratingProblem, steps_from_json, steps_to_json
-from optsched.models.schema import Integer, Label, declared, field
+from optsched.models.schema import declared, field
 from optsched.models.torus_fields import LONGEST_SIDE, MOST_NODES
 from optsched.registry import models
 
@@ -48,7 +50,11 @@ class Migration(MigratingProblem[Plan]):
     """
 
     incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job, in whole routers")
-    incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
+    incoming_job: str | int | None = field(
+        label(),
+        "a label for the large job",
+        default=None,
+    )
 
     sense = "min"
     default_solver = "position-search"

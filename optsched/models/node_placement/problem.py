@@ -13,21 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.node_placement.fields import (
-    WHOLE,
-    Amounts,
-    Choices,
-    Devices,
-    GroupRows,
-    LabelSets,
-    Names,
-    NodeNumbers,
-)
+from optsched.fields import LARGEST_FIELD, Fields, first_few
+from optsched.models.fields import Amounts, FieldChecks, Integers, Labels, LabelSets, Numbers, Texts
+from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.read_only import read_only
-from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -108,7 +100,7 @@ class NodePlacement(Problem[Placements]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"), "free amount of each resource of each node", symbol="C_nr"
@@ -127,7 +119,7 @@ class NodePlacement(Problem[Placements]):
         filled=_constant(1),
     )
     then: tuple[str, ...] = field(
-        Choices("switches", "nodes", "fragmentation"),
+        Texts("switches", "nodes", "fragmentation"),
         "what is minimized among the placements of greatest weight, in this order: `switches`, "
         "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk; "
         "`fragmentation`, the free shares of devices that a chunk of the jobs cannot use, over all "
@@ -176,18 +168,20 @@ class NodePlacement(Problem[Placements]):
         Labels("free", as_text=True), "block, or higher switch, of each node", default=None
     )
     span: tuple[str, ...] = field(
-        Choices("anywhere", "switch", "block", like="chunks"),
+        Texts("anywhere", "switch", "block", like="chunks"),
         "what holds all chunks of the job: the nodes of one `switch`, of one `block`, or "
         "`anywhere`",
         default=None,
         filled=_constant("anywhere"),
     )
     exclusive: tuple[int, ...] = field(
-        JobNumbers("chunks", "job"),
+        Numbers("job", of="chunks", distinct=True),
         "jobs that share their nodes with no other job",
         default=(),
     )
-    busy: tuple[int, ...] = field(NodeNumbers("free"), "nodes on which other jobs run", default=())
+    busy: tuple[int, ...] = field(
+        Numbers("node", first=0, of="free"), "nodes on which other jobs run", default=()
+    )
     licences: Ints = field(
         Integers(0),
         "free number of each licence of the site",
@@ -202,7 +196,7 @@ class NodePlacement(Problem[Placements]):
         filled=_none_of("licences"),
     )
     levels: tuple[str, ...] = field(
-        Names(),
+        Texts(),
         "names of further levels at which nodes are grouped, `racks` for instance",
         default=(),
     )
@@ -473,7 +467,7 @@ class NodePlacement(Problem[Placements]):
         return [*lines, ("not placed", f"{' '.join(left[:SHOWN])}{more}" or "-")]
 
 
-def _radices(fields: Fields) -> tuple[int, ...]:
+def _radices(fields: Mapping[str, Any]) -> tuple[int, ...]:
     """Return for each entry of `then` one more than its measure can reach."""
     chunks, there = fields["chunks"], len({*(fields["switches"] or ())})
     most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(fields["free"])}

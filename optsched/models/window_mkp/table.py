@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.fields import LARGEST_FIELD, SHOWN
+from optsched.fields import LARGEST_FIELD, SHOWN
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.problem import WindowMKP
 from optsched.numbers import counted, parse_integer
