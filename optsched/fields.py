@@ -168,7 +168,8 @@ class Number(Kind):
         self.least, self.most, self.expected = least, most, f"expected {expected}"
 
     def read(self, value: Any, fields: Fields) -> Any:
-        if type(value) not in (int, float) or not self.least <= value <= self.most:
+        is_number = isinstance(value, int | float) and type(value) is not bool
+        if not is_number or not self.least <= value <= self.most:
             raise self.refused(value)
         return float(value)
 
@@ -321,15 +322,26 @@ class Table:
             return instead
         return value
 
-    def part(self, key: str) -> Self:
-        """Return the object under a key; one without keys where there is none."""
-        return type(self)(self.table.get(key), f"{self.place}{key}.", self.mistakes)
+    def part(self, key: str, expected: str = "a table") -> Self | None:
+        """Return the object that a key holds; None where there is a mistake.
 
-    def parts(self, key: str) -> list[Self]:
-        """Return the objects in the list under a key, which count from 1 in messages."""
+        Parameters
+        ----------
+        key : str
+            The key, which becomes part of the prefix of the keys in that object.
+        expected : str
+            Description of the object, which follows "expected" in the message.
+        """
+        table = self.read(key, Of(dict, expected=expected))
+        return None if table is None else type(self)(table, f"{self.place}{key}.", self.mistakes)
+
+    def parts(self, key: str, *, least: int = 0) -> list[Self]:
+        """Return the `least` or more objects in the list of a key, from 1 in messages."""
         value = self.table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
-            self.note(key, f"{shown(value)}; expected tables, each under the heading [[{key}]]")
+        is_list = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+        if not is_list or len(value) < least:
+            tables = "at least one table" if least else "tables"
+            self.note(key, f"expected {tables}, each under the heading [[{key}]]")
             return []
         return [
             type(self)(one, f"{self.place}{key}[{number}].", self.mistakes)

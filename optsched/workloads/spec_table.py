@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from optsched.toml_table import TomlTable
+from optsched.fields import REQUIRED, Integer, Number, Of, Parsed, Table
 
 
-class SpecTable(TomlTable):
+class SpecTable(Table):
     """Table of a workload spec.
 
     A method that reads a key notes a mistake in its value, and returns a valid value in its place,
@@ -18,11 +17,8 @@ class SpecTable(TomlTable):
 
     def whole(self, key: str, *, lowest: int = 1, expected: str = "a whole number") -> int:
         """Return a whole number of at least `lowest`; `lowest` where there is a mistake."""
-
-        def is_valid(value: Any) -> bool:
-            return type(value) is int and value >= lowest
-
-        return int(self._value(key, is_valid, f"{expected} from {lowest}", lowest))
+        kind = Integer(lowest, expected=f"expected {expected} from {lowest}")
+        return int(self.read(key, kind, instead=lowest))
 
     def number(
         self, key: str, low: float, high: float, expected: str, *, default: float | None = None
@@ -40,16 +36,12 @@ class SpecTable(TomlTable):
         default : float, optional
             The number if the key is missing; without a default, a missing key is a mistake.
         """
-
-        def is_valid(value: Any) -> bool:
-            known = isinstance(value, int | float) and not isinstance(value, bool)
-            return known and low <= value <= high and math.isfinite(value)
-
-        return float(self._value(key, is_valid, expected, high, default))
+        absent = REQUIRED if default is None else default
+        return float(self.read(key, Number(low, high, expected), absent, high))
 
     def text(self, key: str) -> str:
         """Return a text; an empty one if the key is missing."""
-        return str(self._value(key, lambda value: isinstance(value, str), "a text", "", ""))
+        return str(self.read(key, Of(str, expected="a text"), "", ""))
 
     def numbers(
         self, key: str, is_valid: Callable[[list[Any]], bool], expected: str, *default: Any
@@ -68,49 +60,14 @@ class SpecTable(TomlTable):
             The elements if the key is missing; without any, a missing key gives an empty tuple.
         """
 
-        def is_list(value: Any) -> bool:
-            return isinstance(value, list) and is_valid(value)
+        def checked(value: Any) -> tuple[Any, ...]:
+            if not (isinstance(value, list) and is_valid(value)):
+                raise ValueError
+            return tuple(value)
 
-        return tuple(self._value(key, is_list, expected, (), default))
+        found: tuple[Any, ...] = self.read(key, Parsed(checked, expected), default, ())
+        return found
 
-    def part(self, key: str, expected: str) -> SpecTable | None:
-        """Return the table that `key` holds; None where there is a mistake.
-
-        Parameters
-        ----------
-        key : str
-            The key, which becomes part of the prefix of the keys in that table.
-        expected : str
-            Description of the table, which follows "expected" in the message.
-        """
-        table = self._value(key, lambda value: isinstance(value, Mapping), expected, None)
-        return None if table is None else SpecTable(table, f"{self.place}{key}.", self.mistakes)
-
-    def parts(self, key: str) -> list[SpecTable]:
-        """Return the tables that stand under the headings ``[[key]]``."""
-        value = self.table.get(key)
-        if not (isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value)):
-            self.note(key, f"expected at least one table, each under the heading [[{key}]]")
-            return []
-        return [
-            SpecTable(table, f"{self.place}{key}[{number}].", self.mistakes)
-            for number, table in enumerate(value, 1)
-        ]
-
-    def _value(
-        self,
-        key: str,
-        is_valid: Callable[[Any], bool],
-        expected: str,
-        instead: Any,
-        default: Any = None,
-    ) -> Any:
-        """Return the value of a key or its default; note a mistake, and return `instead`."""
-        if key not in self.table and default is None:
-            self.note(key, f"missing; expected {expected}")
-            return instead
-        value = self.table.get(key, default)
-        if key in self.table and not is_valid(value):
-            self.note(key, f"{value!r}; expected {expected}")
-            return instead
-        return value
+    def parts(self, key: str, *, least: int = 1) -> list[SpecTable]:
+        """Return the tables that stand under the headings ``[[key]]``, at least one."""
+        return super().parts(key, least=least)
