@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.fields import Of, Table
 from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
@@ -59,17 +60,12 @@ def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dic
     """
     if not isinstance(fields, dict):
         raise InputError("not an object; expected one", file=path, field=place or None)
-    mistakes = []
-    for name, kinds in expected.items():
-        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-        wanted = " or ".join(NAMES[kind] for kind in kinds)
-        field = f"{place} {name}".lstrip()
-        if name not in fields:
-            mistakes.append(f"{field}: missing; expected {wanted}")
-        elif type(fields[name]) not in kinds:
-            mistakes.append(f"{field}: {fields[name]!r:.40}; expected {wanted}")
-    if mistakes:
-        raise InputError(*mistakes, file=path)
+    table = Table(fields, f"{place} ".lstrip())
+    for name, types in expected.items():
+        types = types if isinstance(types, tuple) else (types,)
+        table.read(name, Of(*types, expected=" or ".join(NAMES[one] for one in types)))
+    if table.mistakes:
+        raise InputError(*table.mistakes, file=path)
     return fields
 
 
