@@ -318,7 +318,8 @@ class Table:
         try:
             self.fields[key] = value = kind.read(self.table[key], self.fields)
         except WrongValueError as error:
-            self.mistakes += [f"{self.place}{key}{mistake}" for mistake in error.mistakes]
+            found = (f"{self.place}{key}{mistake}" for mistake in error.mistakes)
+            self.mistakes += [mistake.removeprefix(": ") for mistake in found]
             return instead
         return value
 
