@@ -6,7 +6,13 @@ which the speed of an Ousterhout matrix depends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+
+INTERVAL = r"[0-9]{1,12}(-[0-9]{1,12})?"
+"""Pattern of a column, or of the first and the last column of an interval."""
+
+COLUMNS = re.compile(f"{INTERVAL}( {INTERVAL})*")
 
 ColumnSet = int
 """Set of columns: bit c stands for column c."""
@@ -95,3 +101,22 @@ def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:
         if columns:
             levels.append(columns)
     return levels
+
+
+def columns_on_file(text: str, columns: int) -> ColumnSet | None:
+    """Return the columns of a text such as ``0-3 7``, None if the text is not of that form.
+
+    Columns and intervals are ascending, disjoint, and separated by one blank each.
+    """
+    if COLUMNS.fullmatch(text) is None:
+        return None
+    runs: list[tuple[int, int]] = []
+    end = 0
+    for part in text.split(" "):
+        first, _, last = part.partition("-")
+        start, stop = int(first), int(last or first) + 1
+        if not end <= start < stop <= columns:
+            return None
+        runs.append((start, stop))
+        end = stop
+    return column_set(runs)

@@ -1,4 +1,4 @@
-"""Kinds of fields that several models have: lists of integers, labels and texts, and tables."""
+"""Kinds of fields of problems: lists of integers, labels and texts, and tables of amounts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.column_sets import COLUMNS, ColumnSet, columns_on_file, interval_text
 from optsched.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.fields import (
     Each,
@@ -297,6 +298,183 @@ class Amounts(Kind):
     def json_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
         return {"type": "array", "items": {"type": "array", "items": number}}
+
+
+class AmountRows(Each):
+    """For each value of `like`, rows of a number, and an amount of each of `of`.
+
+    The number is a node of `nodes`, from 0, and no node is in two rows of a value; without `nodes`
+    it is a number of chunks, from 1.
+    """
+
+    in_python = "sequence of sequences of (int, ...)"
+    items: Mapping[str, Any] = {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD},
+            "minItems": 1,
+        },
+    }
+
+    def __init__(self, of: str, like: str, nodes: str = "") -> None:
+        self.of, self.nodes = of, nodes
+        row, numbers = ("node", "nodes from 0") if nodes else ("chunks", "a number from 1")
+        amounts = f"an amount for each of `{of}`"
+        super().__init__(like, f"list of lists of `[{row}, amount, ...]`: {numbers}, {amounts}")
+
+    def reader(self, fields: Fields) -> Callable[[Any], Any]:
+        columns, nodes = fields.count(self.of), fields.count(self.nodes)
+        number = "node" if self.nodes else "number of chunks"
+        least = 0 if self.nodes else 1
+        most = LARGEST_FIELD if nodes is None else nodes - 1
+
+        def mistake(row: Any) -> str:
+            if not isinstance(row, list | tuple) or {*map(type, row)} != {int}:
+                columns_too = "amounts" if columns is None else f"{columns} amounts"
+                return f"a {number} and {columns_too}"
+            if columns is not None and len(row) != 1 + columns:
+                return f"a {number} and {columns} amounts"
+            if not least <= row[0] <= most:
+                return f"a {number} from {least} to {most}"
+            if min(row) < 0 or max(row) > LARGEST_FIELD:
+                return f"amounts from 0 to {LARGEST_FIELD}"
+            return ""
+
+        def read(rows: Any) -> tuple[Any, ...]:
+            if not isinstance(rows, list | tuple):
+                raise WrongValueError(f"{rows!r}; expected a list of rows")
+            for row in rows:
+                if wrong := mistake(row):
+                    raise WrongValueError(f"{row!r}; expected {wrong}")
+            if self.nodes and len({row[0] for row in rows}) < len(rows):
+                raise WrongValueError("expected each node at most once")
+            return tuple(map(tuple, rows))
+
+        return read
+
+    def write(self, value: Any) -> Any:
+        return [[list(row) for row in rows] for rows in value]
+
+
+MOST_COLUMNS = 10**6
+"""Most columns, and most rows, of a matrix; a mask has a bit for each column."""
+
+
+class ColumnSets(Each):
+    """Sets of columns: bit masks in Python, intervals on file."""
+
+    on_file = 'list of column sets such as `"0-3 7"`'
+    in_python = "sequence of int, bit masks: bit c stands for column c"
+    expected = "expected a list of column sets such as '0-3 7'"
+    items: Mapping[str, Any] = {"type": "string", "pattern": f"^{COLUMNS.pattern}$"}
+
+    def read(self, value: Any, fields: Fields) -> Any:
+        if type(value) in (list, tuple) and {*map(type, value)} <= {int} and not fields.on_file:
+            columns = fields.get("columns", MOST_COLUMNS)
+            if not value or (min(value) > 0 and max(value).bit_length() <= columns):
+                return tuple(value)
+        return super().read(value, fields)
+
+    def reader(self, fields: Fields) -> Callable[[Any], Any]:
+        columns = fields.get("columns", MOST_COLUMNS)
+
+        def of_text(text: Any) -> ColumnSet:
+            columns_of = columns_on_file(text, columns) if isinstance(text, str) else None
+            if not columns_of:
+                within = f"within 0-{columns - 1}"
+                raise WrongValueError(f"{text!r}; expected a column set such as '0-3 7' {within}")
+            return columns_of
+
+        def of_mask(mask: Any) -> ColumnSet:
+            if type(mask) is not int or mask <= 0 or mask.bit_length() > columns:
+                raise WrongValueError(
+                    f"{_shown(mask)}; expected a mask of some of the {columns} columns"
+                )
+            return mask
+
+        return of_text if fields.on_file else of_mask
+
+    def write(self, value: Any) -> Any:
+        return [interval_text(mask) for mask in value]
+
+
+def _shown(mask: Any) -> str:
+    return f"columns {interval_text(mask)}" if type(mask) is int and mask > 0 else repr(mask)
+
+
+Row = Mapping[int, int]
+"""A row of a program: its coefficients other than 0, by number of the variable from 0."""
+
+
+def numbered(prefix: str, count: int) -> tuple[str, ...]:
+    """Return the names of `count` variables or rows without names of their own."""
+    return tuple(f"{prefix}{number}" for number in range(1, count + 1))
+
+
+class Rows(Each):
+    """The rows of a program, sparse: on file by names of variables, in Python by their numbers."""
+
+    on_file = "list of objects: integer coefficients by name of the variable"
+    in_python = "sequence of mappings from number of the variable, from 0, to coefficient"
+    expected = "expected a list of rows"
+    items: Mapping[str, Any] = {
+        "type": "object",
+        "additionalProperties": {
+            "type": "integer",
+            "minimum": -LARGEST_FIELD,
+            "maximum": LARGEST_FIELD,
+        },
+    }
+
+    def reader(self, fields: Fields) -> Callable[[Any], Any]:
+        count = fields.count("coefficients")
+        unsure = count is None or "variable_names" not in fields
+        names = fields.get("variable_names") or numbered("x", count or 0)
+        keys = names if fields.on_file else range(count or 0)
+        known = {key: number for number, key in enumerate(keys)}
+        expected = "one of the variable_names" if fields.on_file else f"0 to {(count or 0) - 1}"
+
+        def read(given: Any) -> Row:
+            if not isinstance(given, Mapping):
+                raise WrongValueError(f"{given!r}; expected coefficients by variable")
+            row, wrong = {}, []
+            for variable, coefficient in given.items():
+                number, amount = known.get(plain(variable)), plain(coefficient)
+                if number is None and not unsure:
+                    wrong.append(f": {variable!r}; expected {expected}")
+                if type(amount) is not int or not 0 < abs(amount) <= LARGEST_FIELD:
+                    amounts = f"an integer other than 0, at most {LARGEST_FIELD}"
+                    wrong.append(f", {variable}: {coefficient!r}; expected {amounts}")
+                elif number is not None:
+                    row[number] = amount
+            if wrong:
+                raise WrongValueError(inside=wrong)
+            return row
+
+        return read
+
+
+class RowBounds(Each):
+    """A bound of each row, or None for no bound."""
+
+    on_file = "list of integers or null"
+    in_python = "sequence of int or None"
+    like = "rows"
+    items: Mapping[str, Any] = {
+        "type": ["integer", "null"],
+        "minimum": -LARGEST_FIELD,
+        "maximum": LARGEST_FIELD,
+    }
+
+    def reader(self, fields: Fields) -> Callable[[Any], Any]:
+        def read(bound: Any) -> int | None:
+            if bound is None or (type(bound) is int and abs(bound) <= LARGEST_FIELD):
+                return bound
+            integer = f"an integer from {-LARGEST_FIELD} to {LARGEST_FIELD}"
+            raise WrongValueError(f"{bound!r}; expected {integer}, or null")
+
+        return read
 
 
 class FieldChecks(Table):

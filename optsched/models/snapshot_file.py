@@ -22,8 +22,7 @@ from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp.table import parse_window_mkp_table
-from optsched.models.window_mkp.text import parse_window_mkp_text
+from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
 

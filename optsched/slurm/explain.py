@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.hold.shortage import Shortage, shortage
+from optsched.models.hold.room import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.left_to_slurm import LeftToSlurmError

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors as free_anchors
+from optsched.compiled import kernel
 from optsched.errors import InputError
 
 MOST = 40_000_000
@@ -77,8 +78,6 @@ class Candidates(NamedTuple):
 
     def report(self) -> str:
         """Return the number of candidates and the size of the program as text."""
-        from optsched.models.box_placement._covered import covered
-
         entries, needed = covered(*self.as_arrays())
         rows = len(self.jobs) + np.count_nonzero(needed)
         total = len(self.at) + int(entries[needed].sum())
@@ -191,3 +190,54 @@ class _Anchors:
         upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]
         lower = s[a, b, z] - s[x, b, z] - s[a, y, z] + s[x, y, z]
         return np.asarray(upper - lower)
+
+
+@kernel
+def covered(sides: Any, several: Any, class_of: Any, shapes: Any, start: Any, at: Any) -> Any:
+    """Return the number of boxes that cover each router, and whether the router needs a row.
+
+    A router needs a row if two of its boxes could be chosen together. Parameters are those of
+    `Candidates`; `several` is the mask of the classes with more than one job.
+    """
+    sy, sz = sides[1], sides[2]
+    routers = sides[0] * sy * sz
+    count = np.zeros(routers, dtype=np.int64)
+    first = np.zeros(routers, dtype=np.int64)
+    needed = np.zeros(routers, dtype=np.bool_)
+    for piece in range(len(class_of)):
+        of_class = class_of[piece]
+        for box in range(start[piece], start[piece + 1]):
+            x, y, z = at[box] // (sy * sz), at[box] // sz % sy, at[box] % sz
+            for i in range(x, x + shapes[piece, 0]):
+                for j in range(y, y + shapes[piece, 1]):
+                    row = (i % sides[0] * sy + j % sy) * sz
+                    for k in range(z, z + shapes[piece, 2]):
+                        router = row + (k if k < sz else k - sz)
+                        if count[router] == 0:
+                            first[router] = of_class
+                        elif first[router] != of_class or several[of_class]:
+                            needed[router] = True
+                        count[router] += 1
+    return count, needed
+
+
+@kernel
+def listed(
+    sides: Any, class_of: Any, shapes: Any, start: Any, at: Any, position: Any, columns: Any
+) -> None:
+    """Write the boxes that cover each router into `columns`, from its entry of `position` on.
+
+    A negative entry of `position` skips the router.
+    """
+    sy, sz = sides[1], sides[2]
+    for piece in range(len(class_of)):
+        for box in range(start[piece], start[piece + 1]):
+            x, y, z = at[box] // (sy * sz), at[box] // sz % sy, at[box] % sz
+            for i in range(x, x + shapes[piece, 0]):
+                for j in range(y, y + shapes[piece, 1]):
+                    row = (i % sides[0] * sy + j % sy) * sz
+                    for k in range(z, z + shapes[piece, 2]):
+                        router = row + (k if k < sz else k - sz)
+                        if position[router] >= 0:
+                            columns[position[router]] = box
+                            position[router] += 1

@@ -23,7 +23,7 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
     @cached_property
     def program(self) -> Program:
         """The program, with a variable for each candidate in the order of `Candidates`."""
-        from optsched.models.box_placement._covered import covered, listed
+        from optsched.models.box_placement.candidates import covered, listed
 
         boxes = self.problem.candidates
         arrays = sides, _, class_of, _, start, at = boxes.as_arrays()

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.column_sets import interval_text
+from optsched.column_sets import columns_on_file, interval_text
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD
-from optsched.models.gang_packing.matrix_fields import columns_on_file
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""

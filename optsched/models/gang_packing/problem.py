@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from optsched.column_sets import ColumnSet, interval_text, loads, lowest
+from optsched.column_sets import ColumnSet, columns_on_file, interval_text, loads, lowest
 from optsched.fields import Choice, Fields, Integer, flag
-from optsched.models.fields import FieldChecks, Numbers, from_one
-from optsched.models.gang_packing.matrix_fields import WIDEST, ColumnSets, columns_on_file
+from optsched.models.fields import MOST_COLUMNS, ColumnSets, FieldChecks, Numbers, from_one
 from optsched.models.problem import Problem, Violation, listed, named
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models
@@ -102,9 +101,11 @@ class GangPacking(Problem[Packing]):
     [Violation(constraint='overlap', detail='waiting job 1 shares columns 0-1 in row 1')]
     """
 
-    columns: int = field(Integer(1, WIDEST), "columns of the matrix, one for each node", symbol="C")
+    columns: int = field(
+        Integer(1, MOST_COLUMNS), "columns of the matrix, one for each node", symbol="C"
+    )
     rows: int = field(
-        Integer(1, WIDEST),
+        Integer(1, MOST_COLUMNS),
         "most rows of the matrix: the multiprogramming level",
         symbol="R",
     )
@@ -112,11 +113,11 @@ class GangPacking(Problem[Packing]):
         ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
     )
     rows_of_running: tuple[int, ...] = field(
-        Numbers("row", within="rows", largest=WIDEST, like="running"),
+        Numbers("row", within="rows", largest=MOST_COLUMNS, like="running"),
         "present row of each running job",
     )
     waiting: tuple[int, ...] = field(
-        Numbers("size", 1, within="columns", largest=WIDEST),
+        Numbers("size", 1, within="columns", largest=MOST_COLUMNS),
         "size of each waiting job, in the order of the queue; for running ones s_j counts M_j",
         symbol="s_j",
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, first_few, flag
 from optsched.models.fields import (
+    AmountRows,
     Amounts,
     FieldChecks,
     Integers,
@@ -23,7 +24,6 @@ from optsched.models.fields import (
     Texts,
     label,
 )
-from optsched.models.hold.fields import AmountRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation

@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, first_few, plain_sequence
-from optsched.models.fields import Integers, Labels
+from optsched.fields import (
+    LARGEST_FIELD,
+    Choice,
+    Fields,
+    Integer,
+    first_few,
+    plain_sequence,
+)
+from optsched.models.fields import Integers, Labels, Row, RowBounds, Rows, numbered
 from optsched.models.integer_program.bin_packing import BinPacking
-from optsched.models.integer_program.fields import Row, RowBounds, Rows, numbered
 from optsched.models.problem import Problem, Violation, listed
 from optsched.models.schema import declared, field
 from optsched.numbers import LARGEST
