@@ -79,13 +79,7 @@ class BoxVariables(NamedTuple):
 
 
 def box_variables(problem: MigratingProblem[Any]) -> BoxVariables:
-    """Return the variables of a problem.
-
-    Raises
-    ------
-    InputError
-        If the program would have more than `MOST_ENTRIES` entries.
-    """
+    """Return the variables of a problem."""
     advice = "a short list of movable jobs or fewer shapes make it smaller"
     check_entries(problem.program_size()[1], MOST_ENTRIES, advice)
     rooms = {True: problem.place_room(), False: problem.room()}

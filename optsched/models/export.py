@@ -27,13 +27,7 @@ FORMATS = {
 
 
 def highs_model(program: Program) -> Any:
-    """Return the program as a silent ``highspy.Highs``.
-
-    Raises
-    ------
-    ValueError
-        If HiGHS does not accept the program, a column twice in one row for instance.
-    """
+    """Return the program as a silent ``highspy.Highs``."""
     import highspy
 
     highs = highspy.Highs()
@@ -107,12 +101,6 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
         `optsched.models.WindowMKP` alone, the literature's text format of multiple knapsacks; by
         default that of the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``,
         ``.txt``.
-
-    Raises
-    ------
-    InputError
-        If the format is not known, the file cannot be written, or an LP or MPS file cannot hold a
-        number or a name of the program.
 
     Notes
     -----

@@ -109,23 +109,11 @@ class Schema:
         ]
 
     def validated(self, given: Mapping[str, Any]) -> Fields:
-        """Return the arguments of the constructor in their stored form.
-
-        Raises
-        ------
-        InputError
-            If there are mistakes; the message lists all of them.
-        """
+        """Return the arguments of the constructor in their stored form."""
         return self._read(Fields(given), [])
 
     def from_file(self, given: Mapping[str, Any]) -> Fields:
-        """Return the fields of a snapshot in their stored form.
-
-        Raises
-        ------
-        InputError
-            If there are mistakes; the message lists all of them.
-        """
+        """Return the fields of a snapshot in their stored form."""
         known = {f.name: f.is_required for f in self.fields}
         mistakes = [f"{name}: missing" for name in known if known[name] and name not in given]
         mistakes += [

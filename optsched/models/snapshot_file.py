@@ -69,11 +69,6 @@ def snapshot_files(path: Path) -> list[Path]:
     record of a capture and a schema are skipped, even if the path names one, as a shell pattern
     may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as instances
     do.
-
-    Raises
-    ------
-    InputError
-        If the path is a folder without a snapshot.
     """
     beside = (CAPTURE.marker, SCHEMA_FILE)
     if not os.path.lexists(path) and (names := of_model(str(path))):
@@ -120,12 +115,6 @@ def read_snapshot(path: str | Path) -> Snapshot:
     path : str or path
         The file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
         ``window-mkp/yang-2014-example``. A file of that name takes precedence.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not of its format, has mistakes, all of which are listed, or
-        holds several instances and the path names none of them.
     """
     snapshot = read_hashed(path)[0]
     problem = snapshot.problem

@@ -54,11 +54,6 @@ def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
         The exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
         second and third), else the Hyper-Erlang distribution of the least order, which is
         hyper-exponential at order 1. The first phase has the longer times.
-
-    Raises
-    ------
-    InputError
-        If no distribution of positive times has these moments.
     """
     moments = (mu1, mu2, mu3)
     if not all(math.isfinite(mu) and mu > 0 for mu in moments):

@@ -18,13 +18,7 @@ BLOCK = 4096
 
 
 def special_functions() -> Any:
-    """Return the special functions of SciPy, which turn uniform numbers into others.
-
-    Raises
-    ------
-    MissingDependencyError
-        If SciPy is not installed.
-    """
+    """Return the special functions of SciPy, which turn uniform numbers into others."""
     return optional_module("scipy.special", "this workload model", "workloads")
 
 

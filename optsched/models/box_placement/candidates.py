@@ -59,13 +59,7 @@ class Candidates(NamedTuple):
         return Box(x, *divmod(rest, sz), *self.shapes[self.piece(candidate)].tolist())
 
     def number(self, of_class: int, box: Box) -> int:
-        """Return the number of the candidate with a given box.
-
-        Raises
-        ------
-        InputError
-            If the box is no candidate of the class.
-        """
+        """Return the number of the candidate with a given box."""
         _, sy, sz = self.grid.shape
         same = (self.class_of == of_class) & (self.shapes == box.extent).all(axis=1)
         for piece in np.flatnonzero(same):
@@ -102,11 +96,6 @@ def candidates_of(
 
     A job may have the shapes that `admitted` returns for its size, the best first; with `corners`,
     it gets only boxes that cannot slide, if it has any.
-
-    Raises
-    ------
-    InputError
-        If the candidates have more than `MOST` routers together.
     """
     classes: dict[tuple[int, int], list[int]] = {}
     for job, same in enumerate(queue):

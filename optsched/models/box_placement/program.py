@@ -80,13 +80,7 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
         return tuple(boxes)
 
     def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement, which does not distinguish equal jobs.
-
-        Raises
-        ------
-        InputError
-            If a box is no candidate of its job.
-        """
+        """Return the 0-1 vector of a placement, which does not distinguish equal jobs."""
         found = self.problem.candidates
         class_of_job = {job: number for number, jobs in enumerate(found.jobs) for job in jobs}
         x = np.zeros(len(found.at), dtype=np.int64)

@@ -32,13 +32,7 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables in the order of `Variables`.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables in the order of `Variables`."""
         problem, v = self.problem, self.variables
         builder = v.builder
         _state_places(problem, v, builder)

@@ -76,11 +76,6 @@ def plan_from_json(written: Mapping[str, Any], cores: int) -> Plan:
         The object on file.
     cores : int
         Cores of a node.
-
-    Raises
-    ------
-    InputError
-        If `written` is not of that form.
     """
     places = written.get("place_of_job") if isinstance(written, Mapping) else None
     if not isinstance(places, list):

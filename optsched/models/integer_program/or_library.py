@@ -108,11 +108,6 @@ def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | No
         The words of each line, blank lines included.
     path : Path
         The file.
-
-    Raises
-    ------
-    InputError
-        If the numbers do not add up to whole instances; the message has the format and the place.
     """
     first = [line for line in lines if line][:3]
     lengths = [len(line) for line in first]

@@ -31,11 +31,6 @@ MOST_DECIMALS = 6
 def factor_of(numbers: Iterable[int | Decimal]) -> int:
     """Return the least power of ten that makes all numbers integers.
 
-    Raises
-    ------
-    InputError
-        If a number has more than `MOST_DECIMALS` decimals, or is too large for a problem.
-
     Examples
     --------
     >>> factor_of([Decimal("600.1"), Decimal("40"), Decimal("18.60")])
@@ -89,12 +84,6 @@ class StatedProgram:
 
         Rows whose numbers are not integers are multiplied by a power of ten, and so is the
         objective; the origin of the snapshot tells the latter.
-
-        Raises
-        ------
-        InputError
-            If a variable is continuous or has no bounds, or a number has too many decimals; the
-            message lists all mistakes.
         """
         mistakes = [
             *first_few("variables", list(self._continuous()), "variables"),

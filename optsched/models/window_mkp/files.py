@@ -37,11 +37,6 @@ def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapsho
         The words of each line, blank lines included.
     path : Path
         The file.
-
-    Raises
-    ------
-    InputError
-        If the content is not of that format; the message has the line of each mistake.
     """
     lines = [(number, line) for number, line in enumerate(words, start=1) if line]
     mistakes: list[str] = []
@@ -117,11 +112,6 @@ def parse_window_mkp_table(data: bytes, path: Path) -> Snapshot:
 
     Columns are ``kind`` (item or knapsack), ``size``, and optionally ``profit`` of items and
     ``name``. Without profits, an item is worth its size.
-
-    Raises
-    ------
-    InputError
-        If there are mistakes; the message has the line and the column of each.
     """
     try:
         text = data.decode("utf-8-sig")
