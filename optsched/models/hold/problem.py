@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, first_few, flag
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
 from optsched.models.fields import (
     AmountRows,
     Amounts,
-    FieldChecks,
     Integers,
     Labels,
     LabelSets,
@@ -446,25 +445,13 @@ class Hold(Problem[Release]):
         InputError
             If `fields` are not of that form.
         """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        lifted = check.integers("lifted", given.get("lifted"), at_least=1)
-        nodes = check.integers("nodes", given.get("nodes"), at_least=0)
-        drained = check.integers("drained", given.get("drained", []), at_least=0)
-        moves = given.get("moved", [])
-        if not isinstance(moves, list) or not all(isinstance(row, list) and row for row in moves):
-            check.mistakes.append("moved: expected a list of lists of a claim and its nodes")
-            moves = []
-        rows = [
-            check.integers(f"moved[{place}]", row, at_least=0) for place, row in enumerate(moves)
-        ]
-        check.done()
-        return Release(
-            tuple((lifted - 1).tolist()),
-            tuple(nodes.tolist()),
-            tuple(drained.tolist()),
-            tuple((int(row[0]) - 1, tuple(row[1:].tolist())) for row in rows),
-        )
+        table = Table(fields)
+        lifted = table.read("lifted", Integers(1, as_tuple=True))
+        nodes = table.read("nodes", Integers(0, as_tuple=True))
+        drained = table.read("drained", Integers(0, as_tuple=True), ())
+        moved = table.read("moved", Parsed(_moves, "a list of lists of a claim and its nodes"), ())
+        table.done(self.name)
+        return Release(tuple(claim - 1 for claim in lifted), nodes, drained, moved)
 
     def describe(self, solution: Release | None = None) -> list[tuple[str, str]]:
         """Return the job and what is free, or the lifted claims and the nodes."""
@@ -501,3 +488,16 @@ class Hold(Problem[Release]):
             lines.append(("drain", f"{at}, cost {cost:,}"))
         used = " ".join(str(names[node]) for node in dict.fromkeys(solution.nodes))
         return [*lines, ("start on", used or "-")]
+
+
+def _moves(value: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the moves on file, claims from 1 each with nodes from 0, as those of a release."""
+    rows = value if isinstance(value, list) else [[]]
+    if not all(
+        isinstance(row, list)
+        and {*map(type, row)} == {int}
+        and 0 <= min(row) <= max(row) <= LARGEST_FIELD
+        for row in rows
+    ):
+        raise ValueError
+    return tuple((claim - 1, tuple(nodes)) for claim, *nodes in rows)

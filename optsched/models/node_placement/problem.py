@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.fields import LARGEST_FIELD, Fields, first_few
-from optsched.models.fields import Amounts, FieldChecks, Integers, Labels, LabelSets, Numbers, Texts
+from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
+from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
 from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
@@ -418,24 +418,13 @@ class NodePlacement(Problem[Placements]):
         InputError
             If `fields` are not of that form.
         """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        nodes = _lists(given.get("nodes"))
-        if nodes is None:
-            check.mistakes.append("nodes: expected a list of nodes from 0, or null, for each job")
-        chosen: Any = [[[]] * len(at) for at in nodes or ()]
-        if "devices" in given:
-            chosen = given["devices"]
-            entries = chosen if isinstance(chosen, list) else [0]
-            chosen = [_lists([] if entry is None else entry, null=False) for entry in entries]
-            if None in chosen:
-                check.mistakes.append("devices: expected a list of devices for each chunk")
-        check.done()
-        assert nodes is not None
-        return Placements(
-            tuple(tuple(at) for at in nodes),
-            tuple(tuple(map(tuple, devices)) for devices in chosen),
-        )
+        table = Table(fields)
+        kind = Parsed(_lists, "a list of nodes from 0, or null, for each job")
+        nodes = table.read("nodes", kind, instead=())
+        kind = Parsed(_devices, "a list of devices for each chunk")
+        devices = table.read("devices", kind, tuple(((),) * len(at) for at in nodes))
+        table.done(self.name)
+        return Placements(nodes, devices)
 
     def describe(self, solution: Placements | None = None) -> list[tuple[str, str]]:
         """Return the free resources and the jobs, or the nodes of the jobs placed."""
@@ -476,21 +465,21 @@ def _radices(fields: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(most[name] + 1 for name in fields["then"])
 
 
-def _lists(values: Any, *, null: bool = True) -> list[list[int]] | None:
-    """Return a list of lists of numbers from 0, with an empty one for null; otherwise None."""
-    if not isinstance(values, list):
-        return None
-    found: list[list[int]] = []
-    for value in values:
-        if value is None and null:
-            found.append([])
-            continue
-        if not isinstance(value, list) or not all(
-            type(number) is int and 0 <= number <= LARGEST_FIELD for number in value
-        ):
-            return None
-        found.append(value)
-    return found
+def _lists(value: Any, *, null: bool = True) -> tuple[tuple[int, ...], ...]:
+    """Return a list of lists of numbers from 0, with an empty one for null if that may be."""
+    rows = [[] if row is None and null else row for row in value]
+    if not isinstance(value, list) or not all(
+        isinstance(row, list) and all(type(n) is int and 0 <= n <= LARGEST_FIELD for n in row)
+        for row in rows
+    ):
+        raise ValueError
+    return tuple(map(tuple, rows))
+
+
+def _devices(value: Any) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(_lists([] if entry is None else entry, null=False) for entry in value)
 
 
 class TaskType(NamedTuple):
