@@ -220,7 +220,8 @@ class Labels(Kind):
         labels = plain_sequence(value)
         if labels is None or not {*map(type, labels)} <= {int, str}:
             raise WrongValueError("expected a list of labels, texts or integers")
-        return tuple(map(str, labels)) if self.as_text else labels
+        as_given = not self.as_text or {*map(type, labels)} <= {str}
+        return labels if as_given else tuple(map(str, labels))
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": ["integer", "string"]}}
