@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
 from optsched.report.style import GREY, LINES
-from optsched.studies.claims import Claim, NotRunError, written
+from optsched.studies.claims import Claim, NotRunError, without_noise, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.traces.reading import read_trace
@@ -343,7 +343,7 @@ def shaken(runs: Runs, one: System, metric: str, where: pd.Index[Any]) -> Noise:
 
 
 def floors(runs: Runs) -> Iterator[tuple[str, str, str, Noise]]:
-    """Yield noise floors of level 5 beside backfilling: queue, metric, what is drawn again."""
+    """Yield noise floors of level 5 and backfilling: queue, metric, what is drawn again."""
     for queue, metric in product((ORDER, PASSING), ("mean_response", "large_mean_wait")):
         own = gang("MPL 5", queue=queue)
         every = common(ratios(runs, own, BACKFILLING, metric))
@@ -411,6 +411,7 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         "fcfs.hold": gains == {"holds"},
         "paging.most": 100 * runs.all.query("job_memory == 133").eval("paged_jobs / jobs").max(),
         "passing.reaches": highest(runs, gang("MPL 5", "passing")).low > 90,
+        "order.5.never": not found["order.5.below"],
     }
     for name, metric, key, _ in CURVES:
         own = sorted(columns(runs, "MPL 5", metric), key=lambda one: one.found.mean)
@@ -421,9 +422,9 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         alone = [v for v, one in zip(verdicts, own) if PASSES not in one.choices]
         passing = len(own) - len(alone)
         found |= {name: len(own), f"{name}.ordered": len(alone), f"{name}.passing": passing}
+        found[f"{name}.apart"] = "holds" not in alone and verdicts.count("holds") == passing
         for verdict in ("holds", "does not hold"):
             found[f"{name}.{verdict.split()[0]}"] = verdicts.count(verdict)
-            found[f"{name}.ordered.{verdict.split()[0]}"] = alone.count(verdict)
     for row in turned.to_dict("records"):
         interval = Interval(*(row[end] for end in ("change, %", "low", "high", "n")), "t")
         found[f"{row['changed']}, {row['level 5']}"] = interval
@@ -462,10 +463,10 @@ def tables(runs: Runs, claims: dict[str, Claim]) -> dict[str, pd.DataFrame | str
     """Return the tables of the page, and those of the data beside it."""
     noise = pd.DataFrame(
         {
-            "level 5 beside backfilling": f"{METRICS[metric]}, {queue}",
+            "level 5 compared with backfilling": f"{METRICS[metric]}, {queue}",
             "drawn again": AGAIN[what],
             "range, %": " to ".join(written(end, digits=0) for end in (floor.low, floor.high)),
-            "smallest effect, points": written(floor.smallest, digits=1),
+            "smallest effect, points": written(floor.smallest, digits=0),
         }
         for queue, metric, what, floor in floors(runs)
     )
@@ -491,6 +492,12 @@ def brief(found: Interval) -> str:
     """Write a change in percent with its interval."""
     mean, low, high = (written(end, "%", 0) for end in found[:3])
     return mean if found.kind == "none" else f"{mean} ({low[:-1]} to {high})"
+
+
+def in_times(found: Interval) -> str:
+    """Write a change in percent as a ratio, with its interval."""
+    mean, low, high = (without_noise(end, "times") for end in (found * 0.01 + 1)[:3])
+    return mean if found.kind == "none" else f"{mean} ({low} to {high})"
 
 
 def packed(runs: Runs, one: System, usual: System, metric: str = "mean_response") -> Interval:
@@ -520,12 +527,14 @@ def packings(runs: Runs) -> pd.DataFrame:
 
 
 def costs(runs: Runs) -> pd.DataFrame:
-    """Return by how many percent a cost changes the mean response, by level."""
+    """Return how many times as long a cost makes the mean response, by level."""
     names = {"no-compaction": "rows are not compacted"}
     names |= {f"switch-{s}": f"a switch takes {s} s of {SLICE} s" for s in (1, 5, 15)}
     rows = {
         words: {
-            f"level {level[-1]}": brief(packed(runs, gang(level)._replace(cost=cost), gang(level)))
+            f"level {level[-1]}": in_times(
+                packed(runs, gang(level)._replace(cost=cost), gang(level))
+            )
             for level in LEVELS
         }
         for cost, words in names.items()
@@ -572,7 +581,7 @@ def figures(runs: Runs, claims: dict[str, Claim], *, narrow: bool) -> dict[str, 
         name: specification_curve(
             columns(runs, "MPL 5", metric),
             [*CHOICES.values()],
-            f"{METRICS[metric]}, level 5 beside backfilling, %",
+            f"{METRICS[metric]}, level 5 compared with backfilling, %",
             limits=limits,
             claimed=claims[key].region,
             narrow=narrow,

@@ -368,8 +368,11 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         for name in levels
         if name.startswith("at start")
     }
+    posed = [mean(runs, name, "problems") for name in (main, windowed("joint", 1000))]
     found: dict[str, Any] = {
         "runs": len(runs),
+        "problems.100": posed[0],
+        "problems.1000": posed[1],
         "jobs": int(runs["jobs"].sum()),
         "claims.judged": sum(bool(one.found) for one in claims.values()),
         "units": len(by_unit(runs, main, "useful")),
@@ -395,7 +398,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "moves.at-start": 100 * share(runs, main, "migrations_at_start", "migrations"),
         "started-in-box": 100 * share(runs, main, "prepared_starts", "large_detected"),
         "buffer": mean(runs, main, "large_mean_buffer") / 3600,
-        "buffer.prepared": mean(runs, main, "prepared_mean_buffer") / 3600,
+        "buffer.prepared.min": mean(runs, main, "prepared_mean_buffer") / 60,
         "beside": share(runs, main, "prepared_beside", "prepared"),
         "jointly": apart(runs, main, "ahead", "useful"),
         "four.alike": all(
@@ -525,7 +528,7 @@ def systems_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "": name,
                 "running": written(100 * mean(runs, variant, "useful"), "%") if boxes else "–",
                 "wait, h": written(next(waits)),
-                "large jobs": written(next(waits)),
+                "of large jobs, h": written(next(waits)),
                 "moves": f"{mean(runs, variant, 'migrations'):,.0f}" if boxes else "–",
             }
         )
@@ -685,7 +688,7 @@ def draw_node_time(runs: pd.DataFrame, *, narrow: bool) -> Figure:
             color=color,
             edgecolor=INK,
             linewidth=0.3,
-            label=part,
+            label=part.replace("undecided", "overlooked"),
         )
         left += shares
     axes.set(xlim=(0, 100), xlabel="recorded node time, %")
