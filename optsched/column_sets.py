@@ -21,8 +21,6 @@ ColumnSet = int
 def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
     """Return the set of the columns in runs, each from its start to before its stop.
 
-    Examples
-    --------
     >>> bin(column_set([(0, 2), (5, 6)]))
     '0b100011'
     """
@@ -35,8 +33,6 @@ def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
 def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
     """Yield the maximal runs of a set in order, each as its start and its stop.
 
-    Examples
-    --------
     >>> list(runs_of(0b100011))
     [(0, 2), (5, 6)]
     """
@@ -53,8 +49,6 @@ def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
 def lowest(columns: ColumnSet, count: int) -> ColumnSet:
     """Return the `count` lowest columns of a set, which must have as many.
 
-    Examples
-    --------
     >>> bin(lowest(0b110110, 3))
     '0b10110'
     """
@@ -75,8 +69,6 @@ def interval_text(columns: ColumnSet) -> str:
 def runs_text(runs: Iterable[tuple[int, int]]) -> str:
     """Return runs, each from its start to before its stop, as intervals.
 
-    Examples
-    --------
     >>> runs_text([(0, 2), (5, 6)])
     '0-1 5'
     """
@@ -88,8 +80,6 @@ def runs_text(runs: Iterable[tuple[int, int]]) -> str:
 def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:
     """Return the columns that are in at least one of the sets, in at least two, and so on.
 
-    Examples
-    --------
     >>> [bin(columns) for columns in loads([0b011, 0b110, 0b010])]
     ['0b111', '0b10', '0b10']
     """

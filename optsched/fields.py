@@ -39,12 +39,8 @@ class Fields(dict[str, Any]):
 
     A field may depend on fields declared before.
 
-    Parameters
-    ----------
-    given : mapping
-        The values of all fields as they are given.
-    on_file : bool
-        Whether they come from a file, where jobs, rows and the like count from 1.
+    `given`: the values of all fields as they are given; `on_file`: whether they come from a file,
+    where jobs, rows and the like count from 1.
     """
 
     def __init__(self, given: Mapping[str, Any] | None = None, *, on_file: bool = False) -> None:
@@ -234,15 +230,9 @@ class Parsed(Kind):
 
 
 class Each(Kind):
-    """Base class of lists whose values are read one by one, by `reader`.
+    """Base class of lists whose values are read one by one, by `reader`."""
 
-    Attributes
-    ----------
-    items : dict
-        JSON Schema of a value of the list.
-    """
-
-    items: Mapping[str, Any] = {}
+    items: Mapping[str, Any] = {}  # JSON Schema of a value of the list
 
     def __init__(self, like: str | None = None, on_file: str = "") -> None:
         self.like = like or self.like
@@ -278,14 +268,9 @@ class Each(Kind):
 class Table:
     """The values of an object, read by kinds, and the mistakes found so far.
 
-    Parameters
-    ----------
-    table : object
-        The object: keys with their values. Anything else counts as an object without keys.
-    place : str
-        Prefix of the keys in messages, ``classes[1].`` for instance.
-    mistakes : list of str, optional
-        List that the mistakes are added to; a new one by default.
+    `table`: the object: keys with their values. Anything else counts as an object without keys.
+    `place`: prefix of the keys in messages, ``classes[1].`` for instance. `mistakes`: list that the
+    mistakes are added to; a new one by default.
     """
 
     def __init__(self, table: Any, place: str = "", mistakes: list[str] | None = None) -> None:
@@ -326,12 +311,8 @@ class Table:
     def part(self, key: str, expected: str = "a table") -> Self | None:
         """Return the object that a key holds; None where there is a mistake.
 
-        Parameters
-        ----------
-        key : str
-            The key, which becomes part of the prefix of the keys in that object.
-        expected : str
-            Description of the object, which follows "expected" in the message.
+        `key`: the key, which becomes part of the prefix of the keys in that object; `expected`:
+        description of the object, which follows "expected" in the message.
         """
         table = self.read(key, Of(dict, expected=expected))
         return None if table is None else type(self)(table, f"{self.place}{key}.", self.mistakes)
@@ -350,13 +331,7 @@ class Table:
         ]
 
     def done(self, field: str | None = None) -> None:
-        """Report the mistakes noted so far, in the object called `field`.
-
-        Raises
-        ------
-        InputError
-            If there are any; with all of them.
-        """
+        """Report the mistakes noted so far, in the object called `field`."""
         if self.mistakes:
             raise InputError(*self.mistakes, field=field)
 

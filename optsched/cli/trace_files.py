@@ -32,11 +32,6 @@ def read_to_write(
 
     The trace is cleaned or not, columns are renamed, and negative times are allowed, as in
     `optsched.read_trace`.
-
-    Raises
-    ------
-    InputError
-        If the output cannot be written, or is the trace itself.
     """
     from optsched.traces.reading import read_trace
 

@@ -241,18 +241,9 @@ class SizedMachine(Machine):
 def read_machine(spec: str | int | Path | Machine, base: Path = Path()) -> Machine:
     """Build the empty machine of a specification.
 
-    Parameters
-    ----------
-    spec : str, int, path or Machine
-        ``kind:size`` such as ``nodes:1152``, a number of nodes, the path of a TOML file with a
-        ``kind``, or a machine.
-    base : path, optional
-        The folder that relative paths start from; by default the current one.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind of machine, or the specification is not of its form.
+    `spec`: ``kind:size`` such as ``nodes:1152``, a number of nodes, the path of a TOML file with a
+    ``kind``, or a machine; `base`: the folder that relative paths start from; by default the
+    current one.
     """
     if isinstance(spec, Machine):
         return spec.emptied()

@@ -90,22 +90,13 @@ def cp_sat_model(program: Program, *, names: bool = False) -> Any:
 def export(problem: Problem[Any], path: str | Path, format: str | None = None) -> None:  # noqa: A002
     """Write the program of a problem for other software, with the names of variables and rows.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    path : path
-        The file, which is written under a temporary name and renamed.
-    format : {"lp", "mps", "minizinc", "cp-sat", "knapsack"}, optional
-        CPLEX LP, free MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of
-        `optsched.models.WindowMKP` alone, the literature's text format of multiple knapsacks; by
-        default that of the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``,
-        ``.txt``.
-
-    Notes
-    -----
     Numbers are written to the last digit; the LP and MPS writer of OR-Tools keeps six, so that
     1,234,567 becomes 1,234,570.
+
+    `path`: the file, which is written under a temporary name and renamed; `format`: CPLEX LP, free
+    MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of `optsched.models.WindowMKP`
+    alone, the literature's text format of multiple knapsacks; by default that of the suffix:
+    ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``, ``.txt``.
     """
     path = Path(path)
     if format is None:

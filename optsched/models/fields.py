@@ -83,37 +83,21 @@ class Integers(Kind):
 
 
 class Numbers(Each):
-    """Numbers of rows, jobs or nodes, or sizes, each a `noun`; distinct ones are kept in order.
-
-    Parameters
-    ----------
-    noun : str
-        Name of such a number in messages.
-    least, first : int
-        The smallest number in Python and on file.
-    of : str, optional
-        The list that is numbered; each number counts once, and they are stored in order.
-    within : str, optional
-        The field with the largest number on file, in place of `of`.
-    largest : int, optional
-        Upper limit of that field.
-    like : str, optional
-        Name of a list, declared before, with the same length.
-    distinct : bool
-        Whether a number that is there again is a mistake.
-    """
+    """Numbers of rows, jobs or nodes, or sizes, each a `noun`; distinct ones are kept in order."""
 
     def __init__(
         self,
-        noun: str,
+        noun: str,  # name of such a number in messages
+        # The smallest number in Python and on file
         least: int = 0,
         first: int = 1,
         *,
+        # The list that is numbered; each number counts once, and they are stored in order
         of: str = "",
-        within: str = "",
-        largest: int = LARGEST_FIELD,
-        like: str | None = None,
-        distinct: bool = False,
+        within: str = "",  # the field with the largest number on file, in place of `of`
+        largest: int = LARGEST_FIELD,  # upper limit of that field
+        like: str | None = None,  # name of a list, declared before, with the same length
+        distinct: bool = False,  # whether a number that is there again is a mistake
     ) -> None:
         self.noun, self.least, self.first, self.of, self.within = noun, least, first, of, within
         self.largest, self.distinct = largest, distinct

@@ -40,21 +40,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownValues:
-    """The table of a folder.
-
-    Parameters
-    ----------
-    path : Path
-        The table.
-    sha256 : str
-        SHA-256 of the table.
-    rows : mapping of str to Row
-        Known values by name of the instance.
-    """
+    """The table of a folder."""
 
     path: Path
-    sha256: str
-    rows: Mapping[str, Row]
+    sha256: str  # SHA-256 of the table
+    rows: Mapping[str, Row]  # known values by name of the instance
 
     def name_of(self, path: Path) -> str | None:
         """Return the name of an instance's file in the table, None if it is not there."""

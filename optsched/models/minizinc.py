@@ -30,8 +30,6 @@ def minizinc_model(program: Program) -> str:
 
     Names that are not plain words are quoted, ``'x.1'``, and a row has its name as an annotation.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from optsched.models.program_builder import ProgramBuilder
     >>> builder = ProgramBuilder("max")

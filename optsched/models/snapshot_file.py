@@ -110,11 +110,8 @@ def read_snapshot(path: str | Path) -> Snapshot:
     and knapsacks, ``.lp`` and ``.mps`` an integer program, everything else a snapshot as JSON; all
     of them plain or gzipped. Known values in a table beside the file are added.
 
-    Parameters
-    ----------
-    path : str or path
-        The file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
-        ``window-mkp/yang-2014-example``. A file of that name takes precedence.
+    `path`: the file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
+    ``window-mkp/yang-2014-example``. A file of that name takes precedence.
     """
     snapshot = read_hashed(path)[0]
     problem = snapshot.problem
@@ -204,12 +201,7 @@ def _with_line(mistake: str, text: str) -> str:
 def _place(text: str, steps: Sequence[str]) -> int | None:
     """Return the position of the innermost existing step into a JSON object, None without any.
 
-    Parameters
-    ----------
-    text : str
-        The JSON object.
-    steps : sequence of str
-        Names of members and numbers of elements, from the outside to the inside.
+    `steps`: names of members and numbers of elements, from the outside to the inside.
     """
     decode = json.JSONDecoder().raw_decode
     found, at = None, _next(text, 0)

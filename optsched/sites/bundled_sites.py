@@ -22,11 +22,6 @@ def find_site(path_or_name: str | Path) -> Path:
     """Return the file or folder of a path, or that of the name of a bundled site.
 
     A file or folder of that name takes precedence.
-
-    Raises
-    ------
-    InputError
-        If there is no such path or name, or the name is not UTF-8.
     """
     check_name(path_or_name)
     path, known = Path(path_or_name), bundled_sites()

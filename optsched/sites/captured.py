@@ -9,13 +9,7 @@ from optsched.errors import InputError
 
 
 def captured_folder(path: Path) -> Path:
-    """Return a path that is a folder.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Return a path that is a folder."""
     if not path.is_dir():
         what = "is a file" if path.exists() else "is not there"
         raise InputError(
@@ -37,13 +31,7 @@ def captured_file(folder: Path, *names: str) -> Path | None:
 
 
 def captured_time(folder: Path) -> int | None:
-    """Return the seconds since 1970 in the file ``now``; None if it is not there.
-
-    Raises
-    ------
-    InputError
-        If the file holds anything else.
-    """
+    """Return the seconds since 1970 in the file ``now``; None if it is not there."""
     file = captured_file(folder, "now")
     if file is None:
         return None

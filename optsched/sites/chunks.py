@@ -8,53 +8,29 @@ from typing import NamedTuple
 
 
 class Division(NamedTuple):
-    """Equal chunks of a job.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    shares : tuple of int
-        What a chunk has of each total of the job, rounded up.
-    most_per_node : int
-        Most chunks on a node, 0 for no limit.
-    on_nodes : bool
-        Whether each chunk is all that the job has on a node.
-    """
+    """Equal chunks of a job."""
 
     chunks: int
-    shares: tuple[int, ...]
-    most_per_node: int
-    on_nodes: bool
+    shares: tuple[int, ...]  # what a chunk has of each total of the job, rounded up
+    most_per_node: int  # most chunks on a node, 0 for no limit
+    on_nodes: bool  # whether each chunk is all that the job has on a node
 
 
 def divided(
+    # Number of tasks, then totals of what the job asks as a whole, such as GPUs
     totals: Sequence[int],
+    # Least and most nodes of the job
     least: int,
     most: float,
+    # Returns the number of nodes that can hold a chunk with some shares when they are idle
     able: Callable[[tuple[int, ...]], int],
     *,
-    nodes: int,
-    tasks_per_node: int,
+    nodes: int,  # number of nodes that the job may use
+    tasks_per_node: int,  # most tasks on a node, 0 for no limit
+    # Whether the job asks amounts of its nodes, or as a whole, and not only of its tasks
     of_nodes: bool,
 ) -> Division:
-    """Divide a job into a chunk for each task, or into one for each of as few nodes as possible.
-
-    Parameters
-    ----------
-    totals : sequence of int
-        Number of tasks, then totals of what the job asks as a whole, such as GPUs.
-    least, most : int, float
-        Least and most nodes of the job.
-    able : callable
-        Returns the number of nodes that can hold a chunk with some shares when they are idle.
-    nodes : int
-        Number of nodes that the job may use.
-    tasks_per_node : int
-        Most tasks on a node, 0 for no limit.
-    of_nodes : bool
-        Whether the job asks amounts of its nodes, or as a whole, and not only of its tasks.
-    """
+    """Divide a job into a chunk for each task, or into one for each of as few nodes as possible."""
     tasks = totals[0]
     # a node must have room for as many tasks as are on a node, of which the last has fewer perhaps
     if not of_nodes and tasks_per_node < 2 and least <= tasks <= most:

@@ -22,18 +22,10 @@ _Test: TypeAlias = Callable[[frozenset[str], int], bool]
 
 
 class Constraint(NamedTuple):
-    """Constraint on the features of a node.
+    """Constraint on the features of a node."""
 
-    Parameters
-    ----------
-    text : str
-        The constraint as it was written.
-    choices : int
-        Number of choices in brackets; 1 without brackets.
-    """
-
-    text: str
-    choices: int
+    text: str  # the constraint as it was written
+    choices: int  # number of choices in brackets; 1 without brackets
     test: _Test
 
     def holds(self, features: Iterable[str], choice: int = 0) -> bool:
@@ -44,13 +36,6 @@ class Constraint(NamedTuple):
 def parse_constraint(text: str) -> Constraint:
     """Return the constraint that a text states.
 
-    Raises
-    ------
-    InputError
-        If the text is not such an expression, or has node counts, as in ``[a*2&b*1]``.
-
-    Examples
-    --------
     >>> constraint = parse_constraint("ib&(a100|h100)")
     >>> constraint.holds(["ib", "h100"]), constraint.holds(["a100"])
     (True, False)

@@ -29,19 +29,8 @@ def last_starts(
     That is because the reservation of the job ends, or because others keep so many nodes without
     end that the job does not fit on the rest. Jobs that can start at any time are not included.
 
-    Parameters
-    ----------
-    requests : Requests
-        Requests of the jobs.
-    queues : Queues
-        Their queues.
-    submit, requested : sequence of float, shape (jobs,)
-        Submission and requested time of each job in seconds.
-
-    Returns
-    -------
-    dict of int to LastStart
-        Times have the origin of the submissions.
+    `requests`: requests of the jobs; `submit` and `requested`: submission and requested time of
+    each job in seconds, shape (jobs,); the times returned have the same origin.
     """
     if not queues.reservations:
         return {}

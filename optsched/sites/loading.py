@@ -23,19 +23,9 @@ EXPECTED = (
 def load_site(path_or_name: str | Path, notes: list[str] | None = None) -> Site:
     """Return the site that a file or a folder describes.
 
-    Parameters
-    ----------
-    path_or_name : path or str
-        A TOML file as docs/formats/site.md describes it; slurm.conf; what ``scontrol show nodes``
-        wrote with ``--json`` or ``-d -o``; a folder with captured output of Slurm or with
-        slurm.conf; or the name of a bundled site.
-    notes : list of str, optional
-        What was left out or changed is appended, counted.
-
-    Raises
-    ------
-    InputError
-        If the path is none of these, or one with mistakes.
+    `path_or_name`: a TOML file as docs/formats/site.md describes it; slurm.conf; what ``scontrol
+    show nodes`` wrote with ``--json`` or ``-d -o``; a folder with captured output of Slurm or with
+    slurm.conf; or the name of a bundled site.
     """
     path = find_site(path_or_name)
     if path.suffix == ".toml":

@@ -27,13 +27,7 @@ class Record:
 
 
 def whole_numbers(values: ArrayLike, name: str, low: int, high: int, dimensions: int = 1) -> Ints:
-    """Return a read-only copy of whole numbers from `low` to `high`.
-
-    Raises
-    ------
-    InputError
-        If there are other values, or another number of dimensions; `name` is the field.
-    """
+    """Return a read-only copy of whole numbers from `low` to `high`."""
     try:
         array = np.array(values)
     except (ValueError, OverflowError):  # lists of several lengths

@@ -45,30 +45,14 @@ class NeverStartsError(Exception):
 
 
 class Chunks(NamedTuple):
-    """One way to run a job: equal chunks on some nodes.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    most_per_node : int
-        Most chunks on a node; at most `chunks`.
-    demand : tuple of int
-        Amount of each resource of the site that a chunk needs.
-    nodes : int
-        Number of the set of nodes in `Requests.nodes` that the job may use.
-    exclusive : bool
-        Whether the job shares its nodes with no other job.
-    licences : tuple of int
-        Number of each licence of the site that the job needs.
-    """
+    """One way to run a job: equal chunks on some nodes."""
 
     chunks: int
-    most_per_node: int
-    demand: tuple[int, ...]
-    nodes: int
-    exclusive: bool
-    licences: tuple[int, ...]
+    most_per_node: int  # most chunks on a node; at most `chunks`
+    demand: tuple[int, ...]  # amount of each resource of the site that a chunk needs
+    nodes: int  # number of the set of nodes in `Requests.nodes` that the job may use
+    exclusive: bool  # whether the job shares its nodes with no other job
+    licences: tuple[int, ...]  # number of each licence of the site that the job needs
 
 
 class Requests:
@@ -77,28 +61,10 @@ class Requests:
     A request is one or more alternatives, of which a job takes the first that is possible: one for
     each partition that it names, for each choice of features, and for each number of nodes.
 
-    Parameters
-    ----------
-    site : Site
-        The site.
-    jobs : mapping of str to array, shape (jobs,)
-        Columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
-        `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since
-        1970. A reservation that the site has not is none.
+    `jobs`: columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
+    `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since 1970. A
+    reservation that the site has not is none. Shape (jobs,).
 
-    Attributes
-    ----------
-    numbers : list of int
-        Number of the request of each job. It is negative for one that can never start.
-    alternatives : list of Chunks
-        Alternatives of all requests.
-    first : list of int
-        ``alternatives[first[number]:first[number + 1]]`` are those of a request.
-    nodes : list of bool array, shape (nodes,)
-        Sets of nodes that jobs may use; only usable nodes.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
     >>> requests = Requests(site, {
     ...     "processors": np.array([6, 6, 99]), "requested_time": np.array([60, 60, 60]),
@@ -114,7 +80,8 @@ class Requests:
     def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
         self.site = site
         self.alternatives: list[Chunks] = []
-        self.first = [0]
+        self.first = [0]  # ``alternatives[first[number]:first[number + 1]]`` are those of a request
+        # Sets of nodes that jobs may use; only usable nodes, shape (nodes,)
         self.nodes: list[Flags] = []
         self._sets: dict[bytes, int] = {}
         self._allowed: dict[tuple[int, bytes, str], _Allowed] = {}
@@ -128,6 +95,7 @@ class Requests:
         columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
         known: dict[tuple[Any, ...], int] = {}
         found: dict[tuple[Chunks, ...] | str, int] = {}
+        # Number of the request of each job. It is negative for one that can never start.
         self.numbers = []
         for row in zip(*columns, too_late, classes.tolist()):
             if row not in known:
@@ -401,12 +369,8 @@ def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> b
 def known_partitions(names: str, site: Site) -> list[Partition]:
     """Return the partitions of a job: those that it names, or the default one, or all nodes.
 
-    Parameters
-    ----------
-    names : str
-        Names with commas between them; empty if the job names none.
-    site : Site
-        The site. Names that it has not are left out.
+    `names`: names with commas between them; empty if the job names none. `site`: the site. Names
+    that it has not are left out.
     """
     if names:
         there = {each.name: each for each in site.partitions}

@@ -30,53 +30,22 @@ NODE_NAME = re.compile(r"[^,\[\]\s]+")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Record):
-    """Nodes that a job may ask for under one name, with limits.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    nodes : array of int, shape (nodes of the partition,)
-        Indices of the nodes in the site, ascending.
-    default : bool
-        Whether jobs that name no partition come here.
-    max_time : float
-        Longest time limit of a job in seconds; infinity for no limit.
-    max_nodes : float
-        Most nodes of a job; infinity for no limit.
-    exclusive : bool
-        Whether jobs share no node.
-    exclusive_user : bool
-        Whether jobs share nodes only with jobs of their user. Simulations do not heed it.
-    up : bool
-        Whether jobs start.
-    priority_tier : int
-        Jobs of a higher tier are placed first, whatever their priority.
-    priority_factor : int
-        Factor of the partition in the priority of a job.
-    memory_per_core : int
-        Memory in MB for each core of a job that states none; 0 if the site has no such rule.
-    topology : str
-        Name of the topology; empty for the default one of the site.
-
-    Raises
-    ------
-    InputError
-        If the name is empty, the nodes do not ascend, or a limit is out of range.
-    """
+    """Nodes that a job may ask for under one name, with limits."""
 
     name: str
-    nodes: Ints
-    default: bool = False
-    max_time: float = math.inf
-    max_nodes: float = math.inf
-    exclusive: bool = False
+    nodes: Ints  # indices of the nodes in the site, ascending, shape (nodes of the partition,)
+    default: bool = False  # whether jobs that name no partition come here
+    max_time: float = math.inf  # longest time limit of a job in seconds; infinity for no limit
+    max_nodes: float = math.inf  # most nodes of a job; infinity for no limit
+    exclusive: bool = False  # whether jobs share no node
+    # Whether jobs share nodes only with jobs of their user. Simulations do not heed it.
     exclusive_user: bool = False
     up: bool = True
-    priority_tier: int = 1
-    priority_factor: int = 1
+    priority_tier: int = 1  # jobs of a higher tier are placed first, whatever their priority
+    priority_factor: int = 1  # factor of the partition in the priority of a job
+    # Memory in MB for each core of a job that states none; 0 if the site has no such rule
     memory_per_core: int = 0
-    topology: str = ""
+    topology: str = ""  # name of the topology; empty for the default one of the site
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -116,41 +85,6 @@ class Node(NamedTuple):
 class Site(Record):
     """Nodes of a cluster, what they have, and how they are grouped.
 
-    Parameters
-    ----------
-    name : str
-        Name of the site.
-    nodes : tuple of str
-        Names of the nodes.
-    resources : tuple of str
-        ``cores``, ``memory`` (in MB), then further resources in alphabetical order: ``gpu``, or
-        ``gpu:a100`` for a type. One with a type counts in the column without it too: a job that
-        asks for ``gpu`` takes from that column only, one that asks for ``gpu:a100`` from both.
-        Cores are what Slurm calls CPUs: hardware threads, where a node has several for each core.
-    capacity : array of int, shape (nodes, resources)
-        Amount of each resource of each node; read-only.
-    features : tuple of tuple of str
-        Features of each node; by default none.
-    states : tuple of str
-        State of each node, one of `STATES`; by default ``up``.
-    reasons : tuple of str
-        Why a node is in its state; empty if unknown.
-    partitions : tuple of Partition
-        The partitions.
-    licences : mapping of str to int
-        Number of licences of each kind.
-    topologies : mapping of str to Tree, Blocks or Torus
-        Topologies by name; the first one is the default.
-    reservations : tuple of Reservation
-        The reservations.
-
-    Raises
-    ------
-    InputError
-        If names are repeated or unknown, lengths do not match, or an amount is out of range.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "g1"), ("cores", "memory", "gpu"),
     ...             np.array([[16, 64000, 0], [32, 256000, 4]]), features=(("ib",), ("ib", "a100")))
     >>> site
@@ -161,13 +95,19 @@ class Site(Record):
 
     name: str
     nodes: tuple[str, ...]
+    # ``cores``, ``memory`` (in MB), then further resources in alphabetical order: ``gpu``, or
+    # ``gpu:a100`` for a type. One with a type counts in the column without it too: a job that
+    # asks for ``gpu`` takes from that column only, one that asks for ``gpu:a100`` from both.
+    # Cores are what Slurm calls CPUs: hardware threads, where a node has several for each
+    # core.
     resources: tuple[str, ...]
-    capacity: Ints
-    features: tuple[tuple[str, ...], ...] = ()
-    states: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    capacity: Ints  # amount of each resource of each node; read-only, shape (nodes, resources)
+    features: tuple[tuple[str, ...], ...] = ()  # features of each node; by default none
+    states: tuple[str, ...] = ()  # state of each node, one of `STATES`; by default ``up``
+    reasons: tuple[str, ...] = ()  # why a node is in its state; empty if unknown
     partitions: tuple[Partition, ...] = ()
-    licences: Mapping[str, int] = field(default_factory=dict)
+    licences: Mapping[str, int] = field(default_factory=dict)  # number of licences of each kind
+    # Topologies by name; the first one is the default
     topologies: Mapping[str, Topology] = field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
 
@@ -228,39 +168,21 @@ class Site(Record):
         return MappingProxyType({name: place for place, name in enumerate(self.nodes)})
 
     def places(self, names: Iterable[str]) -> Ints:
-        """Return the indices of nodes, shape (names,).
-
-        Raises
-        ------
-        UnknownNameError
-            If a name is not that of a node.
-        """
+        """Return the indices of nodes, shape (names,)."""
         try:
             return np.array([self.index[name] for name in names], dtype=np.int64)
         except KeyError as error:
             raise UnknownNameError("node", error.args[0], self.nodes) from None
 
     def partition(self, name: str) -> Partition:
-        """Return a partition by its name.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of this name.
-        """
+        """Return a partition by its name."""
         for partition in self.partitions:
             if partition.name == name:
                 return partition
         raise UnknownNameError("partition", name, [each.name for each in self.partitions])
 
     def topology(self, name: str = "") -> Topology | None:
-        """Return a topology by its name, or the default one; None if the site has none.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of this name.
-        """
+        """Return a topology by its name, or the default one; None if the site has none."""
         if not name:
             return next(iter(self.topologies.values()), None)
         if name not in self.topologies:
@@ -272,11 +194,6 @@ class Site(Record):
 
         They are indices of `Tree.switches` or `Blocks.names`; -1 for a node that is in none, and
         for all nodes in a torus or without a topology. Shape (nodes,).
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no topology of this name.
         """
         chosen = self.topology(topology)
         if chosen is None or isinstance(chosen, Torus):
@@ -288,11 +205,6 @@ class Site(Record):
 
         All nodes of a job satisfy one of the choices. There are several only if the constraint has
         brackets: see `optsched.sites.features`.
-
-        Raises
-        ------
-        InputError
-            If the constraint cannot be read.
         """
         if isinstance(constraint, str):
             constraint = parse_constraint(constraint)
@@ -400,11 +312,6 @@ def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:
     """Return the resources of nodes, and their amounts, shape (nodes, resources).
 
     A resource with a type counts for the one without, unless the description of the node has it.
-
-    Raises
-    ------
-    InputError
-        If an amount is out of range.
     """
     rows = [dict(node.amounts) for node in nodes]
     for node, row in zip(nodes, rows):

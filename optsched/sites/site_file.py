@@ -179,13 +179,7 @@ class _Table(Table):
 
 
 def read_site_file(path: str | Path) -> Site:
-    """Return the site that a TOML file describes.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not such a description; with all mistakes found.
-    """
+    """Return the site that a TOML file describes."""
     path = Path(path)
     try:
         return site_of_table(read_toml(path), name=path.stem)
@@ -197,17 +191,7 @@ def read_site_file(path: str | Path) -> Site:
 def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     """Return the site that the tables of a TOML file describe.
 
-    Parameters
-    ----------
-    values : mapping
-        The tables.
-    name : str
-        Name of the site unless the tables have one.
-
-    Raises
-    ------
-    InputError
-        If there are mistakes, with the field of each.
+    `name`: name of the site unless the tables have one.
     """
     table = _Table(values)
     table.known(KEYS)
@@ -241,13 +225,7 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
 
 
 def write_site_file(site: Site, path: str | Path) -> None:
-    """Write a site as a TOML file, which `read_site_file` reads.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a site as a TOML file, which `read_site_file` reads."""
     write_bytes(path, site_text(site).encode("utf-8", "replace"))
 
 

@@ -42,67 +42,40 @@ WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Rules of a partition of Slurm that a site does not have.
+    """Rules of a partition of Slurm that a site does not have."""
 
-    Parameters
-    ----------
-    accounts, denied_accounts : tuple of str
-        Accounts whose jobs may start, empty for all, and those whose jobs may not.
-    qos, denied_qos : tuple of str
-        The same for QOS.
-    groups : tuple of str
-        Groups whose users may start jobs, empty for all.
-    root_only, reserved_only : bool
-        Whether only jobs of root, or jobs of a reservation, start.
-    least_nodes : int
-        Least number of nodes of a job.
-    cores_per_node : int
-        Most cores that jobs of the partition have on a node together, 0 for no limit.
-    memory_per_node, memory_per_core : int
-        Most memory of a job in MB on a node, or for each core; 0 for no limit.
-    cores_per_gpu, memory_per_gpu : int
-        Cores, and memory in MB, that a job has for each of its GPUs if it states none; 0 for none.
-    own_qos : str
-        QOS of which the limits hold for all jobs of the partition.
-    preempted : bool
-        Whether running jobs of the partition may be preempted, if the site has preemption.
-    shares : str
-        How jobs may share cores, such as ``FORCE:2``; empty if they do not.
-    unknown : tuple of str
-        Further rules in force, such as ``MaxCPUsPerSocket=8``: whether a job keeps to them is not
-        known.
-    left_out : tuple of str
-        Keys of the rules that have an effect.
-    """
-
+    # Accounts whose jobs may start, empty for all, and those whose jobs may not
     accounts: tuple[str, ...] = ()
     denied_accounts: tuple[str, ...] = ()
+    # The same for QOS
     qos: tuple[str, ...] = ()
     denied_qos: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()  # groups whose users may start jobs, empty for all
+    # Whether only jobs of root, or jobs of a reservation, start
     root_only: bool = False
     reserved_only: bool = False
-    least_nodes: int = 0
+    least_nodes: int = 0  # least number of nodes of a job
+    # Most cores that jobs of the partition have on a node together, 0 for no limit
     cores_per_node: int = 0
+    # Most memory of a job in MB on a node, or for each core; 0 for no limit
     memory_per_node: int = 0
     memory_per_core: int = 0
+    # Cores, and memory in MB, that a job has for each of its GPUs if it states none; 0 for
+    # none
     cores_per_gpu: int = 0
     memory_per_gpu: int = 0
-    own_qos: str = ""
+    own_qos: str = ""  # QOS of which the limits hold for all jobs of the partition
+    # Whether running jobs of the partition may be preempted, if the site has preemption
     preempted: bool = False
-    shares: str = ""
+    shares: str = ""  # how jobs may share cores, such as ``FORCE:2``; empty if they do not
+    # Further rules in force, such as ``MaxCPUsPerSocket=8``: whether a job keeps to them is
+    # not known
     unknown: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # keys of the rules that have an effect
 
 
 def access_of(line: Line) -> Access:
-    """Return the rules that the line of a partition states.
-
-    Raises
-    ------
-    InputError
-        If a value has another form.
-    """
+    """Return the rules that the line of a partition states."""
 
     def names(key: str) -> tuple[str, ...]:
         text = line.text(key)
@@ -169,11 +142,5 @@ def left_out(access: Mapping[str, Access]) -> tuple[str, ...]:
 
 
 def accesses_of(lines: Iterable[Line]) -> dict[str, Access]:
-    """Return the rules of partitions by name.
-
-    Raises
-    ------
-    InputError
-        If a value has another form.
-    """
+    """Return the rules of partitions by name."""
     return {line.text("partitionname"): access_of(line) for line in lines}

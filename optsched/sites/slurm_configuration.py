@@ -29,16 +29,8 @@ NOT_YET = ("", "UNKNOWN")
 def read_configuration(path: str | Path) -> SlurmSite:
     """Return the site that slurm.conf describes, with all its resources free.
 
-    Parameters
-    ----------
-    path : path
-        slurm.conf, or the folder that it is in. The files that it includes are read too, and
-        topology.yaml or topology.conf, and gres.conf, if they are beside it.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or a value has another form; with file, line and key.
+    `path`: slurm.conf, or the folder that it is in. The files that it includes are read too, and
+    topology.yaml or topology.conf, and gres.conf, if they are beside it.
     """
     path = Path(path)
     path = path / "slurm.conf" if path.is_dir() else path
@@ -204,13 +196,7 @@ class _Sets:
                 self._sets[name] = [*listed, *having]
 
     def nodes_of(self, text: str) -> list[str]:
-        """Return the nodes of a host list, in which names of sets and ALL stand for theirs.
-
-        Raises
-        ------
-        InputError
-            If the text is no host list, or names an unknown node.
-        """
+        """Return the nodes of a host list, in which names of sets and ALL stand for theirs."""
         found: list[str] = []
         for name in hosts_of(text):
             if name in self._sets:

@@ -41,22 +41,13 @@ VERSION_OF_NODES = 38
 def read_shown_site(path: str | Path) -> SlurmSite:
     """Return the site that captured output of Slurm describes.
 
-    Parameters
-    ----------
-    path : path
-        A folder with what commands of Slurm wrote, each file plain or gzip: ``nodes.json`` of
-        ``scontrol show nodes --json``, or ``nodes.txt`` with ``-d -o``, or ``sinfo.json`` of Slurm
-        22.05; and if there is, ``partitions.txt`` of ``scontrol show partitions -o`` or
-        ``partitions.json``, ``licenses.json`` or ``licenses.txt``, likewise reservations,
-        ``config.txt`` of ``scontrol show config``, ``topoconf.txt`` of ``scontrol show topoconf``,
-        topology.yaml or topology.conf, or ``topology.txt`` of ``scontrol show topology``, and
-        ``now``, the seconds since 1970. Or the file of the nodes alone.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, is of an unknown version, or a field has another form; with file,
-        record and field.
+    `path`: a folder with what commands of Slurm wrote, each file plain or gzip: ``nodes.json`` of
+    ``scontrol show nodes --json``, or ``nodes.txt`` with ``-d -o``, or ``sinfo.json`` of Slurm
+    22.05; and if there is, ``partitions.txt`` of ``scontrol show partitions -o`` or
+    ``partitions.json``, ``licenses.json`` or ``licenses.txt``, likewise reservations,
+    ``config.txt`` of ``scontrol show config``, ``topoconf.txt`` of ``scontrol show topoconf``,
+    topology.yaml or topology.conf, or ``topology.txt`` of ``scontrol show topology``, and ``now``,
+    the seconds since 1970. Or the file of the nodes alone.
     """
     path = Path(path)
     notes = Notes()

@@ -30,30 +30,15 @@ _VERSION = re.compile(r"v0\.0\.([0-9]+)$")
 
 
 class Dump(NamedTuple):
-    """Records that a command of Slurm wrote as JSON.
+    """Records that a command of Slurm wrote as JSON."""
 
-    Parameters
-    ----------
-    records : list of dict
-        One object for each node, job or the like.
-    version : int
-        Version of the data parser: 42 for v0.0.42.
-    release : str
-        Release of Slurm, such as ``24.11.5``; empty if it is not stated.
-    path : pathlib.Path
-        The file.
-    time : int or None
-        When the records were written, in seconds since 1970; None if it is not stated.
-    errors : str
-        What Slurm reports to have failed beside the records.
-    """
-
-    records: list[dict[str, Any]]
-    version: int
-    release: str
+    records: list[dict[str, Any]]  # one object for each node, job or the like
+    version: int  # version of the data parser: 42 for v0.0.42
+    release: str  # release of Slurm, such as ``24.11.5``; empty if it is not stated
     path: Path
+    # When the records were written, in seconds since 1970; None if it is not stated
     time: int | None = None
-    errors: str = ""
+    errors: str = ""  # what Slurm reports to have failed beside the records
 
     def name(self, place: int) -> str:
         """Return the name of a record, from 0, for messages."""
@@ -63,33 +48,15 @@ class Dump(NamedTuple):
 
 
 def is_json(path: Path) -> bool:
-    """Return whether a file, plain or gzip, holds JSON and no text.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return whether a file, plain or gzip, holds JSON and no text."""
     return read_head(path).lstrip().startswith(b"{")
 
 
 def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Dump:
     """Return the records of a file, plain or gzip.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    *keys : str
-        Key of the records, ``jobs`` or ``nodes`` for instance; the first one that is there counts.
-    written_by : {"squeue", "sacct"}, optional
-        Command whose jobs are expected.
-
-    Raises
-    ------
-    InputError
-        If the file is not JSON, has no version of a known data parser, no such records,
-        errors of Slurm in their place, or jobs of another command.
+    `keys`: key of the records, ``jobs`` or ``nodes`` for instance; the first one that is there
+    counts; `written_by`: command whose jobs are expected.
     """
     path = Path(path)
     data, _ = read_bytes(path)
@@ -146,8 +113,6 @@ def number(value: Any, otherwise: float | None = None) -> Any:
 
     `otherwise` is returned for a number that is not set, and infinity for an infinite one.
 
-    Examples
-    --------
     >>> number({"set": True, "infinite": False, "number": 3}), number(None), number(7)
     (3, None, 7)
     """
@@ -161,8 +126,6 @@ def number(value: Any, otherwise: float | None = None) -> Any:
 def words(value: Any) -> tuple[str, ...]:
     """Return the texts of a list, or of a text with commas.
 
-    Examples
-    --------
     >>> words("ib,skylake"), words(["IDLE", "DRAIN"]), words(None)
     (('ib', 'skylake'), ('IDLE', 'DRAIN'), ())
     """

@@ -42,29 +42,9 @@ def shown_partitions(
 ) -> tuple[list[Partition], dict[str, Access]]:
     """Return the partitions that ``scontrol show partitions`` wrote, as ``-o`` text or JSON.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    index : mapping of str to int
-        Index of each node of the site.
-    settings : mapping of str to str
-        Settings of slurm.conf, by names in small letters: ``defmempercpu`` holds for partitions
-        that state nothing else.
-    notes : Notes
-        What is left out is added.
-
-    Returns
-    -------
-    partitions : list of Partition
-        The partitions.
-    access : dict of str to Access
-        By name of the partition, the rules that a site does not have.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a value has another form.
+    `index`: index of each node of the site; `settings`: settings of slurm.conf, by names in small
+    letters: ``defmempercpu`` holds for partitions that state nothing else. The second result is the
+    rules that a site does not have, by name of the partition.
     """
     lines = list(_of_dump(path, notes)) if is_json(path) else _of_text(path)
     partitions = [partition_of(line, hosts_of, index, settings, notes) for line in lines]
@@ -84,15 +64,7 @@ def partition_of(
     settings: Mapping[str, str],
     notes: Notes,
 ) -> Partition:
-    """Return the partition that a line describes; `nodes_of` turns its list of nodes into names.
-
-    The other parameters are those of `shown_partitions`.
-
-    Raises
-    ------
-    InputError
-        If a value has another form.
-    """
+    """Return the partition that a line describes; `nodes_of` turns its list of nodes into names."""
     name = line.text("partitionname")
     if not name:
         raise line.wrong("partitionname", "the name of a partition")

@@ -38,49 +38,18 @@ _NAMES: Mapping[type[Topology], str] = {Tree: "tree", Blocks: "blocks", Torus: "
 
 
 def read_topology_conf(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology:
-    """Return the topology of topology.conf: a tree of switches, or blocks.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    index : mapping of str to int
-        Index of each node of the site.
-    notes : list of str
-        What is left out is appended.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
-    """
+    """Return the topology of topology.conf: a tree of switches, or blocks."""
     return _of_lines(path, configuration_lines(path), index, notes)
 
 
 def read_shown_topology(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology | None:
-    """Return the topology that ``scontrol show topology`` printed; None if it has none.
-
-    The parameters are those of `read_topology_conf`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
-    """
+    """Return the topology that ``scontrol show topology`` printed; None if it has none."""
     lines = list(printed_lines(path))
     return _of_lines(path, lines, index, notes) if lines else None
 
 
 def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> dict[str, Topology]:
-    """Return the topologies of topology.yaml or of ``scontrol show topoconf``, the default first.
-
-    The parameters are those of `read_topology_conf`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or describes no topologies.
-    """
+    """Return the topologies of topology.yaml or ``scontrol show topoconf``, the default first."""
     strange: list[str] = []
     found: dict[str, Topology] = {}
     default = None
@@ -112,22 +81,8 @@ def read_first_topologies(
 ) -> dict[str, Topology]:
     """Return the topologies in the first of these files that has any, the default one first.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder.
-    names : iterable of str
-        Names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
-        topology.txt.
-    index : mapping of str to int
-        Index of each node of the site.
-    notes : Notes
-        What is left out is added.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
+    `names`: names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
+    topology.txt; `index`: index of each node of the site.
     """
     found: dict[str, Topology] = {}
     texts: list[str] = []

@@ -41,16 +41,8 @@ def capture(folder: Path) -> None:
 
     A file that the version of Slurm cannot write is left out.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder, which then can be read by `optsched.slurm.queue.read_queue` and
-        `optsched.slurm.supply.read_supply`.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer.
+    `folder`: the folder, which then can be read by `optsched.slurm.queue.read_queue` and
+    `optsched.slurm.supply.read_supply`.
     """
     json = capture_queue(folder)
     refused = [
@@ -65,13 +57,7 @@ def capture(folder: Path) -> None:
 
 
 def capture_queue(folder: Path) -> str:
-    """Write what Slurm says of its jobs alone, and return the option for JSON that it knows.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer.
-    """
+    """Write what Slurm says of its jobs alone, and return the option for JSON that it knows."""
     write_text(folder / "now", f"{int(time.time())}\n")
     for option in JSON_OPTIONS:
         answer = run_command(("squeue", "--all", option))

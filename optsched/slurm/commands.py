@@ -20,29 +20,16 @@ FILTERS = (
 
 
 class Output(NamedTuple):
-    """Output of a command.
-
-    Parameters
-    ----------
-    text : bytes
-        What it printed.
-    refusal : str
-        Why Slurm refused it, in one line; empty if it did not.
-    """
+    """Output of a command."""
 
     text: bytes
-    refusal: str
+    refusal: str  # why Slurm refused it, in one line; empty if it did not
 
 
 def run_command(words: Sequence[str]) -> Output:
     """Run a command of Slurm.
 
     It runs in a session of its own, so that an interrupt on the terminal does not stop it halfway.
-
-    Raises
-    ------
-    InputError
-        If the command is not installed, or does not end in time.
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith(FILTERS)}
     variables["SLURM_BITSTR_LEN"] = "0"  # otherwise long lists of tasks of an array are cut short

@@ -24,27 +24,13 @@ from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_
 
 
 class Shape(NamedTuple):
-    """Number of chunks, with what each of them has.
-
-    Parameters
-    ----------
-    chunks, tasks : int
-        Number of chunks, and of tasks of each.
-    gres : mapping of str to int
-        What each has of what the job asks as a whole, such as GPUs.
-    most_per_node : int
-        Most chunks on a node, 0 for no limit.
-    on_nodes : bool
-        Whether each chunk is all that the job has on a node.
-    notes : tuple of str
-        In words, where the chunks are more than what Slurm would accept.
-    """
+    """Number of chunks, with what each of them has."""
 
     chunks: int
     tasks: int
-    gres: Mapping[str, int]
-    most_per_node: int
-    on_nodes: bool
+    gres: Mapping[str, int]  # what each has of what the job asks as a whole, such as GPUs
+    most_per_node: int  # most chunks on a node, 0 for no limit
+    on_nodes: bool  # whether each chunk is all that the job has on a node
     notes: tuple[str, ...] = ()
 
 

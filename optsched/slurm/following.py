@@ -30,26 +30,14 @@ OF_PIN = ("required", "comment")
 
 
 def current_situation(weigh: str) -> Situation:
-    """Return what the Slurm of this machine says, and the problem that it poses.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer, or what it says cannot be read.
-    """
+    """Return what the Slurm of this machine says, and the problem that it poses."""
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture(Path(folder))
         return read_situation(Path(folder), weigh)
 
 
 def current_queue() -> Queue:
-    """Return the queue of the Slurm of this machine.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer, or what it says cannot be read.
-    """
+    """Return the queue of the Slurm of this machine."""
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture_queue(Path(folder))
         return read_queue(folder)
@@ -59,18 +47,7 @@ def carry_out(updates: Iterable[Update]) -> Iterator[tuple[Update, str]]:
     """Carry updates out, and leave those jobs alone that changed since the updates were decided.
 
     If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
-
-    Yields
-    ------
-    update : Update
-        The update.
-    reason : str
-        Why the job was left alone; empty if it was updated.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer.
+    With each update comes why the job was left alone; empty if it was updated.
     """
     jobs: Mapping[str, QueuedJob] = {}
     read_at = float("-inf")

@@ -33,24 +33,13 @@ LEVELS = 5
 
 
 class GroupLimit(NamedTuple):
-    """A limit on the groups of nodes that a job may have.
-
-    Parameters
-    ----------
-    level : str
-        Name of the level of the groups.
-    groups : tuple of str
-        Group of each node of the site, empty for none, where the job has no nodes.
-    most : int
-        Most groups, 0 for any number.
-    segment : int
-        The number of nodes in each group is a multiple of this, 0 for any number.
-    """
+    """A limit on the groups of nodes that a job may have."""
 
     level: str
+    # Group of each node of the site, empty for none, where the job has no nodes
     groups: tuple[str, ...]
-    most: int = 0
-    segment: int = 0
+    most: int = 0  # most groups, 0 for any number
+    segment: int = 0  # the number of nodes in each group is a multiple of this, 0 for any number
 
     def is_of(self, names: Collection[str]) -> bool:
         """Return whether all groups are among some names."""
@@ -68,23 +57,9 @@ def block_limits(
 ) -> tuple[GroupLimit, ...]:
     """Return the limits of a job in a topology of blocks, the one of the largest blocks first.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The topology.
-    name : str
-        Its name.
-    nodes : int
-        Least number of nodes of the job.
-    segment : int
-        Number of nodes of each segment, 0 for no segments.
-    together : bool
-        Whether one block of a size that is large enough for the job has all its segments.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the nodes cannot be divided into segments, or if segments need several blocks.
+    `nodes`: least number of nodes of the job; `segment`: number of nodes of each segment, 0 for no
+    segments; `together`: whether one block of a size that is large enough for the job has all its
+    segments.
     """
     if not 0 < segment < nodes:
         return _one_set(blocks, name, nodes)
@@ -106,24 +81,8 @@ def torus_limit(
 ) -> GroupLimit:
     """Return the limit of a job on a torus: it has one place, or one for each segment.
 
-    Parameters
-    ----------
-    torus : Torus
-        The topology.
-    name : str
-        Its name.
-    nodes : int
-        Number of nodes of the job.
-    segment : int
-        Number of nodes of each segment, 0 for no segments.
-    names : sequence of str
-        Names of the nodes of the site.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the nodes cannot be divided into segments, if there is no place of their number, or if
-        such places have nodes in common.
+    `nodes`: number of nodes of the job; `segment`: number of nodes of each segment, 0 for no
+    segments; `names`: names of the nodes of the site.
     """
     size = nodes
     if 0 < segment < nodes:

@@ -22,21 +22,11 @@ RESOLUTION = 60
 
 @dataclass(frozen=True)
 class PlannedStart:
-    """A start that Slurm plans.
+    """A start that Slurm plans."""
 
-    Parameters
-    ----------
-    label : str
-        Number of the job.
-    nodes : tuple of str
-        Names of its nodes.
-    start : int or None
-        Time in seconds since 1970, None where Slurm states none.
-    """
-
-    label: str
+    label: str  # number of the job
     nodes: tuple[str, ...]
-    start: int | None
+    start: int | None  # time in seconds since 1970, None where Slurm states none
 
 
 def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:

@@ -28,24 +28,12 @@ FITS = "it fits alone, but other jobs of the plan take its room"
 
 @dataclass(frozen=True)
 class Situation:
-    """What Slurm says at one time, and the problem that it poses.
+    """What Slurm says at one time, and the problem that it poses."""
 
-    Parameters
-    ----------
-    queue : Queue
-        The queue as it is, with the pins of earlier plans.
-    supply : Supply
-        The site and what is free.
-    posed : SlurmSnapshot
-        The problem, as if no job was pinned.
-    weigh : str
-        The weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`.
-    """
-
-    queue: Queue
-    supply: Supply
-    posed: SlurmSnapshot
-    weigh: str
+    queue: Queue  # the queue as it is, with the pins of earlier plans
+    supply: Supply  # the site and what is free
+    posed: SlurmSnapshot  # the problem, as if no job was pinned
+    weigh: str  # the weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -70,45 +58,23 @@ class Situation:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job that starts now by our plan or by Slurm's, or by both.
-
-    Parameters
-    ----------
-    label : str
-        Number of the job.
-    job : QueuedJob
-        Record of the queue.
-    nodes : tuple of str
-        Its nodes by our plan, empty if it is not placed.
-    groups : tuple of str
-        Leaf switches of these nodes, or their blocks on a site without a tree of switches.
-    slurm : PlannedStart or None
-        The start that Slurm plans, if any.
-    """
+    """A job that starts now by our plan or by Slurm's, or by both."""
 
     label: str
-    job: QueuedJob
-    nodes: tuple[str, ...]
+    job: QueuedJob  # record of the queue
+    nodes: tuple[str, ...]  # its nodes by our plan, empty if it is not placed
+    # Leaf switches of these nodes, or their blocks on a site without a tree of switches
     groups: tuple[str, ...]
-    slurm: PlannedStart | None
+    slurm: PlannedStart | None  # the start that Slurm plans, if any
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Feasible placements of pending jobs.
+    """Feasible placements of pending jobs."""
 
-    Parameters
-    ----------
-    situation : Situation
-        What was planned for.
-    placements : Placements
-        The placements.
-    unmet : frozenset of str
-        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
-    """
-
-    situation: Situation
+    situation: Situation  # what was planned for
     placements: Placements
+    # Labels of jobs that are not pinned this time, as Slurm did not start them on their pins
     unmet: frozenset[str] = frozenset()
 
     @cached_property
@@ -265,13 +231,7 @@ def _why_not(request: Request, supply: Supply) -> str:
 
 
 def read_situation(folder: Path, weigh: str) -> Situation:
-    """Return what captured output of Slurm says, and the problem that it poses.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or is wrong, or if the weight is unknown.
-    """
+    """Return what captured output of Slurm says, and the problem that it poses."""
     queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     return Situation(queue, supply, posed, weigh)

@@ -21,12 +21,6 @@ def check_annotations(trace: Trace) -> None:
     """Check files, file sizes, categories, and the history of the jobs that run at the start.
 
     The trace has the annotation ``file``.
-
-    Raises
-    ------
-    InputError
-        If an annotation that others require is missing, or a value is not allowed; names the job,
-        and its line where the file of the trace has one line per job.
     """
     if "file_size" not in trace.annotations:
         _missing(trace, "file_size", "its files have no sizes; expected MB for each job")

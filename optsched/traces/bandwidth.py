@@ -31,9 +31,12 @@ MIXES: Mapping[str, tuple[int, int, int]] = {
 
 
 def drawn(
-    trace: Trace,
+    trace: Trace,  # the trace; a raw one is cleaned first
+    # The paper's mix of that name, or percent of the jobs with high, medium and low demand
     mix: str | tuple[int, int, int],
-    seed: int = 0,
+    seed: int = 0,  # seed of the random numbers
+    # MB/s for each process at ``high``, ``medium`` and ``low``. A level that is left out is
+    # that of `LEVELS`.
     levels: Mapping[str, int] = LEVELS,
 ) -> Trace:
     """Return the trace with the annotation ``bandwidth``, in MB/s for each process, int64.
@@ -42,23 +45,6 @@ def drawn(
     turn that number into a high, medium or low demand. So with one seed, no job demands less in a
     mix of more pressure: the jobs with high demand in LOW have it in MED and HIGH too. A note in
     the header records the draw.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace; a raw one is cleaned first.
-    mix : {"HIGH", "MED", "LOW"} or (int, int, int)
-        The paper's mix of that name, or percent of the jobs with high, medium and low demand.
-    seed : int
-        Seed of the random numbers.
-    levels : mapping of str to int
-        MB/s for each process at ``high``, ``medium`` and ``low``. A level that is left out is that
-        of `LEVELS`.
-
-    Raises
-    ------
-    InputError
-        If the mix, the levels or the seed are not valid, or no job is left after cleaning.
     """
     shares = _shares(mix)
     amounts = _amounts(levels)

@@ -45,11 +45,6 @@ def read_batsim(path: str | Path) -> Trace:
     text, or after the name of one workload: ``w0!12``) become job numbers. If any id is not a
     number, the jobs are numbered from 1 in the order of the file, and all ids are kept as
     `Trace.label`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not a Batsim workload; with all mistakes at once.
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
@@ -77,12 +72,6 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     The file is gzipped if its name ends in ``.gz``. The profile names are those of the given major
     version of Batsim. Columns and header lines that the format cannot hold are left out, and named
     in the log.
-
-    Raises
-    ------
-    InputError
-        If a job has no submit time, run time or processors, as in a raw trace, or the file cannot
-        be written.
     """
     write_bytes(path, _encode(trace, Path(path), version))
 

@@ -24,11 +24,6 @@ def clean(trace: Trace) -> Trace:
     of a checkpointed job of which another line is the whole. A requested time that
     is missing or shorter than the run time is set to the run time; where limits hold
     (`Trace.limits_hold`), only a missing one is. A cleaned trace is returned unchanged.
-
-    Raises
-    ------
-    InputError
-        If no job is left.
     """
     if trace.cleaning is not None:
         return trace

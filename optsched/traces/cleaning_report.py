@@ -26,38 +26,21 @@ class CleaningReport:
 
     A job is dropped for the first reason that applies; the other counts are over the jobs that
     were kept.
-
-    Parameters
-    ----------
-    jobs_read : int
-        Jobs in the raw trace.
-    dropped_runtime : int
-        Jobs dropped because the run time is unknown or less than 1 s.
-    dropped_processors : int
-        Jobs dropped because fewer than 1 processor is allocated and requested.
-    dropped_submit : int
-        Jobs dropped because the submit time is unknown.
-    processors_from_request : int
-        Jobs that count with their requested processors, because no allocated ones are stated.
-    requested_time_missing : int
-        Jobs without a requested time, which was set to the run time.
-    requested_time_raised : int
-        Jobs whose requested time was shorter than the run time, and was raised to it.
-    reordered : int
-        Jobs moved by ordering by submit time and job number.
-    dropped_parts : int
-        Lines dropped because they are parts of a checkpointed job (status 2 to 4) of which another
-        line is the whole (status 0, 1 or 5).
     """
 
-    jobs_read: int
-    dropped_runtime: int
+    jobs_read: int  # jobs in the raw trace
+    dropped_runtime: int  # jobs dropped because the run time is unknown or less than 1 s
+    # Jobs dropped because fewer than 1 processor is allocated and requested
     dropped_processors: int
-    dropped_submit: int
+    dropped_submit: int  # jobs dropped because the submit time is unknown
+    # Jobs that count with their requested processors, because no allocated ones are stated
     processors_from_request: int
-    requested_time_missing: int
+    requested_time_missing: int  # jobs without a requested time, which was set to the run time
+    # Jobs whose requested time was shorter than the run time, and was raised to it
     requested_time_raised: int
-    reordered: int
+    reordered: int  # jobs moved by ordering by submit time and job number
+    # Lines dropped because they are parts of a checkpointed job (status 2 to 4) of which
+    # another line is the whole (status 0, 1 or 5)
     dropped_parts: int = 0
 
     @property

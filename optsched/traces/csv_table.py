@@ -34,18 +34,7 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Trac
     is unknown. Dates such as ``2026-01-31 08:00:00`` count as UTC unless they state a zone, and
     without a time as midnight.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    columns : mapping of str to str, optional
-        Name in the file of each column that has another name there.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no job, a row of another length, or a wrong value; names
-        the column and the row, from 1 after the line of names.
+    `columns`: name in the file of each column that has another name there.
     """
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
@@ -61,12 +50,6 @@ def write_csv(trace: Trace, path: str | Path) -> None:
     """Write a trace as CSV, with all annotations and texts; gzipped if the name ends in ``.gz``.
 
     The header of the trace is left out, and its lines are counted in the log.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in the format, jobs run longer than requested although limits hold,
-        or the file cannot be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 

@@ -21,17 +21,7 @@ def evaluate(trace: Trace, first: float, last: float) -> Trace:
     before `last`, and 2 from `last` on. Jobs that were running or waiting at the start keep their
     categories -2 and -1.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace, raw or cleaned.
-    first, last : float
-        Submit times, in seconds.
-
-    Raises
-    ------
-    InputError
-        If no job is evaluated.
+    `trace`: the trace, raw or cleaned; `first` and `last`: submit times, in seconds.
     """
     category = np.where(
         trace.submit < first, BEFORE, np.where(trace.submit < last, EVALUATED, AFTER)

@@ -57,13 +57,7 @@ class TraceFormat(ABC):
     @staticmethod
     @abstractmethod
     def read(path: Path) -> Trace:
-        """Read a raw trace.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read or is not of this format.
-        """
+        """Read a raw trace."""
 
     @staticmethod
     def job_numbers(trace: Trace) -> NDArray[np.int64]:
@@ -84,13 +78,7 @@ class TableFormat(TraceFormat):
     @staticmethod
     @abstractmethod
     def read(path: Path, columns: Mapping[str, str] | None = None) -> Trace:
-        """Read a raw trace, with the names in the file of columns that have others there.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read or is not of this format.
-        """
+        """Read a raw trace, with the names in the file of columns that have others there."""
 
 
 def known_columns(trace: Trace) -> list[str]:

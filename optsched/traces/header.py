@@ -23,15 +23,10 @@ HIGHEST = {
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Lines of a header, in order; keys may repeat.
+    """Lines of a header, in order; keys may repeat."""
 
-    Parameters
-    ----------
-    lines : tuple of (str, str)
-        Key and value of each line. A line without a key (the second line of a long value, a table,
-        an empty line) has the key ``""`` and its whole text as value.
-    """
-
+    # Key and value of each line. A line without a key (the second line of a long value, a
+    # table, an empty line) has the key ``""`` and its whole text as value.
     lines: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -50,13 +45,7 @@ class Header:
         return cls(tuple(lines))
 
     def comments(self, path: Path) -> list[str]:
-        """Return the text of each comment line for a file, the inverse of `from_comments`.
-
-        Raises
-        ------
-        InputError
-            If a line has a line break.
-        """
+        """Return the text of each comment line for a file, the inverse of `from_comments`."""
         comments = [f" {key}: {value}" if key else value for key, value in self.lines]
         if any("\n" in comment for comment in comments):
             raise InputError("a header line with a line break cannot be written", file=path)
@@ -103,13 +92,7 @@ class Header:
         return None
 
     def check_numbers(self, line_numbers: Sequence[int]) -> None:
-        """Refuse numbers that are too high to be plausible; lines have the given line numbers.
-
-        Raises
-        ------
-        InputError
-            If the number of a key is above its `HIGHEST`.
-        """
+        """Refuse numbers that are too high to be plausible; lines have the given line numbers."""
         highest = {key.lower(): number for key, number in HIGHEST.items()}
         for place, key, value in self._placed_facts():
             number = _NUMBER.match(value)

@@ -27,10 +27,15 @@ Sharing = Literal["consecutive", "interleaved"]
 
 
 def infer_files(
+    # The trace; a raw one is cleaned first. Split jobs larger than a node before, with
+    # `optsched.traces.job_pieces.split_jobs`.
     trace: Trace,
     *,
-    window: int = WINDOW,
-    per_processor: int = PER_PROCESSOR,
+    window: int = WINDOW,  # most seconds between two successive jobs of a file
+    per_processor: int = PER_PROCESSOR,  # size of a file, in MB for each processor of its jobs
+    # Earlier job: ``consecutive``, the one submitted just before, so that a job of another
+    # user or size ends a series, as in the authors' workload; ``interleaved``, the last one
+    # of the same user and size, whatever comes between, as section V.B is written
     sharing: Sharing = "consecutive",
 ) -> Trace:
     """Return the trace with the annotations ``file`` and ``file_size``.
@@ -39,27 +44,6 @@ def infer_files(
     most `window` seconds apart; otherwise a new file. Files are numbered from 1, in the order of
     their first jobs. A job whose user is unknown shares no file.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace; a raw one is cleaned first. Split jobs larger than a node before, with
-        `optsched.traces.job_pieces.split_jobs`.
-    window : int
-        Most seconds between two successive jobs of a file.
-    per_processor : int
-        Size of a file, in MB for each processor of its jobs.
-    sharing : {"consecutive", "interleaved"}
-        Earlier job: ``consecutive``, the one submitted just before, so that a job of another user
-        or size ends a series, as in the authors' workload; ``interleaved``, the last one of the
-        same user and size, whatever comes between, as section V.B is written.
-
-    Raises
-    ------
-    InputError
-        If an option is out of range, no user is known, or a file is larger than 2^53 MB.
-
-    Notes
-    -----
     The paper asks for the same user, the same cores and "an 800 seconds time frame" of two jobs. It
     does not exclude jobs of other users in between; in the authors' workload no job comes between.
     """

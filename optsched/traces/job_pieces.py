@@ -17,21 +17,11 @@ MOST_JOBS = 10**8
 
 @dataclass(frozen=True)
 class SplitTrace:
-    """Trace whose larger jobs were split into pieces.
+    """Trace whose larger jobs were split into pieces."""
 
-    Parameters
-    ----------
-    trace : Trace
-        The pieces, and the jobs that were not split.
-    jobs : int
-        Number of jobs that were split.
-    pieces : int
-        Number of pieces of these jobs.
-    """
-
-    trace: Trace
-    jobs: int
-    pieces: int
+    trace: Trace  # the pieces, and the jobs that were not split
+    jobs: int  # number of jobs that were split
+    pieces: int  # number of pieces of these jobs
 
 
 def split_jobs(trace: Trace, cores: int) -> SplitTrace:
@@ -42,23 +32,11 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     renumbered in the same order: the last digits count the pieces, from 0. With up to ten pieces
     per job, job 12 becomes 120, 121, 122; a job 13 that is not split becomes 130.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace; a raw one is cleaned first.
-    cores : int
-        Cores of a node.
-
-    Raises
-    ------
-    InputError
-        If `cores` is not a whole number from 1, or there are more than `MOST_JOBS` pieces.
-
-    Notes
-    -----
     Gonthier et al. 2024, section V.B, replace a job of several nodes "by as many single-node jobs
     as necessary". `optsched.traces.input_files` treats pieces as any jobs: those of whole nodes
     share a file, and a smaller last piece has another.
+
+    `trace`: the trace; a raw one is cleaned first; `cores`: cores of a node.
     """
     if type(cores) is not int or not 1 <= cores <= LARGEST:
         raise InputError(f"{cores!r}; expected a whole number from 1", field="cores")

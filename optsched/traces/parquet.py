@@ -41,18 +41,7 @@ def read_parquet(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     ``end``) and ``processors`` are required. Further columns of numbers become annotations, and
     further ones of texts `Trace.texts`. A missing value is unknown.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    columns : mapping of str to str, optional
-        Name in the file of each column that has another name there.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not of the format, has no job, or has a wrong value; names
-        the column and the row.
+    `columns`: name in the file of each column that has another name there.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,11 +75,6 @@ def write_parquet(trace: Trace, path: str | Path) -> None:
 
     Columns that are unknown for all jobs are left out. A further line of the header records the
     cleaning of a cleaned trace.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in the format, or the file cannot be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 

@@ -50,39 +50,22 @@ Column = NDArray[np.int64]
 
 
 def trace_of_records(
+    # Job of each record: its number, or for instance ``26_3`` for a task of an array
     ids: Sequence[str],
+    # `TIMES`, `AMOUNTS` and `optsched.traces.requests.QUANTITIES`; -1 is unknown, the highest
+    # number is 2^53, shape (records,)
     numbers: Mapping[str, Column],
+    # Time limits in seconds; infinity is none, -1 unknown, shape (records,)
     limits: NDArray[np.float64],
-    texts: Mapping[str, Sequence[str]],
+    texts: Mapping[str, Sequence[str]],  # columns of `optsched.traces.requests.TEXTS`
     *,
     clusters: set[str],
+    # Fields of the trace
     path: Path,
     sha256: str,
     oddities: Mapping[str, int],
 ) -> Trace:
-    """Return the raw trace of accounted jobs, in the order of their records.
-
-    Parameters
-    ----------
-    ids : sequence of str
-        Job of each record: its number, or for instance ``26_3`` for a task of an array.
-    numbers : mapping of str to array, shape (records,)
-        `TIMES`, `AMOUNTS` and `optsched.traces.requests.QUANTITIES`; -1 is unknown, the
-        highest number is 2^53.
-    limits : array, shape (records,)
-        Time limits in seconds; infinity is none, -1 unknown.
-    texts : mapping of str to sequence of str
-        Columns of `optsched.traces.requests.TEXTS`.
-    clusters : set of str
-        Clusters that the records name.
-    path, sha256, oddities
-        Fields of the trace.
-
-    Raises
-    ------
-    InputError
-        If there is no record, or they are of several clusters.
-    """
+    """Return the raw trace of accounted jobs, in the order of their records."""
     if not ids:
         raise InputError("no jobs; expected a record of each", file=path)
     if len(clusters) > 1:

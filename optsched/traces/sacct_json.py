@@ -51,12 +51,6 @@ def read_sacct_json(path: str | Path) -> Trace:
     """Read a raw trace from what ``sacct --json`` wrote, plain or gzipped.
 
     Steps of jobs are left out, and counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is of an unknown version of the data parser, holds no job or
-        those of several clusters, or a field has another form; names the record and the field.
     """
     path = Path(path)
     dump = read_dump(path, "jobs", written_by="sacct")

@@ -115,13 +115,6 @@ def read_sacct_text(path: str | Path) -> Trace:
     The fields may be in any order. Required are ``JobID`` or ``JobIDRaw``, ``Submit``, ``Start``,
     ``End``, and one of `SIZES`. Times without a zone count as UTC. Steps and further lines of names
     are left out, and counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, lacks a field, holds no job or those of several clusters, a
-        line has another number of fields, or a field has another form; names the line and the
-        field.
     """
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)

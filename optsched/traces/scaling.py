@@ -26,23 +26,13 @@ MACHINE = {"maxprocs", "maxnodes"}
 
 @dataclass(frozen=True)
 class ScaledTrace:
-    """Scaled trace, with a record of the changes.
+    """Scaled trace, with a record of the changes."""
 
-    Parameters
-    ----------
-    trace : Trace
-        The scaled trace; its header records the scaling.
-    processors : int
-        Processors of the original machine.
-    rounding : float
-        Work (processors times run time) that rounding added, relative to exact scaling.
-    changes : tuple of (int, str)
-        Deviations from exact scaling, each with a positive number of jobs.
-    """
-
-    trace: Trace
-    processors: int
+    trace: Trace  # the scaled trace; its header records the scaling
+    processors: int  # processors of the original machine
+    # Work (processors times run time) that rounding added, relative to exact scaling
     rounding: float
+    # Deviations from exact scaling, each with a positive number of jobs
     changes: tuple[tuple[int, str], ...]
 
 

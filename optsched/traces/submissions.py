@@ -25,13 +25,7 @@ INSTANTS = ("begin", "eligible")
 
 
 def stretched(trace: Trace, load: float) -> NDArray[Any]:
-    """Return the submit times, stretched from the first one by ``1 / load``, in whole seconds.
-
-    Raises
-    ------
-    InputError
-        If the factor is out of range, or a submit time leaves the range of a trace.
-    """
+    """Return the submit times, stretched from the first one by ``1 / load``, in whole seconds."""
     check_load(load)
     known = trace.submit >= 0
     if load == 1 or not known.any():
@@ -44,26 +38,14 @@ def stretched(trace: Trace, load: float) -> NDArray[Any]:
 
 
 def check_load(load: Any) -> None:
-    """Refuse a factor of the load that is no number, or out of range.
-
-    Raises
-    ------
-    InputError
-        If it is.
-    """
+    """Refuse a factor of the load that is no number, or out of range."""
     if type(load) not in (int, float) or not 1 / LARGEST_LOAD <= load <= LARGEST_LOAD:
         expected = f"expected a factor from {1 / LARGEST_LOAD:g} to {LARGEST_LOAD:g}"
         raise InputError(f"{load!r}; {expected}", field="load")
 
 
 def check_shake(seconds: Any) -> None:
-    """Refuse a number of seconds to shake by that is not whole, or out of range.
-
-    Raises
-    ------
-    InputError
-        If it is.
-    """
+    """Refuse a number of seconds to shake by that is not whole, or out of range."""
     if type(seconds) is not int or not 0 <= seconds <= LONGEST:
         expected = f"expected a whole number of seconds from 0 to {LONGEST:,}"
         raise InputError(f"{seconds!r}; {expected}", field="shake")

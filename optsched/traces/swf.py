@@ -93,12 +93,6 @@ def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
 
     With `unknown_negative`, negative times and amounts with decimals count as unknown; they are
     counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no job, or has a line that is not well-formed; names the
-        line and the column.
     """
     path = Path(path)
     with opened(path) as content:
@@ -122,12 +116,6 @@ def write_swf(trace: Trace, path: str | Path) -> None:
     """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
 
     The header is kept; a ``Note`` line records the cleaning of a cleaned trace.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in the format, a header line has a line break, or the file cannot
-        be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 

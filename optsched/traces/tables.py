@@ -127,11 +127,6 @@ def trace_of(
 
     `columns` names the columns of the table that have another name there. The other arguments are
     fields of the trace.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or has a wrong value, or there is no job.
     """
     table = _Table(schema, read, columns, path)
     found = {one: table.column(one) for one in table.names}
@@ -174,13 +169,7 @@ def trace_of(
 
 
 def table_of(trace: Trace, path: Path) -> pa.Table:
-    """Return the table of a trace: its known columns, annotations and texts.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in a file.
-    """
+    """Return the table of a trace: its known columns, annotations and texts."""
     import pyarrow as pa
 
     # without numbers of their own, texts would be numbered by the reader
@@ -253,13 +242,7 @@ class _Table:
         return _numbers(name, column, self._path, dated=name in self.dated)
 
     def origin(self, found: Mapping[str, NDArray[Any]]) -> int:
-        """Return the whole seconds of 1970 from which dates count: those of the first submission.
-
-        Raises
-        ------
-        InputError
-            If some columns of times are dates and others are numbers.
-        """
+        """Return the seconds since 1970 from which dates count: those of the first submission."""
         for name in _INSTANTS:
             if name in found and name not in self.dated and (found[name] != UNKNOWN).any():
                 expected = f"expected dates, as in {self.dated[0]}"

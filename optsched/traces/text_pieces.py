@@ -28,11 +28,6 @@ def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
     """Yield the lines of a file, in pieces of the size that is read at once.
 
     Only a piece is in memory. A byte order mark is left out. The expected content is for messages.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not text, or a line is longer than `LONGEST_LINE`.
     """
     line, begun = 1, b""
     data = content.read().removeprefix(BYTE_ORDER_MARK)
@@ -54,13 +49,7 @@ def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
 
 
 def check_utf8(data: bytes, path: Path, expected: str) -> None:
-    """Check that the content of a file is UTF-8.
-
-    Raises
-    ------
-    InputError
-        If it is not; names the line.
-    """
+    """Check that the content of a file is UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:

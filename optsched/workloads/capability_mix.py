@@ -36,29 +36,18 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True)
 class CapabilityClass:
-    """Class of jobs in a range of sizes.
+    """Class of jobs in a range of sizes."""
 
-    Parameters
-    ----------
-    smallest, largest : int
-        Smallest and largest size of a job.
-    share : float
-        Percentage of the jobs.
-    median, sigma : float
-        Median of the run time in seconds, and standard deviation of its natural logarithm.
-    longest : float
-        Longest run time and requested time, in seconds; longer ones are cut.
-    powers_of_two : float
-        Probability that the size is a power of two, with all those in the class equally likely;
-        the other jobs have log-uniform sizes.
-    """
-
+    # Smallest and largest size of a job
     smallest: int
     largest: int
-    share: float
+    share: float  # percentage of the jobs
+    # Median of the run time in seconds, and standard deviation of its natural logarithm
     median: float
     sigma: float
-    longest: float
+    longest: float  # longest run time and requested time, in seconds; longer ones are cut
+    # Probability that the size is a power of two, with all those in the class equally likely;
+    # the other jobs have log-uniform sizes
     powers_of_two: float = 0.0
 
     @property

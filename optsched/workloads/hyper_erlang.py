@@ -30,30 +30,14 @@ class HyperErlang:
 
     The Laplace transform is the sum over both phases of ``p_i (rate_i / (s + rate_i))^order``.
 
-    Parameters
-    ----------
-    order : int
-        Number of exponential stages of each phase, from 1.
-    rates : (float, float)
-        Rate of the stages in each phase, in 1/s, above 0.
-    p1 : float
-        Probability of the first phase, from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range; with all mistakes at once.
-
-    Examples
-    --------
     >>> times = HyperErlang(order=2, rates=(0.01, 0.5), p1=0.25)
     >>> times.family, times.mean
     ('hyper-Erlang', 53.0)
     """
 
-    order: int
-    rates: tuple[float, float]
-    p1: float = 1.0
+    order: int  # number of exponential stages of each phase, from 1
+    rates: tuple[float, float]  # rate of the stages in each phase, in 1/s, above 0
+    p1: float = 1.0  # probability of the first phase, from 0 to 1
 
     def __post_init__(self) -> None:
         mistakes = []

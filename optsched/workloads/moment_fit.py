@@ -23,37 +23,20 @@ CLOSE = 1e-9
 
 
 class Fit(NamedTuple):
-    """Fitted distribution, and the moments that it shares with the data.
+    """Fitted distribution, and the moments that it shares with the data."""
 
-    Parameters
-    ----------
-    distribution : HyperErlang
-        The simplest distribution found.
-    matched : int
-        Number of matched moments, from the first on; at most three.
-    note : str
-        Reason for not matching all three moments, and the replacement; empty if all match.
-    """
-
-    distribution: HyperErlang
-    matched: int
-    note: str
+    distribution: HyperErlang  # the simplest distribution found
+    matched: int  # number of matched moments, from the first on; at most three
+    note: str  # reason for not matching all three moments, and the replacement; empty if all match
 
 
 def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
     """Fit the first three noncentral moments of times.
 
-    Parameters
-    ----------
-    mu1, mu2, mu3 : float
-        Means of the times, of their squares and of their cubes, in powers of seconds.
-
-    Returns
-    -------
-    Fit
-        The exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
-        second and third), else the Hyper-Erlang distribution of the least order, which is
-        hyper-exponential at order 1. The first phase has the longer times.
+    They are the means of the times, of their squares and of their cubes, in powers of seconds. The
+    fit is the exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
+    second and third), else the Hyper-Erlang distribution of the least order, which is
+    hyper-exponential at order 1. The first phase has the longer times.
     """
     moments = (mu1, mu2, mu3)
     if not all(math.isfinite(mu) and mu > 0 for mu in moments):

@@ -23,30 +23,15 @@ MOST = 40_000_000
 
 
 class Candidates(NamedTuple):
-    """Candidates by class, then by shape in rank order, then by anchor in row-major order.
-
-    Parameters
-    ----------
-    grid : Grid
-        The torus.
-    jobs : tuple of tuple of int
-        The jobs of each class, in the order of the queue.
-    class_of : int64 array, shape (pieces,)
-        The class of each piece; a piece is the candidates of one class and one shape.
-    shapes : int64 array, shape (pieces, 3)
-        The shape of each piece.
-    start : int64 array, shape (pieces + 1,)
-        Candidates ``start[p]`` to ``start[p + 1]`` are those of piece p.
-    at : int64 array, shape (candidates,)
-        The number of each anchor in row-major order.
-    """
+    """Candidates by class, then by shape in rank order, then by anchor in row-major order."""
 
     grid: Grid
-    jobs: tuple[tuple[int, ...], ...]
+    jobs: tuple[tuple[int, ...], ...]  # the jobs of each class, in the order of the queue
     class_of: NDArray[np.int64]
     shapes: NDArray[np.int64]
+    # Candidates ``start[p]`` to ``start[p + 1]`` are those of piece p, shape (pieces + 1,)
     start: NDArray[np.int64]
-    at: NDArray[np.int64]
+    at: NDArray[np.int64]  # the number of each anchor in row-major order, shape (candidates,)
 
     def piece(self, candidate: int) -> int:
         """Return the piece that a candidate belongs to."""

@@ -31,38 +31,23 @@ MOST_ENTRIES = 20_000_000
 
 
 class Block(NamedTuple):
-    """Variables, and what each of them stands for.
-
-    Parameters
-    ----------
-    variables : array of int, shape (variables,)
-        Numbers of the variables.
-    of : array of int, shape (variables,) or (numbers, variables)
-        The numbers that each stands for, in the order of its name in the program.
-    """
+    """Variables, and what each of them stands for."""
 
     variables: Ints
+    # The numbers that each stands for, in the order of its name in the program, shape
+    # (variables,)
     of: Ints
 
 
 class Moves(NamedTuple):
-    """Chunks of moved claims, and the nodes to which they may go.
+    """Chunks of moved claims, and the nodes to which they may go."""
 
-    Parameters
-    ----------
-    of : array of int, shape (2, kinds)
-        The claim of each kind of chunk, and its place among the kinds of the claim.
-    copies : array of int, shape (kinds,)
-        How many chunks of the kind there are.
-    amounts : array of int, shape (kinds, resources)
-        What a chunk needs.
-    kind, node : array of int, shape (pairs,)
-        Kinds and nodes that they may go to.
-    """
-
+    # The claim of each kind of chunk, and its place among the kinds of the claim, shape (2,
+    # kinds)
     of: Ints
-    copies: Ints
-    amounts: Ints
+    copies: Ints  # how many chunks of the kind there are, shape (kinds,)
+    amounts: Ints  # what a chunk needs, shape (kinds, resources)
+    # Kinds and nodes that they may go to, shape (pairs,)
     kind: Ints
     node: Ints
 

@@ -21,15 +21,7 @@ Flags = NDArray[np.bool_]
 
 
 class Holding(NamedTuple):
-    """What claims hold, a row for each node of each claim.
-
-    Parameters
-    ----------
-    claim, node : array of int, shape (rows,)
-        The claim and the node of each row.
-    amounts : array of int, shape (rows, resources)
-        The amounts.
-    """
+    """What claims hold, a row for each node of each claim."""
 
     claim: Ints
     node: Ints
@@ -48,17 +40,9 @@ def holding(problem: Hold) -> Holding:
 def room(problem: Hold, held: Holding, freed: Flags, *, beyond: bool = False) -> Ints:
     """Return how many chunks each node has room for, shape (nodes,).
 
-    Parameters
-    ----------
-    problem : Hold
-        The problem.
-    held : Holding
-        What its claims hold.
-    freed : array of bool, shape (rows,)
-        The rows of `held` that are free, as the claim is lifted, moved or kept away.
-    beyond : bool
-        Whether more such chunks than the job has count; at most as many on a node as may be there
-        of a job of several.
+    `held`: what its claims hold; `freed`: the rows of `held` that are free, as the claim is lifted,
+    moved or kept away, shape (rows,); `beyond`: whether more such chunks than the job has count; at
+    most as many on a node as may be there of a job of several.
     """
     free = problem.free.copy()
     np.add.at(free, held.node[freed], held.amounts[freed])
@@ -120,29 +104,17 @@ class Licence(NamedTuple):
 
 
 class Shortage(NamedTuple):
-    """What is short while all claims are kept.
+    """What is short while all claims are kept."""
 
-    Parameters
-    ----------
-    filters : tuple of (str, int)
-        Requirements, each with the number of nodes that meet it and all before it; first all nodes.
-        A requirement that rules out no more nodes is left out.
-    room : int
-        The most chunks of this size that fit: on all nodes, or in one switch or block if one must
-        hold them.
-    group : str
-        The switch or block with the most room; empty for a job that may be anywhere.
-    chunks : int
-        The chunks of the job.
-    licences : tuple of Licence
-        The licences that are short.
-    """
-
+    # Requirements, each with the number of nodes that meet it and all before it; first all
+    # nodes. A requirement that rules out no more nodes is left out.
     filters: tuple[tuple[str, int], ...]
+    # The most chunks of this size that fit: on all nodes, or in one switch or block if one
+    # must hold them
     room: int
-    group: str
-    chunks: int
-    licences: tuple[Licence, ...]
+    group: str  # the switch or block with the most room; empty for a job that may be anywhere
+    chunks: int  # the chunks of the job
+    licences: tuple[Licence, ...]  # the licences that are short
 
     @property
     def is_proof(self) -> bool:
@@ -153,16 +125,9 @@ class Shortage(NamedTuple):
 def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage:
     """Return what is short while all claims are kept.
 
-    Parameters
-    ----------
-    problem : Hold
-        The problem.
-    kinds : sequence of (str, array of bool), optional
-        Requirements that together are met by the nodes of the kinds that the job may use, each with
-        the nodes that meet it; by default, the kind.
+    `kinds`: requirements that together are met by the nodes of the kinds that the job may use, each
+    with the nodes that meet it; by default, the kind.
 
-    Examples
-    --------
     >>> problem = Hold(["cores"], free=[[4], [1], [0]], chunks=2, demand=[4], costs=[], held=[])
     >>> found = shortage(problem)
     >>> found.filters, found.room, found.chunks, found.is_proof

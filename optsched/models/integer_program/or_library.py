@@ -102,12 +102,7 @@ class _Words:
 def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | None:
     """Return the instances of a file of OR-Library, or None if it begins like no such file.
 
-    Parameters
-    ----------
-    lines : sequence of sequence of str
-        The words of each line, blank lines included.
-    path : Path
-        The file.
+    `lines`: the words of each line, blank lines included.
     """
     first = [line for line in lines if line][:3]
     lengths = [len(line) for line in first]

@@ -31,8 +31,6 @@ MOST_DECIMALS = 6
 def factor_of(numbers: Iterable[int | Decimal]) -> int:
     """Return the least power of ten that makes all numbers integers.
 
-    Examples
-    --------
     >>> factor_of([Decimal("600.1"), Decimal("40"), Decimal("18.60")])
     10
     """

@@ -517,12 +517,8 @@ def task_types(problem: NodePlacement, most: int | None = None) -> list[TaskType
 
     Of equally frequent types, the first in the queue comes first.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem, whose jobs are taken for those that will come.
-    most : int, optional
-        Most types to return; by default, all.
+    `problem`: the problem, whose jobs are taken for those that will come; `most`: most types to
+    return; by default, all.
     """
     chunks: Counter[int] = Counter()
     for job, first in enumerate(first_alike(problem)):
@@ -542,27 +538,13 @@ def fragmentation(
     because it may not run there, it cannot use any free share of that node. The sum over nodes is
     the measure.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem.
-    solution : Placements, optional
-        Valid placements, after which devices are free; by default, before any.
-    types : int, optional
-        Number of types that count, the most frequent ones; by default, all.
-
-    Returns
-    -------
-    float
-        Free devices that cannot be used, 0 if no job needs devices.
-
-    References
-    ----------
     Q. Weng, L. Yang, Y. Yu, W. Wang, X. Tang, G. Yang, L. Zhang, "Beware of fragmentation:
     scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX ATC 2023.
 
-    Examples
-    --------
+    `solution`: valid placements, after which devices are free; by default, before any; `types`:
+    number of types that count, the most frequent ones; by default, all. The measure is 0 if no
+    job needs devices.
+
     Half a device is free on node 0, two on node 1. The first job can use the two only, the second
     one all:
 
@@ -600,14 +582,9 @@ def _left(
 ) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return free amounts and states of nodes after placement.
 
-    Returns
-    -------
-    free : array of int, shape (nodes, resources)
-        Free amount of each resource.
-    devices : array of int, shape (nodes, most devices)
-        Free thousandths of each device, 0 beyond the devices of a node.
-    others, owned : array of bool, shape (nodes,)
-        Whether jobs run on the node, and whether an exclusive job does.
+    `free`: free amount of each resource; `devices`: free thousandths of each device, 0 beyond the
+    devices of a node; `others, owned`: whether jobs run on the node, and whether an exclusive job
+    does.
     """
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)

@@ -31,12 +31,7 @@ def parse_window_mkp_text(words: Sequence[Sequence[str]], path: Path) -> Snapsho
 
     The origin of the snapshot is the file.
 
-    Parameters
-    ----------
-    words : sequence of sequence of str
-        The words of each line, blank lines included.
-    path : Path
-        The file.
+    `words`: the words of each line, blank lines included.
     """
     lines = [(number, line) for number, line in enumerate(words, start=1) if line]
     mistakes: list[str] = []
