@@ -66,7 +66,7 @@ from optsched.solvers.result import Status as Status
 from optsched.solvers.solver import OnIncumbent as OnIncumbent
 from optsched.solvers.solver import Solver as Solver
 from optsched.traces.trace import Trace as Trace
-from optsched.workloads.spec_table import SpecTable as SpecTable
-from optsched.workloads.streams import Stream as Stream
 from optsched.workloads.workload_model import Jobs as Jobs
+from optsched.workloads.workload_model import SpecTable as SpecTable
+from optsched.workloads.workload_model import Stream as Stream
 from optsched.workloads.workload_model import WorkloadModel as WorkloadModel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.cli.terminal import print_lines, say_note
 from optsched.files import check_output
-from optsched.traces.samples import samples
+from optsched.traces.catalogue import samples
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
-from optsched.sites.bundled_sites import bundled_sites
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
-    from optsched.sites.last_starts import LastStart
+    from optsched.sites.queues import LastStart
 
 Allocation = Any
 """Allocation of a job, in a form that depends on the machine."""

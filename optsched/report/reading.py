@@ -33,8 +33,7 @@ from optsched.simulator.run import Run
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
-from optsched.traces.cleaning_report import CleaningReport
-from optsched.traces.trace import Trace
+from optsched.traces.trace import CleaningReport, Trace
 
 if TYPE_CHECKING:
     import pandas as pd

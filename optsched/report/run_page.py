@@ -51,7 +51,7 @@ from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.dispatch import classes_of
-from optsched.traces.cleaning_report import CleaningReport
+from optsched.traces.trace import CleaningReport
 
 ROWS = 20
 """Rows of a table of the worst jobs."""

@@ -15,8 +15,7 @@ from optsched.numbers import counted
 from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
-from optsched.sites.slurm_json import UNSET, read_dump
-from optsched.sites.slurm_record import RecordFields
+from optsched.sites.slurm_json import UNSET, RecordFields, read_dump
 from optsched.text_files import lines_of
 
 YEAR = 365 * 86_400

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
-from optsched.sites.near_misses import near_miss, on_several_lines
-from optsched.sites.slurm_json import UNSET
+from optsched.sites.slurm_json import UNSET, near_miss, on_several_lines
 from optsched.text_files import LONGEST_LINE, lines_of, too_long
 
 DEEPEST = 10

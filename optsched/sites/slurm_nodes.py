@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
 from optsched.sites.site import NODE_NAME, Node, typed
 from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
-from optsched.sites.slurm_json import UNSET, is_json, read_dump
+from optsched.sites.slurm_json import UNSET, RecordFields, is_json, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines
-from optsched.sites.slurm_record import RecordFields
 from optsched.sites.slurm_site import SlurmNode
 
 DOWN = frozenset(

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.notes import Notes
-from optsched.sites.records import Ints, whole_numbers
+from optsched.sites.records import Ints, Notes, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_partitions import Access
 from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024

@@ -15,10 +15,10 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.fields import REQUIRED, Kind, Parsed, Table
-from optsched.sites.captured import captured_file
 from optsched.sites.host_lists import hosts_of
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
 from optsched.sites.site import some
+from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
 from optsched.sites.slurm_yaml import parse_yaml
 from optsched.sites.topology import (

@@ -16,9 +16,8 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
     Request,

@@ -15,9 +15,8 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.records import Ints
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table

@@ -13,12 +13,16 @@ from pathlib import Path
 from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.host_lists import hosts, read_together
-from optsched.sites.near_misses import on_several_lines
 from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
-from optsched.sites.slurm_json import read_dump
-from optsched.sites.slurm_record import NO_VALUE, RecordFields
+from optsched.sites.slurm_json import (
+    NO_VALUE,
+    RecordFields,
+    captured_file,
+    captured_time,
+    on_several_lines,
+    read_dump,
+)
 from optsched.text_files import lines_of
 
 LAST_WITH_SHARED = 44
@@ -621,3 +625,7 @@ def _line(line: str) -> tuple[int, _Text]:
     except InputError as error:
         raise InputError(*error.mistakes, field="Switches") from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)
+
+
+class LeftToSlurmError(Exception):
+    """A job that the model cannot state; the text says why."""

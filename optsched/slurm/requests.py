@@ -40,10 +40,18 @@ from optsched.slurm.access import (
     why_not_in,
     with_gpu_defaults,
 )
-from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
-from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.division import (
+    GroupLimit,
+    Shape,
+    block_limits,
+    chunks_held,
+    demand_of,
+    most_of_a_node,
+    shape_of,
+    switch_limit,
+    torus_limit,
+)
+from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column
 
 WAITING = frozenset(

@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.numbers import counted
-from optsched.sites.captured import captured_folder
 from optsched.sites.records import Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_amounts import SHARED
+from optsched.sites.slurm_json import captured_folder
 from optsched.sites.slurm_site import unit_of
 from optsched.slurm.access import with_started
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Flags, Supply, beside, read_supply
 

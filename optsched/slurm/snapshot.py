@@ -15,10 +15,9 @@ from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
-from optsched.slurm.group_limits import GroupLimit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.division import GroupLimit
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.running import supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores

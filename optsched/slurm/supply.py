@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
-from optsched.sites.slurm_access import Access
 from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
+from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
 from optsched.slurm.limits import Limits, read_limits

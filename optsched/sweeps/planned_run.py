@@ -44,7 +44,7 @@ from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
 from optsched.traces.job_spans import Days, Span, span_of
 from optsched.traces.reading import find_trace
-from optsched.traces.submissions import check_load, check_shake
+from optsched.traces.scaling import check_load, check_shake
 from optsched.workloads.spec_file import find_workload, read_workload
 
 DIGITS = 12

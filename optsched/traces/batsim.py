@@ -23,8 +23,7 @@ from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.header import Header
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""

@@ -18,6 +18,7 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_output, make_folder, unwritable, written
 from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
+from optsched.traces.trace import Header
 
 VARIABLE = "OPTSCHED_TRACES"
 """Environment variable that lists the folders of traces, separated as in ``PATH``."""
@@ -173,3 +174,16 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
     with written(path) as stream:
         stream.write(fetched)
     return path
+
+
+@cache
+def samples() -> dict[str, Path]:
+    """Return the files of the sample traces by name."""
+    return {file.stem: file for file in sorted((bundled("traces") / "samples").iterdir())}
+
+
+def size_of(sample: Path) -> tuple[int, int | None]:
+    """Return the jobs and the processors of a sample; no kernel has to be compiled for that."""
+    lines = sample.read_text().splitlines()
+    comments = [line[1:] for line in lines if line.startswith(";")]
+    return len(lines) - len(comments), Header.from_comments(comments).max_procs

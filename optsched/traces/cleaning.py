@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.traces.cleaning_report import CleaningReport
-from optsched.traces.trace import Trace
+from optsched.traces.trace import CleaningReport, Trace
 
 WHOLE = (0, 1, 5)
 """Status of a line of a whole job in the Standard Workload Format."""

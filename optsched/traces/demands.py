@@ -20,8 +20,8 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
+from optsched.traces.formats import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.requests import QUANTITIES
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"

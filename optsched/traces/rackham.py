@@ -23,8 +23,7 @@ from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
-from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word
+from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem
 from optsched.traces.trace import UNKNOWN, Trace
 
 DIGITS = 15

@@ -23,10 +23,16 @@ from optsched.binary_files import opened, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.header import Header
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces, shown
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.formats import (
+    BYTE_ORDER_MARK,
+    Piece,
+    TraceFormat,
+    pieces,
+    say_left_out,
+    shown,
+    stem,
+)
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 ANY = np.iinfo(np.int64).min
 

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 
 from optsched.numbers import LONGEST
 from optsched.registry import workloads
-from optsched.workloads.daily_cycle import clock
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Draw, Stream, special_functions
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import (
+    Draw,
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    clock,
+    special_functions,
+)
 
 MODEL_KEYS = (
     *("model", "description", "source", "processors", "load", "accuracy", "limits", "hourly"),

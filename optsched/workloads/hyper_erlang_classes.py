@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.workloads.hyper_erlang import HyperErlang
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import Jobs, SpecTable, Stream, WorkloadModel
 
 TIMES = "a table of lambda1, lambda2, order and p1"
 MODEL_KEYS = ("model", "description", "source", "processors", "classes")

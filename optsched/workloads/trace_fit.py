@@ -14,9 +14,8 @@ from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.hyper_erlang import HyperErlang
+from optsched.workloads.hyper_erlang import HyperErlang, fit_moments
 from optsched.workloads.hyper_erlang_classes import HyperErlangClasses, JobClass
-from optsched.workloads.moment_fit import fit_moments
 
 Sizes = Literal["observed", "uniform"]
 FEWEST = 30
