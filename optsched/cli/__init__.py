@@ -65,7 +65,7 @@ def build() -> App:
     from cyclopts.completion.install import create_install_completion_command
 
     from optsched.cli.completion import installer
-    from optsched.cli.verbosity import add_options
+    from optsched.cli.terminal import add_options
     from optsched.version import __version__
 
     app = App(

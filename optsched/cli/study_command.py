@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from optsched.cli import INTERRUPTED
 from optsched.cli.completion import study_names
 from optsched.cli.options import Integer, as_options
-from optsched.cli.sweep_table import execute_runs, say_wrong_answers
+from optsched.cli.sweep_command import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
 from optsched.errors import InputError
 from optsched.numbers import counted

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Group, Parameter
 
 from optsched import compilation
-from optsched.errors import one_line
+from optsched.errors import InputError, one_line
 from optsched.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.errors import InputError
 
 WIDE = 200
 """Width in characters of a table that is not printed on a terminal."""
@@ -280,3 +282,32 @@ def _bars() -> Iterator[Any]:
             yield bars
         finally:
             _shown.clear()
+
+
+Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
+VERBOSE = "Say what is read, which solvers run, and which kernels are compiled."
+QUIET = "Print only errors and warnings: no notes, no progress."
+GROUP = Group("Options of all commands", sort_key=9)
+
+
+def add_options(app: App) -> None:
+    """Add ``-v`` and ``-q`` to an application; they are parsed before its command is."""
+
+    def launch(
+        *words: Words,
+        verbose: Annotated[
+            bool, Parameter(alias="-v", negative=(), group=GROUP, help=VERBOSE)
+        ] = False,
+        quiet: Annotated[bool, Parameter(alias="-q", negative=(), group=GROUP, help=QUIET)] = False,
+    ) -> Any:
+        if verbose and quiet:
+            raise InputError("excludes --quiet", field="--verbose")
+        level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+        logging.getLogger("optsched").setLevel(level)
+        set_quiet(quiet)
+        if not quiet:
+            show_compilation()
+        return app(words, exit_on_error=False, print_error=False, result_action="return_value")
+
+    app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
+    app.meta.default(launch)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from optsched.errors import one_line
 from optsched.files import write_text
+from optsched.folders import CHARTS, Expected, checked, read_object
 from optsched.json_text import json_text
 from optsched.numbers import counted
 from optsched.report.dark_mode import dark
-from optsched.report.folder_files import Expected, checked, read_object
 from optsched.report.style import FILLS
 
 MOST = 10_000
@@ -26,8 +26,6 @@ AT_ONCE = 600
 COLUMNS = {"allocated_resources": "str"}
 """Columns of the table of jobs that a chart needs beside those of the page."""
 
-CHARTS = "gantt.json"
-"""File of the data of several charts in a folder."""
 
 CHART: Expected = {
     "name": str,

@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import box_of_text
-from optsched.errors import InputError, path_of
-from optsched.machines.machine import Machine, read_machine
-from optsched.machines.torus import Torus
-from optsched.report import comparison_folder, run_folder
-from optsched.report.comparison_page import read_record
-from optsched.report.folder_files import (
+from optsched.errors import InputError
+from optsched.folders import (
+    COMPARISON,
+    RUN,
+    checked_folder,
     read_columns,
+    read_config,
     read_frame,
     read_json_lines,
     read_object,
+    read_record,
+    read_summary,
     read_table,
 )
-from optsched.report.job_rows import JOB, NAMES
+from optsched.machines.machine import Machine, read_machine
+from optsched.machines.torus import Torus
+from optsched.report.page import JOB, NAMES
 from optsched.report.run_comparison import OUTCOME
-from optsched.report.run_page import read_config, read_summary
 from optsched.schedule import Migration, Schedule
 from optsched.simulator.job_table import Column, from_pandas
 from optsched.simulator.journal import Journal
@@ -38,7 +41,6 @@ from optsched.traces.trace import CleaningReport, Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optsched.files import FolderKind
 
 JOBS = {**JOB, **OUTCOME, "workload_name": "str", "allocated_resources": "str"}
 """Columns of the table of jobs that the trace and the schedule are made of."""
@@ -226,7 +228,7 @@ def read_run(folder: str | Path) -> ReadRun:
     InputError
         If the folder is not that of a run, or a file is missing or damaged.
     """
-    return ReadRun(checked_folder(folder, run_folder.FOLDER))
+    return ReadRun(checked_folder(folder, RUN))
 
 
 def read_comparison(folder: str | Path) -> Comparison:
@@ -242,7 +244,7 @@ def read_comparison(folder: str | Path) -> Comparison:
     InputError
         If the folder is not that of a comparison of solvers, or a file is missing or damaged.
     """
-    place = checked_folder(folder, comparison_folder.FOLDER)
+    place = checked_folder(folder, COMPARISON)
     record = read_record(place)
     return Comparison(
         results=read_frame(place / "results.parquet", RESULT_COLUMNS),
@@ -251,12 +253,3 @@ def read_comparison(folder: str | Path) -> Comparison:
         **{name: tuple(record.pop(name, ())) for name in TOLD},
         config=record,
     )
-
-
-def checked_folder(folder: str | Path, kind: FolderKind) -> Path:
-    """Return a folder that is of a kind."""
-    place = path_of(folder, "folder", f"expected the folder of {kind.name}")
-    if not (place / kind.marker).is_file():
-        what = "no such folder" if not place.is_dir() else f"holds no {kind.marker}"
-        raise InputError(f"{what}; expected the folder of {kind.name}", file=place)
-    return place

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.report.folder_files import read_columns
-from optsched.report.job_rows import JOB, NAMES
-from optsched.report.run_page import read_config, read_summary
+from optsched.folders import read_columns, read_config, read_summary
+from optsched.report.page import JOB, NAMES
 from optsched.report.style import STROKES
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from optsched.durations import MINUTE, spoken
 from optsched.report import style
-from optsched.report.durations import at_least, log_ticks, time_axis, unit_for
 from optsched.report.gantt_chart import write_charts
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
 from optsched.report.runs_gantt import gantt
-from optsched.report.steps import Steps
+from optsched.report.steps import Steps, at_least, log_ticks, time_axis, unit_for
 from optsched.schedule import State
 
 if TYPE_CHECKING:

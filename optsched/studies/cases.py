@@ -12,7 +12,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import write_json
-from optsched.report.folder_files import Expected, read_object
+from optsched.folders import Expected, read_object
 
 Case = Callable[[], Iterable[Mapping[str, Any]]]
 """Solves the problems of a case, and returns a row of the results for each answer."""

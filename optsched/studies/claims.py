@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.folders import Expected, checked
 from optsched.models.schema import markdown_row
-from optsched.report.folder_files import Expected, checked
 from optsched.studies.intervals import Interval, Noise
 from optsched.text_files import read_toml
 

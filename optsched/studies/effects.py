@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, optional_module
+from optsched.folders import RUN, in_words, planned, read_config, read_summary, speaking, varying
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
-from optsched.report.run_folder import FOLDER as RUN
-from optsched.report.run_page import read_config, read_summary
 from optsched.simulator.scenario import OPTIONS
 from optsched.studies.claims import NOTHING
 from optsched.studies.intervals import (
@@ -30,7 +29,7 @@ from optsched.studies.intervals import (
     reduction,
     units_needed,
 )
-from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS, in_words, planned, speaking, varying
+from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS
 from optsched.traces.formats import stem
 
 if TYPE_CHECKING:

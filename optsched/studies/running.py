@@ -23,8 +23,8 @@ from optsched.files import (
     write_json,
     written_folder,
 )
+from optsched.folders import read_object
 from optsched.numbers import counted
-from optsched.report.folder_files import read_object
 from optsched.simulator.provenance import versions as installed
 from optsched.studies import cases
 from optsched.studies.cases import Cases

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.folders import Keep
 from optsched.numbers import LARGEST
-from optsched.report.run_folder import Keep
 from optsched.simulator.scenario import OPTIONS, Option, from_words
 from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner
 from optsched.text_files import read_toml

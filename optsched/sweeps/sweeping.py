@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.files import (
     TEMPORARY,
-    FolderKind,
     check_replaceable,
     make_folder,
     remove,
@@ -22,22 +21,22 @@ from optsched.files import (
     unwritable,
     write_json,
 )
+from optsched.folders import SWEEP
 from optsched.numbers import counted
-from optsched.report.gantt_chart import CHARTS
-from optsched.report.page import REPORT
-from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
-from optsched.sweeps.executing import Outcome, Task
-from optsched.sweeps.merging import merge, versions_used, write_results
+from optsched.sweeps.engines import Engine, EngineName, Outcome, Task, check_engine, start_engine
+from optsched.sweeps.merging import (
+    fault,
+    is_finished,
+    merge,
+    read_object,
+    versions_used,
+    write_results,
+)
 from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.run_check import fault, is_finished, read_object
 from optsched.sweeps.sweep_file import SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RESULTS = ("results.parquet", "results.csv")
-PICTURES = ("*.svg", "*.png", CHARTS)
-FOLDER = FolderKind("a sweep", "sweep.json", (*RESULTS, *PICTURES, REPORT), ("runs", "failed"))
 
 log = logging.getLogger("optsched")
 
@@ -56,14 +55,14 @@ class Sweep:
         # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
-        check_replaceable(folder, FOLDER)
+        check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
             make_folder(folder)
             remove_leftovers(folder)
-            if not _holds(folder / FOLDER.marker, described):
+            if not _holds(folder / SWEEP.marker, described):
                 self._forget_results()
-                write_json(folder / FOLDER.marker, described)
+                write_json(folder / SWEEP.marker, described)
             make_folder(self.runs)  # after the marker, which other shards may read by now
             remove_leftovers(self.runs)
             self._adopt_former_names()
@@ -161,7 +160,7 @@ class Sweep:
                     (self.runs / run.former_name).rename(self.runs / run.name)
 
     def _forget_results(self) -> None:
-        for pattern in FOLDER.files:
+        for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
                 remove(stale)
 
@@ -180,7 +179,7 @@ class Sweep:
 
     def _remove_remnant(self, folder: Path) -> None:
         """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        from optsched.report.run_folder import FOLDER as RUN
+        from optsched.folders import RUN
 
         names = os.listdir(folder) if folder.is_dir() else []
         if RUN.marker not in names and all(map(RUN.has, names)):

@@ -13,7 +13,6 @@ from optsched.machines.matrix import Matrix
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import time_axis, unit_for
 from optsched.report.pictures.gantt import (
     MOST_LABELS,
     Rectangles,
@@ -25,6 +24,7 @@ from optsched.report.pictures.gantt import (
     window,
 )
 from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.steps import time_axis, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
