@@ -15,7 +15,7 @@ from optsched.machines.machine import Allocation as Allocation
 from optsched.machines.machine import Machine as Machine
 from optsched.metrics.measure import Group as Group
 from optsched.metrics.measure import Measure as Measure
-from optsched.metrics.metric import Metric as Metric
+from optsched.metrics.measure import Metric as Metric
 from optsched.models.fields import FieldChecks as FieldChecks
 from optsched.models.fields import Integers as Integers
 from optsched.models.formulation import Formulation as Formulation
@@ -24,7 +24,7 @@ from optsched.models.problem import Problem as Problem
 from optsched.models.problem import Violation as Violation
 from optsched.models.program import UNBOUNDED as UNBOUNDED
 from optsched.models.program import Program as Program
-from optsched.models.program_builder import ProgramBuilder as ProgramBuilder
+from optsched.models.program import ProgramBuilder as ProgramBuilder
 from optsched.models.schema import declared as declared
 from optsched.models.schema import field as field
 from optsched.models.snapshot import Snapshot as Snapshot

@@ -4,7 +4,7 @@
 the grid says; a box as long as a ring is anchored at 0. On a grid of convex boxes, the largest box
 and the bins are convex, while maximal boxes and shapes are as asked for. A row along Z has at most
 64 routers: every function raises a ValueError for a longer one, or for a `free` of another shape.
-These functions are exact, unlike the method of Li et al. 2015 in `optsched.boxes.layered`.
+These functions are exact, unlike the method of Li et al. 2015 in `optsched.boxes.layer_shapes`.
 """
 
 from __future__ import annotations

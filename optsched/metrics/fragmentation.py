@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.texts import Texts
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace

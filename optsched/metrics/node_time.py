@@ -14,8 +14,7 @@ from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import EXTERNAL
 from optsched.metrics.jobs import least_large
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace

@@ -11,8 +11,7 @@ import numpy as np
 
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.requests import columns_of

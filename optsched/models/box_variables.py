@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.models.formulation import check_entries
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import ProgramBuilder
 from optsched.models.running_jobs import MigratingProblem
 
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
-from optsched.models.read_only import cache_last, read_only
+from optsched.models.fields import cache_last, read_only
 from optsched.numbers import counted
 
 HELD = ("node", "processes", "start", "end")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import shapes as ranked_shapes
 from optsched.boxes.free_boxes import anchors
-from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.fields import LARGEST_FIELD, Fields, Integer, first_few
 from optsched.models.fields import Integers, Labels, Numbers
 from optsched.models.problem import Solution, Violation

@@ -15,16 +15,39 @@ from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_
 from optsched.errors import InputError, path_of
 from optsched.files import FolderKind
 from optsched.json_text import json_text
+from optsched.models.integer_program.lp_file import parse_lp
+from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
-from optsched.models.integer_program.program_file import FORMATS, parse_program_file
-from optsched.models.known_values import FILE as TABLE
-from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import FILE as TABLE
+from optsched.models.snapshot import Snapshot, known_values
 from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
+
+FORMATS = {".lp": "LP", ".mps": "MPS"}
+"""Name of the format by the suffix of its files."""
+
+IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
+"""The sense as PuLP writes it."""
+
+
+def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
+    """Return the integer program of an LP or MPS file, decompressed."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"not text; expected {FORMATS[suffix]}", file=path) from None
+    if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
+        problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
+        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
+    try:
+        stated = parse_lp(text) if suffix == ".lp" else parse_mps(text)
+    except InputError as error:
+        raise error.within(path) from None
+    return stated.snapshot(path)
+
 
 SEPARATORS = re.compile(r"[,:\s]*")
 """Separators of the parts of a JSON list or object."""

@@ -21,7 +21,7 @@ from optsched.errors import one_line
 from optsched.files import write_text
 from optsched.folders import REPORT
 from optsched.json_text import json_text
-from optsched.metrics.catalogue import unstated
+from optsched.metrics.jobs import unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent

@@ -21,7 +21,7 @@ from optsched.folders import (
     read_summary,
     read_table,
 )
-from optsched.metrics.catalogue import measures_of
+from optsched.metrics.jobs import measures_of
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import counted
 from optsched.registry import Registry

@@ -22,7 +22,7 @@ from optsched.metrics.jobs import (
     summarise_problems,
     utilization_between,
 )
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Metric
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole

@@ -18,8 +18,8 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError
-from optsched.models.node_placement.group_limits import most_chunks
-from optsched.models.read_only import read_only
+from optsched.models.fields import read_only
+from optsched.models.node_placement.limits import most_chunks
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked

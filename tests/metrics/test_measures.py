@@ -7,8 +7,7 @@ import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
-from optsched.metrics.catalogue import measures_of, unstated
-from optsched.metrics.jobs import MEASURES
+from optsched.metrics.jobs import MEASURES, measures_of, unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING
 from optsched.simulator.execution import ExecutionModel

@@ -8,8 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boxes.box import Box
-from optsched.boxes.shapes import shapes
+from optsched.boxes.box import Box, shapes
 from optsched.errors import InputError
 from optsched.models import BoxPlacement
 from optsched.models.box_placement import candidates as box_placement_candidates

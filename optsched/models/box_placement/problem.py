@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple
-from optsched.boxes.shapes import shapes as ranked_shapes
+from optsched.boxes.box import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.fields import Choice, Fields, Integer
 from optsched.models.box_placement.candidates import Candidates, candidates_of

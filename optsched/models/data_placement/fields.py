@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
 from optsched.models.data_placement.solution import WIDEST
-from optsched.models.fields import Integers, is_table
-from optsched.models.read_only import read_only
+from optsched.models.fields import Integers, is_table, read_only
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
 """Columns of the table of resident files."""

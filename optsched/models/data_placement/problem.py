@@ -27,9 +27,8 @@ from optsched.models.data_placement.fields import (
     wrong_sizes,
 )
 from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import Integers, Labels
+from optsched.models.fields import Integers, Labels, read_only
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import read_only
 from optsched.models.schema import declared, field
 from optsched.registry import models
 

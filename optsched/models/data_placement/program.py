@@ -12,8 +12,7 @@ from optsched.models.data_placement.presolve import finding_pairs, latest_start,
 from optsched.models.data_placement.problem import DataPlacement
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 

@@ -22,11 +22,11 @@ from optsched.models.fields import (
     Numbers,
     Texts,
     label,
+    read_only,
 )
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import read_only
 from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 

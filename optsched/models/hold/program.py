@@ -20,8 +20,7 @@ from optsched.models.hold.room import (
     liftable,
     room,
 )
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.stated_program import (
+from optsched.models.integer_program.program import (
     INFINITE,
     INFINITY,
     Row,

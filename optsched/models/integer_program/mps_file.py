@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.stated_program import (
+from optsched.models.integer_program.program import (
     INFINITE,
     INFINITY,
     Row,

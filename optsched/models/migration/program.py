@@ -15,8 +15,7 @@ from optsched.boxes.box import Box
 from optsched.models.box_variables import BoxVariables, box_variables
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.migration.problem import Migration, Plan
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 

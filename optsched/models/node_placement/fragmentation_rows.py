@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import NodePlacement, task_types
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import ProgramBuilder
 
 Ints = NDArray[np.int64]
 

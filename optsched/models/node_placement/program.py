@@ -19,8 +19,7 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 

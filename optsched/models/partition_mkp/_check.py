@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.compiled import kernel
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import cache_last
+from optsched.models.fields import cache_last
 from optsched.models.threshold_allocation.problem import ThresholdAllocation, units
 
 if TYPE_CHECKING:

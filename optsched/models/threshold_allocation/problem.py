@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table
-from optsched.models.fields import Integers, Labels, label
+from optsched.models.fields import Integers, Labels, cache_last, label, read_only
 from optsched.models.node_allocations import (
     COUNTABLE,
     MOST_NODES,
@@ -25,7 +25,6 @@ from optsched.models.node_allocations import (
     overcommitments,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import declared, field
 from optsched.registry import models
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.metrics.catalogue import measures_of, unstated
+from optsched.metrics.jobs import measures_of, unstated
 from optsched.report import load
 from optsched.report.card import Card
 from optsched.report.page import Facts

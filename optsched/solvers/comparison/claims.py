@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.models.known_values import FILE as TABLE
 from optsched.models.problem import Problem
+from optsched.models.snapshot import FILE as TABLE
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver_call import beats, refuted, verify

@@ -13,9 +13,8 @@ from typing import Any
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError, brief
 from optsched.json_text import json_text
-from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import Snapshot, known_values
 from optsched.models.snapshot_file import read_hashed, snapshot_files
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import Sides
 from optsched.compiled import kernel
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import read_only
+from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import timeline_of
 
