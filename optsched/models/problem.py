@@ -133,7 +133,7 @@ class Problem(ABC, Generic[Solution]):
         return f"<{type(self).__name__} {self.size}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("problem").html(self)
+        html: str = display_of("problem")(self)
         return html
 
     def copy(self) -> Self:

@@ -282,5 +282,5 @@ class Run:
         return float(paused[finished].mean()) if finished.any() else None
 
     def _repr_html_(self) -> str:
-        html: str = display_of("run").html(self)
+        html: str = display_of("run")(self)
         return html

@@ -30,7 +30,7 @@ from optsched.folders import (
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report import runs_page
-from optsched.report.card import Card
+from optsched.report.displays import Card
 from optsched.report.gantt_chart import read_charts
 from optsched.report.page import Facts, Table, Value, write_page
 from optsched.report.reading import read_run

@@ -87,7 +87,7 @@ class Comparison:
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("comparison").html(self)
+        html: str = display_of("comparison")(self)
         return html
 
 
