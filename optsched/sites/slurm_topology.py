@@ -6,7 +6,8 @@ Slurm ignores nodes in them that it does not know; here they are left out too, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -20,7 +21,6 @@ from optsched.sites.records import Notes
 from optsched.sites.site import some
 from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
-from optsched.sites.slurm_yaml import parse_yaml
 from optsched.sites.topology import (
     MOST_NODES,
     Blocks,
@@ -31,6 +31,12 @@ from optsched.sites.topology import (
     blocks_of,
     tree_of,
 )
+
+DEEPEST, MOST_VALUES = 50, 100_000
+"""Most values of a YAML document within each other, and most in all."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 KINDS = ("tree", "block", "ring", "torus3d", "flat")
 
@@ -297,3 +303,70 @@ _MAKERS: Mapping[str, _Maker] = {
     "torus3d": _torus,
     "flat": _flat,
 }
+
+
+def parse_yaml(text: str) -> Any:
+    r"""Return the value of a YAML document: dicts, lists, texts, whole numbers, booleans, None.
+
+    >>> parse_yaml("- topology: fabric\n  tree:\n    - {switch: s1, nodes: 'c[1-4]'}\n- 3")
+    [{'topology': 'fabric', 'tree': [{'switch': 's1', 'nodes': 'c[1-4]'}]}, 3]
+    """
+    import yaml
+
+    events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    reading = _Reading(events)
+    try:
+        begin = next(event for event in events if type(event).__name__ != "StreamStartEvent")
+        value = None if type(begin).__name__ == "StreamEndEvent" else reading.value(next(events), 0)
+        for event in events:
+            if type(event).__name__ == "DocumentStartEvent":
+                raise _refused(event, "expected one document")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "not text"
+        raise InputError(f"{problem}; expected YAML", line=mark and mark.line + 1) from None
+    return value
+
+
+def _refused(event: Any, expected: str) -> InputError:
+    """Return the mistake in an event of a YAML parser."""
+    return InputError(expected, line=event.start_mark.line + 1)
+
+
+class _Reading:
+    """Reading of values from the events of a YAML parser, with limits that attacks do not pass."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+        self._values = 0
+
+    def value(self, event: Any, depth: int) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _refused(event, f"expected at most {MOST_VALUES:,} values")
+        if depth > DEEPEST:
+            raise _refused(event, f"expected at most {DEEPEST} values within each other")
+        if event.anchor is not None or event.tag is not None:
+            raise _refused(event, "expected a value without anchors and tags")
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            return _scalar(event.value) if event.implicit[0] else event.value
+        if kind == "SequenceStartEvent":
+            return [self.value(one, depth + 1) for one in self._until("SequenceEndEvent")]
+        values: dict[str, Any] = {}
+        for key in self._until("MappingEndEvent"):
+            if type(key).__name__ != "ScalarEvent" or key.anchor is not None or key.value in values:
+                raise _refused(key, "expected each key once, a text")
+            values[key.value] = self.value(next(self._events), depth + 1)
+        return values
+
+    def _until(self, end: str) -> Iterator[Any]:
+        while type(event := next(self._events)).__name__ != end:
+            yield event
+
+
+def _scalar(text: str) -> Any:
+    """Return the value of a text without quotation marks."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    return int(text) if _NUMBER.fullmatch(text) else text
