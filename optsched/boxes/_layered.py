@@ -1,4 +1,4 @@
-"""Largest free rectangle in the layers of a torus, compiled."""
+"""Shapes and rectangles in the layers of a torus, and values of boxes, compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes of routers on the grid of a three-dimensional torus."""
+"""Boxes of routers on the grid of a three-dimensional torus, and the shapes that a job may get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""Shape of a job in a box that is filled layer by layer."""
+"""Shape of a job in a box that is filled layer by layer, and free boxes by layers.
+
+Free boxes by layers are the divide and conquer of Li et al. 2015 (section 5.1):
+The XZ layers of the torus are the leaves of a binary tree along Y; a router of an inner node is
+free if it is free in both children. The largest free rectangle of a node, times the layers of the
+node, is a candidate, and the largest candidate is the result. For a cube of side M the search takes
+O(M^3).
+
+Unlike `optsched.boxes.free_boxes`, the method misses boxes whose layers are not those of one node
+of the tree (layers 1 and 2 of four, for instance), and boxes that wrap around, which the paper does
+not have. An odd number of layers is split so that the lower half has fewer. On a grid of convex
+boxes, the candidate of a node is its largest convex rectangle; the layers of a node are all, or at
+most half of them, rounded up, so that the box is convex.
+
+`free` is a bool array of the grid's shape: whether each router is free. A `free` of another shape
+raises a ValueError.
+"""
 
 from __future__ import annotations
 

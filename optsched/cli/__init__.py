@@ -97,7 +97,7 @@ def _restore_help() -> None:
 
     from optsched.docstrings import docstring
 
-    for name in (*COMMANDS, "annotate", "slurm_explain"):
+    for name in (*COMMANDS, "slurm_explain"):
         module = importlib.import_module(f"optsched.cli.{name}_command")
         for function in vars(module).values():
             if inspect.isfunction(function) and function.__module__ == module.__name__:

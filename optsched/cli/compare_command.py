@@ -1,4 +1,4 @@
-"""``optsched compare``."""
+"""``optsched compare``, of solvers or of runs."""
 
 from __future__ import annotations
 

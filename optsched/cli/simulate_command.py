@@ -1,4 +1,4 @@
-"""``optsched simulate``."""
+"""``optsched simulate``, of one policy or several."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ def _when(at: int, now: int) -> str:
 
 
 def _asks(found: Explanation) -> list[str]:
-    """Return what the job asks, and where that is narrower than what Slurm would accept."""
+    """Return the request of the job, and where it is narrower than what Slurm would accept."""
     request = found.request
     names = found.supply.site.resources
     of_types = {

@@ -1,4 +1,4 @@
-"""``optsched sweep``."""
+"""``optsched sweep``, and the live table of its runs."""
 
 from __future__ import annotations
 

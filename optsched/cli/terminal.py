@@ -1,4 +1,4 @@
-"""Output of commands: data on stdout, messages and progress on stderr."""
+"""Output of commands: data on stdout, messages and progress on stderr, as many as are wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hops between the nodes of many allocations on a torus, compiled."""
+"""Hops and links between the nodes of allocations on a torus, compiled."""
 
 from __future__ import annotations
 

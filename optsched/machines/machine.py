@@ -106,7 +106,7 @@ class Machine(ABC):
         return self.from_spec(self.spec.partition(":")[2])
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
-        """Return what each job of a trace asks, in the machine's own terms, and expect these jobs.
+        """Return the requests of the jobs of a trace in the machine's terms, and expect these jobs.
 
         By default that is the number of its processors.
 

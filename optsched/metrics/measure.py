@@ -1,4 +1,4 @@
-"""What the figures of a summary are: names, units, groups and meanings."""
+"""What the figures of a summary are: names, units, groups, meanings, and their classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Response and stretch of the evaluated jobs that load input files."""
+"""Response and stretch of the evaluated jobs that load input files, and sessions of users.
+
+M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware batch
+scheduling", APDCM 2024, section V.B.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of programs to other software: OR-Tools CP-SAT, HiGHS, LP, MPS and MiniZinc files."""
+"""Programs as files of other software: OR-Tools CP-SAT, HiGHS, LP, MPS and MiniZinc."""
 
 from __future__ import annotations
 

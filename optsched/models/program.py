@@ -1,4 +1,4 @@
-"""A solver-neutral integer linear program, the input of every generic solver."""
+"""A solver-neutral integer linear program, the input of every generic solver, and its building."""
 
 from __future__ import annotations
 

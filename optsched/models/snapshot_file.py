@@ -1,4 +1,4 @@
-"""Snapshots on file. File format: ``docs/formats/snapshot.md``."""
+"""Snapshots on file, and problems in other formats. File format: ``docs/formats/snapshot.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of reports on runs, comparisons and studies, each one self-contained HTML file."""
+"""Pages of reports, each one self-contained HTML file, and the parts that they share."""
 
 from __future__ import annotations
 

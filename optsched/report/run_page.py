@@ -59,7 +59,7 @@ MOST_REASONS, OF_REASON = 10, 10
 
 
 IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
-"""Groups of figures that are not told with the decisions."""
+"""Groups of figures shown apart from the decisions."""
 
 JOBS = JOB | {
     "workload_name": "str",

@@ -1,4 +1,4 @@
-"""Step functions of time, exact or downsampled to means and quantiles."""
+"""Step functions of time, exact or downsampled to means and quantiles, and axes of durations."""
 
 from __future__ import annotations
 

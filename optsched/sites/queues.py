@@ -2,7 +2,7 @@
 
 Slurm has one list of jobs, but a job that has to wait stops only those that want the same nodes:
 the others of its partitions and of partitions that share nodes with these, or those of its
-reservation.
+reservation. Some jobs can start only until a time.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Queues:
         count = len(jobs["processors"])
         partitions = jobs.get("partition_name", np.full(count, "")).tolist()
         reserved = jobs.get("reservation", np.full(count, "")).tolist()
-        # Number of jobs in reservations that the site has not; they are taken as in none
+        # Number of jobs in reservations that the site does not have; they count as in none
         self.unknown = sum(bool(name) and name not in known for name in reserved)
-        # Number of the queue of each job; -1 for one whose partitions the site has not
+        # Number of the queue of each job; -1 for one whose partitions the site does not have
         self.of_job: list[int] = []
         # Tier of each job, the highest of its partitions. Jobs of a higher tier are
         # before others.

@@ -1,4 +1,4 @@
-"""Frozen records with arrays, which are read-only and compared by value."""
+"""Frozen records with arrays, which are read-only and compared by value, and counted notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs of a trace ask of a site, as equal chunks: the request of each job.
+"""Requests of the jobs of a trace to a site, as equal chunks.
 
 A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
 node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
@@ -34,7 +34,7 @@ class Division(NamedTuple):
 
 
 def divided(
-    # Number of tasks, then totals of what the job asks as a whole, such as GPUs
+    # Number of tasks, then totals of what the job asks for as a whole, such as GPUs
     totals: Sequence[int],
     # Least and most nodes of the job
     least: int,
@@ -44,7 +44,7 @@ def divided(
     *,
     nodes: int,  # number of nodes that the job may use
     tasks_per_node: int,  # most tasks on a node, 0 for no limit
-    # Whether the job asks amounts of its nodes, or as a whole, and not only of its tasks
+    # Whether the job asks for amounts of its nodes, or as a whole, and not only of its tasks
     of_nodes: bool,
 ) -> Division:
     """Divide a job into a chunk for each task, or into one for each of as few nodes as possible."""
@@ -114,7 +114,7 @@ class Requests:
 
     `jobs`: columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
     `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since 1970. A
-    reservation that the site has not is none. Shape (jobs,).
+    reservation that the site does not have counts as none. Shape (jobs,).
 
     >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
     >>> requests = Requests(site, {
@@ -322,7 +322,7 @@ class _Allowed(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What jobs ask, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
+    """What jobs ask for, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
 
     processors: int
     nodes: int
@@ -421,7 +421,7 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
     """Return the partitions of a job: those that it names, or the default one, or all nodes.
 
     `names`: names with commas between them; empty if the job names none. `site`: the site. Names
-    that it has not are left out.
+    that it does not have are left out.
     """
     if names:
         there = {each.name: each for each in site.partitions}
@@ -433,7 +433,7 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
 
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:
-    """Yield the sets of nodes with the features that a job asks."""
+    """Yield the sets of nodes with the features that a job asks for."""
     if "*" in features:
         raise NeverStartsError("it asks for features of a number of its nodes (*), not simulated")
     if not features:
@@ -446,7 +446,7 @@ def _choices(features: str, site: Site) -> Iterator[Flags]:
 
 
 def licences_asked(text: str) -> Counter[str]:
-    """Return the number of each licence that a job asks.
+    """Return the number of each licence that a job asks for.
 
     >>> dict(licences_asked("matlab:4,lab;matlab"))
     {'matlab': 5, 'lab': 1}
@@ -461,7 +461,7 @@ def licences_asked(text: str) -> Counter[str]:
 
 
 def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the number of each licence of the site that a job asks."""
+    """Return the number of each licence of the site that a job asks for."""
     found = licences_asked(text)
     if not found.keys() <= there.keys():
         unreadable = any(":" in name for name in found.keys() - there.keys())

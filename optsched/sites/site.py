@@ -1,4 +1,9 @@
-"""A site: nodes with countable resources, features and states, partitions and topologies."""
+"""A site: nodes with countable resources, features and states, partitions and topologies.
+
+Operators of constraints on features have no precedence: Slurm evaluates them from left to right, so
+``a|b&c`` is ``(a|b)&c``. Brackets, the matching OR, offer choices, one of which holds for all nodes
+of a job.
+"""
 
 from __future__ import annotations
 

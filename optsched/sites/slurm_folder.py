@@ -1,4 +1,4 @@
-"""A site from a folder with captured output of the commands of Slurm."""
+"""A site from slurm.conf, or from a folder with captured output of the commands of Slurm."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _note_missing(folder: Path, notes: Notes) -> None:
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    """Return what ``scontrol show config`` wrote, by names in small letters."""
+    """Return the settings that ``scontrol show config`` wrote, by names in small letters."""
     path = captured_file(folder, "config.txt")
     found: dict[str, str] = {}
     if path is not None:

@@ -1,4 +1,4 @@
-"""JSON that the commands of Slurm write, by the version of its data parser.
+"""Captured files of Slurm, and the JSON of its commands, by the version of its data parser.
 
 The data parser, not the release of Slurm, decides on the fields: version 38 (Slurm 22.05) has bare
 numbers and texts, later ones numbers as objects and states as lists.
@@ -374,7 +374,7 @@ class RecordFields:
         return words
 
     def parsed(self, field: str, parse: Callable[[str], _Value]) -> _Value:
-        """Return what `parse` makes of a text; its error names the field."""
+        """Return the value that `parse` makes of a text; its error names the field."""
         try:
             return parse(self.text(field))
         except InputError as error:

@@ -70,7 +70,7 @@ class Line(NamedTuple):
         return int(value or 0)
 
     def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
-        """Return what `parse` makes of a text; its error names the key."""
+        """Return the value that `parse` makes of a text; its error names the key."""
         try:
             return parse(self.text(key))
         except InputError as error:

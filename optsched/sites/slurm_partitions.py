@@ -1,4 +1,7 @@
-"""Partitions of a site from Slurm: lines of slurm.conf, and what scontrol shows of them."""
+"""Partitions of a site from Slurm, with the rules of access that a site does not have.
+
+They are lines of slurm.conf, or what scontrol shows of them.
+"""
 
 from __future__ import annotations
 

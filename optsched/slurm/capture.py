@@ -1,4 +1,4 @@
-"""What Slurm says now, as a folder of files: the output of its commands."""
+"""The commands of Slurm, and their output now as a folder of files."""
 
 from __future__ import annotations
 

@@ -2,6 +2,18 @@
 
 Each node gets one task or GPU at least; then nodes take all they can, one after the other. No
 setting says which is the first, and so each of them may have the most.
+
+Slurm numbers the blocks of a topology in the order of its file, and joins each 2, 4, 8 or more of
+them, from the first on, to larger blocks; ``block_sizes`` says which of these there are. So it is
+with blocks of 4 nodes and the sizes 4, 8 and 16: the third pair of blocks may be a block alone.
+
+A set of nodes is placed in one block of the smallest size that is large enough. If not every
+power of two is among the sizes, it has the fewest blocks of the largest size below half of what it
+needs, rounded up to a power of two; so in the whole topology if no size is large enough. The set is
+the job, or each of its segments (``--segment``). Segments may share blocks, and the number of
+nodes is a multiple of theirs; one larger than the job is ignored.
+
+On a torus, the set has exactly one of the places of its size.
 """
 
 from __future__ import annotations
@@ -31,7 +43,7 @@ class Shape(NamedTuple):
 
     chunks: int
     tasks: int
-    gres: Mapping[str, int]  # what each has of what the job asks as a whole, such as GPUs
+    gres: Mapping[str, int]  # what each has of what the job asks for as a whole, such as GPUs
     most_per_node: int  # most chunks on a node, 0 for no limit
     on_nodes: bool  # whether each chunk is all that the job has on a node
     notes: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ class Explanation:
 
     @cached_property
     def request(self) -> Request:
-        """What the job asks, in the partition and with the choice of features that fit it best."""
+        """The request in the partition and with the choice of features that fit the job best."""
         return self._request(self.supply)
 
     def _request(self, supply: Supply) -> Request:

@@ -240,7 +240,7 @@ def _pending_claim(
 def _with_planned(
     supply: Supply, planned: Sequence[QueuedJob]
 ) -> tuple[Supply, list[tuple[QueuedJob, Held]]]:
-    """Return what is left beside pending jobs that Slurm plans to start, and what each has.
+    """Return the free amounts beside pending jobs that Slurm plans to start, and what each has.
 
     None of them has more than is free, as Slurm's plan is from its last cycle.
     """
@@ -392,7 +392,7 @@ def _in_columns(
 
 
 def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int]]:
-    """Return what a running job takes elsewhere if it is moved: on other nodes the same."""
+    """Return the amounts that a running job takes on other nodes if it is moved: the same."""
     if claim.moved_to is None:
         return []
     held = claim.held
@@ -406,7 +406,7 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
 def hold_problem(
     job: QueuedJob,
     supply: Supply,  # the site and what is free
-    request: Request,  # what the job asks
+    request: Request,  # what the job asks for
     claims: Sequence[Claim] = (),
     # By node, the jobs that close it to the job: none of them may stay. By default, a job
     # that may join others joins those of `supply`.

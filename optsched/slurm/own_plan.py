@@ -85,7 +85,7 @@ def planned_end(job: QueuedJob) -> float:
 
 
 def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
-    """Return what a pending job will hold on the nodes on which Slurm plans to start it.
+    """Return the amounts that a pending job will hold on the nodes that Slurm plans for it.
 
     Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
     job that shares no nodes, or of which it is not known what it asks there, holds all of them.

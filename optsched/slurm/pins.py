@@ -1,4 +1,4 @@
-"""Pins: pending jobs that Slurm is told to start on planned nodes, and how that is taken back.
+"""Pins: pending jobs that Slurm starts on planned nodes only, and the way back.
 
 A pin sets two fields of a job, and both can be set back: the nodes that it requires, which were
 none before, and its comment, which gets a mark in front of what it was. The mark has a digest of
@@ -139,7 +139,7 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
     job = row.job
     if job.required:
         return "it requires these nodes itself"
-    if job.preferred:  # Slurm holds it where a required node has not what it prefers
+    if job.preferred:  # Slurm holds it where a required node lacks what it prefers
         return f"it prefers {job.preferred}"
     one_task = job.tasks == 1 and not job.per_job
     if len(nodes) != (job.most_nodes or one_task):

@@ -1,4 +1,4 @@
-"""A plan for the pending jobs of Slurm, beside the one of Slurm itself."""
+"""A plan for the pending jobs of Slurm, beside Slurm's own, and how Slurm follows it."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _why_not(request: Request, supply: Supply) -> str:
     if room == request.chunks:
         return FITS
     if not request.nodes.any():
-        return "no node on which jobs may start now meets what it asks"
+        return "no node on which jobs may start now meets what it asks for"
     nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
     most = request.most_per_node or request.chunks
     lacks: list[str] = []
@@ -234,7 +234,7 @@ def _why_not(request: Request, supply: Supply) -> str:
 
 
 def read_situation(folder: Path, weigh: str) -> Situation:
-    """Return what captured output of Slurm says, and the problem that it poses."""
+    """Return the situation in captured output of Slurm, and the problem that it poses."""
     queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     return Situation(queue, supply, posed, weigh)
@@ -256,7 +256,7 @@ OF_PIN = ("required", "comment")
 
 
 def current_situation(weigh: str) -> Situation:
-    """Return what the Slurm of this machine says, and the problem that it poses."""
+    """Return the situation of the Slurm of this machine, and the problem that it poses."""
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture(Path(folder))
         return read_situation(Path(folder), weigh)

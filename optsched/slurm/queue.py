@@ -163,7 +163,7 @@ class QueuedJob:
     # the dump does not say it
     segment: int | None = 0
     segments_together: bool = False  # whether one larger block holds all segments
-    other: tuple[str, ...] = ()  # in words, what else the job asks, which is not among these fields
+    other: tuple[str, ...] = ()  # in words, what the job asks for beside these fields
     # What Slurm counts of a running job, or expects of a pending one, against limits:
     # ``cpu``, ``mem`` in MB, ``node``, ``gres/gpu`` and others
     tres: Mapping[str, int] = field(default_factory=dict)
@@ -528,7 +528,7 @@ def _other(record: RecordFields) -> tuple[str, ...]:
 
 
 def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:
-    """Return what a job has on each node."""
+    """Return the amounts that a job has on each node."""
     resources = record.fields.get("job_resources")
     if not resources:
         return ()
@@ -578,7 +578,7 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
 
 
 def _texts(path: Path) -> dict[int, _Text]:
-    """Return what the line of each job states, by the number of the job.
+    """Return the fields on the line of each job, by the number of the job.
 
     Comments may have line breaks: lines that do not begin like a job continue the one before, and
     if a number is there twice, neither is believed, as one is the text of a user.

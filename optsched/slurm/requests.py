@@ -1,8 +1,8 @@
-"""What pending jobs ask, as equal chunks of the model node-placement.
+"""What pending jobs ask for, as equal chunks of the model node-placement.
 
 A job that names its number of nodes becomes as many chunks, each on a node of its own. A job that
 leaves the number open becomes one chunk for each task, or for each GPU where it counts these. One
-that leaves it open and yet asks amounts of each node is taken on the fewest nodes that can hold
+that leaves it open and yet asks for amounts of each node is taken on the fewest nodes that hold
 it. Where tasks or GPUs do not divide evenly, all chunks are as large as the largest; so whatever
 the model places Slurm can start there, and a note says that the job may fit elsewhere too.
 """
@@ -123,7 +123,7 @@ class Request:
         return enough and self.room(supply) >= self.chunks
 
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
-        """Return what holds all chunks, and the blocks if it is one of them."""
+        """Return the groups that hold all chunks, and the blocks if it is one of them."""
         if self.has_shares:
             raise LeftToSlurmError(
                 "it asks for shares of a GPU, and what it lacks of them is not modelled"
@@ -181,7 +181,7 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
 
 
 def request_of(job: QueuedJob, supply: Supply) -> Request:
-    """Return what a pending job asks.
+    """Return the request of a pending job.
 
     A job that names several partitions uses nodes of one of them: the one where most of its
     chunks fit now, of these the one with the lightest nodes, the first of these. So does one whose
@@ -199,7 +199,7 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
 
 
 def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
-    """Return what a pending job asks in each partition and with each choice of features.
+    """Return the request of a pending job in each partition and with each choice of features.
 
     Those of a job of one chunk are one request if they differ in nothing but their nodes.
     """
@@ -333,7 +333,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
 
 
 def _features(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes with the features that a job asks, shape (choices, nodes)."""
+    """Return the nodes with the features that a job asks for, shape (choices, nodes)."""
     if not job.constraint:
         return np.ones((1, len(supply.site.nodes)), dtype=bool)
     try:
@@ -512,7 +512,7 @@ def _within(
 def _span(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: Shape
 ) -> tuple[str, tuple[GroupLimit, ...], Flags, list[str]]:
-    """Return what must hold all chunks, limits of groups, the nodes in the topology, and notes."""
+    """Return the group that must hold all chunks, limits of groups, nodes in it, and notes."""
     site = supply.site
     topology = site.topology(partition.topology)
     name = partition.topology or next(iter(site.topologies), "")

@@ -34,7 +34,7 @@ class Held(NamedTuple):
 
 
 def held_by(job: QueuedJob, supply: Supply) -> Held:
-    """Return what a running job holds, and is free when it ends.
+    """Return the amounts that a running job holds, which are free when it ends.
 
     A suspended job keeps its memory and its GPUs, but has given its cores back. A GPU of which it
     has shares is not counted: see `held_alone`.
@@ -145,7 +145,7 @@ def end_of(job: QueuedJob, time: int) -> float:
 
 
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
-    """Return what is free at a time, when the running jobs end at their time limits.
+    """Return the free amounts at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
     counted, nodes keep their states; jobs that are being completed now are so no more.

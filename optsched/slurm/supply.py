@@ -238,7 +238,7 @@ class Supply:
 
 
 def read_supply(folder: str | Path, time: int | None = None) -> Supply:
-    """Return what a site has free, from captured output of the commands of Slurm.
+    """Return the free amounts of a site, from captured output of the commands of Slurm.
 
     `folder`: folder of the files that `optsched.sites.slurm_folder.read_shown_site` reads, and if
     there is, of ``reservations.json`` or ``reservations.txt``, what ``scontrol show reservations``

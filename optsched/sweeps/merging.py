@@ -1,4 +1,8 @@
-"""The table of the results of a sweep, one row per run."""
+"""The table of the results of a sweep, one row per run, and the check whether a run is finished.
+
+A folder gets its name when it is complete and on the disk. Later damage, such as an interrupted
+copy, leaves files that are missing, empty or truncated.
+"""
 
 from __future__ import annotations
 

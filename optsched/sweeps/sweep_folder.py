@@ -1,4 +1,4 @@
-"""The finished runs of a sweep folder, and the page that compares them.
+"""A sweep read from its folder: its results, its runs, and the page that compares them.
 
 Folder format: ``docs/formats/sweep-folder.md``.
 """

@@ -1,8 +1,7 @@
-"""Input files of jobs, inferred from users, sizes and submit times.
+"""Annotations of a trace for papers: input files, bandwidth, evaluated jobs, pieces of jobs.
 
-References
-----------
 M. Gonthier et al., "Data-driven locality-aware batch scheduling", APDCM 2024, section V.B.
+F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Interface of trace formats."""
+"""Interface of trace formats, and the reading of texts in pieces."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def numbered(texts: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """Return the columns that say what jobs ask, for `Machine.demands`.
+    """Return the columns that say what jobs ask for, for `Machine.demands`.
 
     The requested time is the one that the trace states, where cleaning has raised it for a job that
     ran somewhat longer. The column ``unix_time`` is the submission in seconds since 1970; a trace

@@ -1,4 +1,4 @@
-"""Jobs that Slurm accounted, as a trace: what both forms of ``sacct`` have in common.
+"""Jobs that Slurm accounted, as a trace: what both forms of ``sacct`` share, and the JSON.
 
 Page: ``docs/formats/sacct.md``.
 """
@@ -103,7 +103,7 @@ def trace_of_records(
     for name in ("submit", "eligible"):
         found[name] = np.where(found[name] == UNKNOWN, UNKNOWN, found[name] - origin)
     if (found["gpus"] <= 0).all():
-        del found["gpus"]  # Slurm counts them only where it was told to
+        del found["gpus"]  # Slurm counts them only where it is configured to
     annotations = {name: found.pop(name) for name in QUANTITIES if name in found}
     header = [("Computer", cluster) for cluster in clusters]
     return Trace(

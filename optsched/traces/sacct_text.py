@@ -170,7 +170,7 @@ class _Table:
         return field in self._columns
 
     def column(self, field: str, parse: Callable[[str], _Value], missing: _Value) -> list[_Value]:
-        """Return what `parse` makes of the values of a field, each different text parsed once."""
+        """Return the values that `parse` makes of a field, each different text parsed once."""
         if field not in self:
             return [missing] * len(self)
         encoded = self._columns[field].dictionary_encode()
@@ -333,7 +333,7 @@ def _parsed(data: bytes, names: dict[str, str], separator: str, path: Path) -> p
 
 
 def _of(parse: Callable[[str], Any], value: str) -> Any:
-    """Return what `parse` makes of a value, -1 for none."""
+    """Return the value that `parse` makes of a value, -1 for none."""
     return UNKNOWN if value in UNSET else parse(value)
 
 

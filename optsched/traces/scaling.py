@@ -1,9 +1,9 @@
-"""Scaling of a trace to a machine of another size, and to another load.
+"""Scaling of a trace to a machine of another size, and submissions at another load or shaken.
 
-References
-----------
 C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003. Of the methods
 compared there, this one scales the sizes and keeps the number of jobs.
+D. Tsafrir, K. Ouaknine, D. Feitelson, "Reducing performance evaluation sensitivity and variability
+by input shaking", MASCOTS 2007.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Traces as Parquet: a typed column for each field of a trace that is known.
+"""Traces as Parquet and as CSV: a typed column for each field of a trace that is known.
 
-File format: ``docs/formats/parquet.md``.
+File formats: ``docs/formats/parquet.md`` and ``docs/formats/csv.md``.
 """
 
 from __future__ import annotations

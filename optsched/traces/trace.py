@@ -1,4 +1,4 @@
-"""Table of jobs, the workload of a machine."""
+"""Table of jobs, the workload of a machine, with its header and what cleaning changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interface of workload models, which generate traces from a spec."""
+"""Interface of workload models, which generate traces from a spec: tables, streams, arrivals."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Holding(NamedTuple):
 
 
 def holding(problem: Hold) -> Holding:
-    """Return what the claims of a problem hold."""
+    """Return the amounts that the claims of a problem hold."""
     table = np.array([row for rows in problem.held for row in rows], dtype=np.int64).reshape(
         -1, 1 + len(problem.resources)
     )
@@ -123,7 +123,7 @@ class Shortage(NamedTuple):
 
 
 def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage:
-    """Return what is short while all claims are kept.
+    """Return the shortage while all claims are kept.
 
     `kinds`: requirements that together are met by the nodes of the kinds that the job may use, each
     with the nodes that meet it; by default, the kind.

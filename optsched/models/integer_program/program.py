@@ -1,4 +1,4 @@
-"""An integer program as the program that generic solvers get."""
+"""An integer program as the program of generic solvers, and as files state it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check of the nodes of one job against its own limits."""
+"""Limits of a job on its nodes and on groups of them, and the check of its nodes."""
 
 from __future__ import annotations
 

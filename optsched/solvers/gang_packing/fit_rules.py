@@ -27,7 +27,7 @@ class QuickAnswer(IntEnum):
 
 
 def quick_answer(solver: Solver) -> QuickAnswer | None:
-    """Return what a solver states; a subclass, which may answer otherwise, does not inherit it."""
+    """Return the quick answer of a solver; a subclass, which may answer otherwise, has none."""
     stated: QuickAnswer | None = vars(type(solver)).get("quick_answer")
     return stated
 

@@ -203,7 +203,7 @@ class _Search:
         return state.has_licences()
 
     def _option(self, node: int, state: _State) -> _Option | None:
-        """Return what makes room for more chunks on a node, and its cost for each of these.
+        """Return the way to more room for chunks on a node, and its cost for each of these.
 
         This is its drain where nodes are drained, and the cheapest claims until the room grows.
         None if it cannot grow.
