@@ -20,7 +20,7 @@ import numpy as np
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import Fields, Kind, WrongValueError
 from optsched.json_text import json_text
-from optsched.models.fields import Labels, same_length
+from optsched.models.fields import Amounts, Labels, read_only, same_length
 
 C = TypeVar("C", bound=type[Any])
 
@@ -64,6 +64,7 @@ def field(
     symbol: str = "",
     default: Any = dataclasses.MISSING,
     filled: Callable[[Fields], Any] | None = None,
+    each: Any = dataclasses.MISSING,
     always: bool = False,
     kw_only: bool = False,
 ) -> Any:
@@ -81,13 +82,30 @@ def field(
         The default; a field without one is required.
     filled : callable, optional
         Function of the fields declared before that returns the value in place of None.
+    each : object, optional
+        Value in place of None of every entry of a list or table whose kind has `like`.
     always : bool
         Whether the field is written to file even with its default value.
     kw_only : bool
         Whether the constructor accepts the field as a keyword only.
     """
+    if each is not dataclasses.MISSING:
+        default, filled = None, _every(kind, each)
     about = {"kind": kind, "meaning": meaning, "symbol": symbol, "filled": filled, "always": always}
     return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
+
+
+def _every(kind: Kind, value: Any) -> Callable[[Fields], Any]:
+    """Return the function that fills a list, or a table of amounts, with one value."""
+
+    def filled(fields: Fields) -> Any:
+        rows = len(fields[kind.like or ""])
+        if isinstance(value, int):
+            table = (rows, len(fields[kind.of])) if isinstance(kind, Amounts) else rows
+            return read_only(np.full(table, value, dtype=np.int64))
+        return (value,) * rows
+
+    return filled
 
 
 def labels(like: str, meaning: str) -> Any:

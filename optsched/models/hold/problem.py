@@ -22,7 +22,6 @@ from optsched.models.fields import (
     Numbers,
     Texts,
     label,
-    read_only,
 )
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
@@ -53,30 +52,6 @@ class Release(NamedTuple):
     nodes: tuple[int, ...]
     drained: tuple[int, ...] = ()
     moved: tuple[tuple[int, tuple[int, ...]], ...] = ()
-
-
-def _none_needed(fields: Fields) -> Any:
-    return read_only(np.zeros(len(fields["licences"]), dtype=np.int64))
-
-
-def _none_held(fields: Fields) -> Any:
-    return read_only(np.zeros((len(fields["costs"]), len(fields["licences"])), dtype=np.int64))
-
-
-def _no_chunks(fields: Fields) -> Any:
-    return ((),) * len(fields["costs"])
-
-
-def _no_costs(fields: Fields) -> Any:
-    return read_only(np.zeros(len(fields["costs"]), dtype=np.int64))
-
-
-def _to_any(fields: Fields) -> Any:
-    return (None,) * len(fields["costs"])
-
-
-def _as_then(fields: Fields) -> Any:
-    return fields["free"]
 
 
 @models.register("hold")
@@ -170,15 +145,13 @@ class Hold(Problem[Release]):
         Integers(0, like="licences"),
         "number of each licence that the job needs",
         symbol="l_l",
-        default=None,
-        filled=_none_needed,
+        each=0,
     )
     held_licences: Ints = field(
         Amounts("licences", like="costs"),
         "number of each licence that is free once the claim is lifted",
         symbol="g_il",
-        default=None,
-        filled=_none_held,
+        each=0,
     )
     pending: tuple[int, ...] = field(
         Numbers("claim", of="costs", distinct=True),
@@ -203,22 +176,19 @@ class Hold(Problem[Release]):
         "chunks that a claim takes elsewhere if it is moved, each on a node of its own; none for "
         "a claim that may not be moved",
         symbol="q_is, a_isr",
-        default=None,
-        filled=_no_chunks,
+        each=(),
     )
     move_costs: Ints = field(
         Integers(0, like="costs"),
         "cost of moving each claim",
         symbol="V_i",
-        default=None,
-        filled=_no_costs,
+        each=0,
     )
     moved_to: tuple[tuple[str, ...] | None, ...] = field(
         LabelSets("kinds", like="costs"),
         "kinds of nodes to which a claim may be moved; null for all",
         symbol="K_i",
-        default=None,
-        filled=_to_any,
+        each=None,
     )
     free_before: Ints = field(
         Amounts("resources", like="free"),
@@ -226,7 +196,7 @@ class Hold(Problem[Release]):
         "as `free` if left out",
         symbol="B_nr",
         default=None,
-        filled=_as_then,
+        filled=lambda fields: fields["free"],
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")

@@ -125,15 +125,13 @@ class IntegerProgram(Problem[Values]):
         Integers(-LARGEST_FIELD, like="coefficients"),
         "lower bound of each variable; 0 if left out",
         symbol="l_j",
-        default=None,
-        filled=lambda fields: _constant(0, fields),
+        each=0,
     )
     upper: NDArray[np.int64] = field(
         Integers(-LARGEST_FIELD, like="coefficients"),
         "upper bound of each variable; 1 if left out",
         symbol="u_j",
-        default=None,
-        filled=lambda fields: _constant(1, fields),
+        each=1,
     )
     offset: int = field(
         Integer(-LARGEST_FIELD, LARGEST_FIELD),
@@ -154,16 +152,14 @@ class IntegerProgram(Problem[Values]):
         RowBounds(),
         "lower bound of each row, null for none; none at all if left out",
         symbol="b_i",
-        default=None,
-        filled=lambda fields: (None,) * len(fields["rows"]),
+        each=None,
         kw_only=True,
     )
     at_most: tuple[int | None, ...] = field(
         RowBounds(),
         "upper bound of each row, null for none; none at all if left out",
         symbol="B_i",
-        default=None,
-        filled=lambda fields: (None,) * len(fields["rows"]),
+        each=None,
         kw_only=True,
     )
     row_names: tuple[str, ...] = field(
@@ -281,12 +277,6 @@ class IntegerProgram(Problem[Values]):
             if value
         )
         return [("not 0", listed(chosen))]
-
-
-def _constant(value: int, fields: Fields) -> NDArray[np.int64]:
-    constant = np.full(len(fields["coefficients"]), value, dtype=np.int64)
-    constant.flags.writeable = False
-    return constant
 
 
 def _crossed(fields: Fields) -> Iterator[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
-from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts, read_only
+from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
 from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
@@ -44,31 +44,6 @@ class Placements(NamedTuple):
 
     nodes: tuple[tuple[int, ...], ...]
     devices: tuple[tuple[tuple[int, ...], ...], ...]
-
-
-def _constant(value: Any) -> Any:
-    """Return a function that fills a list with a value for each job."""
-
-    def filled(fields: Fields) -> Any:
-        jobs = len(fields["chunks"])
-        if isinstance(value, int):
-            return read_only(np.full(jobs, value, dtype=np.int64))
-        return (value,) * jobs
-
-    return filled
-
-
-def _no_devices(fields: Fields) -> Any:
-    return ((),) * len(fields["free"])
-
-
-def _none_of(name: str) -> Any:
-    """Return a function that fills a table with 0 for each job and each value of a field."""
-
-    def filled(fields: Fields) -> Any:
-        return read_only(np.zeros((len(fields["chunks"]), len(fields[name])), dtype=np.int64))
-
-    return filled
 
 
 @models.register("node-placement")
@@ -114,8 +89,7 @@ class NodePlacement(Problem[Placements]):
         Integers(0, like="chunks"),
         "priority of each job",
         symbol="w_j",
-        default=None,
-        filled=_constant(1),
+        each=1,
     )
     then: tuple[str, ...] = field(
         Texts("switches", "nodes", "fragmentation"),
@@ -130,23 +104,20 @@ class NodePlacement(Problem[Placements]):
         Integers(0, like="chunks"),
         "most chunks of the job on a node, 0 for no limit",
         symbol="u_j",
-        default=None,
-        filled=_constant(0),
+        each=0,
     )
     devices: tuple[tuple[int, ...], ...] = field(
         Devices("free"),
         "free thousandths of each device of each node",
         symbol="G_ng",
-        default=None,
-        filled=_no_devices,
+        each=(),
     )
     share: Ints = field(
         Integers(0, like="chunks"),
         "thousandths of devices that a chunk needs: below 1000 a share of one device, from 1000 a "
         "number of whole devices",
         symbol="s_j",
-        default=None,
-        filled=_constant(0),
+        each=0,
     )
     kinds: Sequence[str] | None = field(
         Labels("free", as_text=True),
@@ -157,8 +128,7 @@ class NodePlacement(Problem[Placements]):
         LabelSets("kinds", like="chunks"),
         "kinds of nodes that the job may use; null for all",
         symbol="K_j",
-        default=None,
-        filled=_constant(None),
+        each=None,
     )
     switches: Sequence[str] | None = field(
         Labels("free", as_text=True), "leaf switch of each node", default=None
@@ -170,8 +140,7 @@ class NodePlacement(Problem[Placements]):
         Texts("anywhere", "switch", "block", like="chunks"),
         "what holds all chunks of the job: the nodes of one `switch`, of one `block`, or "
         "`anywhere`",
-        default=None,
-        filled=_constant("anywhere"),
+        each="anywhere",
     )
     exclusive: tuple[int, ...] = field(
         Numbers("job", of="chunks", distinct=True),
@@ -191,8 +160,7 @@ class NodePlacement(Problem[Placements]):
         Amounts("licences", like="chunks"),
         "number of each licence that the job needs",
         symbol="l_jl",
-        default=None,
-        filled=_none_of("licences"),
+        each=0,
     )
     levels: tuple[str, ...] = field(
         Texts(),
@@ -206,16 +174,14 @@ class NodePlacement(Problem[Placements]):
         Amounts("levels", like="chunks"),
         "most groups of each level that the job may span, 0 for any number",
         symbol="q_jh",
-        default=None,
-        filled=_none_of("levels"),
+        each=0,
     )
     segments: Ints = field(
         Amounts("levels", like="chunks"),
         "number of chunks in each segment of the job, all of them in one group of the level, 0 "
         "for no segments; a divisor of the number of chunks",
         symbol="f_jh",
-        default=None,
-        filled=_none_of("levels"),
+        each=0,
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")

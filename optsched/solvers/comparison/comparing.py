@@ -14,14 +14,15 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.comparison import tables
-from optsched.solvers.comparison.claims import Reconciled, reconcile
-from optsched.solvers.comparison.entries import (
+from optsched.solvers.comparison.claims import (
     Contender,
     Entry,
+    Reconciled,
     choose_contenders,
     kinds,
     known_tables,
     read_entries,
+    reconcile,
     skipped,
 )
 from optsched.solvers.result import Budget, Result, Status

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optsched.solvers.comparison.claims import Reconciled
-from optsched.solvers.comparison.entries import Entry
+from optsched.solvers.comparison.claims import Entry, Reconciled
 from optsched.solvers.result import Incumbent, Status
 from optsched.solvers.solver_call import answer_to_json
 

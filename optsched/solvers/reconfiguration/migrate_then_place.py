@@ -9,8 +9,7 @@ from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
-from optsched.solvers.box_placement.box_search import BoxSearch
-from optsched.solvers.box_placement.direct_placement import DirectPlacement
+from optsched.solvers.box_placement.box_search import BoxSearch, DirectPlacement
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.migration_based import MigrationBased
 from optsched.solvers.migration.position_search import PositionSearch

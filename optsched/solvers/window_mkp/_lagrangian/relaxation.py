@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.dominance import propagate
 from optsched.solvers.window_mkp._lagrangian.knapsack import (
     CELLS_PER_STEP,
     INFEASIBLE,
@@ -27,6 +26,7 @@ from optsched.solvers.window_mkp._lagrangian.slots import (
     coarseness,
     conditional_patterns,
     leaders,
+    propagate,
 )
 from optsched.solvers.window_mkp._lagrangian.splitting import fill_best, split
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size

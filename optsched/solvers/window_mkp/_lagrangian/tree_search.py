@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
-from optsched.solvers.window_mkp._lagrangian.dominance import propagate
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
 from optsched.solvers.window_mkp._lagrangian.relaxation import relax
+from optsched.solvers.window_mkp._lagrangian.slots import propagate
 from optsched.solvers.window_mkp._lagrangian.splitting import improve
 from optsched.solvers.window_mkp._reduction import Ints
 
