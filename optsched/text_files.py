@@ -34,15 +34,7 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises
-    ------
-    InputError
-        If the text is not UTF-8 or not JSON, repeats a name in one object, holds ``NaN``, an
-        infinite number, one of thousands of digits or half of a surrogate pair, or is nested too
-        deeply.
-    """
+    """Return the value of a JSON text."""
     with _expected("JSON"):
         value = json.loads(
             data.decode("utf-8-sig"),
@@ -56,14 +48,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is too large, not UTF-8 or not TOML, is nested too deeply, or
-        has a key of more than `MOST_PARTS` parts.
-    """
+    """Return the tables of a TOML file."""
     data, _ = read_bytes(path, MOST_TOML)
     if found := _DOTTED.search(data):
         line = 1 + data.count(b"\n", 0, found.start())
@@ -118,13 +103,7 @@ def _not_finite(literal: str) -> Any:
 def lines_of(
     text: str, path: Path | None = None, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text that are not empty, with their numbers from 1.
-
-    Raises
-    ------
-    InputError
-        If a line has more than `longest` characters.
-    """
+    """Yield the lines of a text that are not empty, with their numbers from 1."""
     number, place = 1, 0
     for found in _LINE.finditer(text):
         number += text.count("\n", place, found.start())
