@@ -16,7 +16,7 @@ from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.models.formulation import check_entries
 from optsched.models.program import ProgramBuilder
-from optsched.models.running_jobs import MigratingProblem
+from optsched.models.torus import MigratingProblem
 
 Ints = NDArray[np.int64]
 

@@ -398,21 +398,6 @@ def count_ticks(axis: Axis) -> None:
     axis.set_major_formatter("{x:,.0f}")
 
 
-def log_labels(axis: Axis, powers: int = 2) -> None:
-    """Label a logarithmic axis with plain numbers.
-
-    There are labels between powers of ten, too, if no more than `powers` of these are on the axis.
-    """
-    from matplotlib.ticker import LogFormatter
-
-    class Plain(LogFormatter):
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:g}" if super().__call__(x, pos) else ""
-
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(Plain(minor_thresholds=(powers, 0.4)))
-
-
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """Return `places`, in ``[0, 1]``, spread to distances of at least `gap`, in the same order.
 

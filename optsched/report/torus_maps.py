@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.boxes.box import Box, Grid
 from optsched.errors import InputError
-from optsched.models.running_jobs import Step, destinations_of
+from optsched.models.torus import Step, destinations_of
 from optsched.report import style
 
 if TYPE_CHECKING:

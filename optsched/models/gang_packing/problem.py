@@ -241,13 +241,7 @@ class GangPacking(Problem[Packing]):
         }
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Packing:
-        """Return the packing written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form; with all mistakes at once.
-        """
+        """Return the packing written by `solution_to_json`."""
         within = f"a list of column sets such as '0-3 7' within 0-{self.columns - 1}, or null"
         table = Table(fields)
         of_running = table.read("rows_of_running", Parsed(_rows, "a list of rows from 1"))

@@ -408,13 +408,7 @@ class Hold(Problem[Release]):
         return fields
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Release:
-        """Return the release written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the release written by `solution_to_json`."""
         table = Table(fields)
         lifted = table.read("lifted", Integers(1, as_tuple=True))
         nodes = table.read("nodes", Integers(0, as_tuple=True))

@@ -244,13 +244,7 @@ class IntegerProgram(Problem[Values]):
         return {"values": list(solution)}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Values:
-        """Return the values written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` do not have a list of integers as ``values``.
-        """
+        """Return the values written by `solution_to_json`."""
         values = fields.get("values") if isinstance(fields, Mapping) else None
         if not isinstance(values, list) or not {*map(type, values)} <= {int}:
             raise InputError("expected a list of integers", field="values")

@@ -14,15 +14,16 @@ from optsched.errors import InputError
 from optsched.fields import Integer
 from optsched.models.fields import label
 from optsched.models.problem import Violation
-from optsched.models.running_jobs import (
+from optsched.models.schema import declared, field
+from optsched.models.torus import (
+    LONGEST_SIDE,
+    MOST_NODES,
     MigratingProblem,
     Step,
     destinations_of,
     steps_from_json,
     steps_to_json,
 )
-from optsched.models.schema import declared, field
-from optsched.models.torus_fields import LONGEST_SIDE, MOST_NODES
 from optsched.registry import models
 
 MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
@@ -136,13 +137,7 @@ class Migration(MigratingProblem[Plan]):
         return {"steps": steps_to_json(solution.steps), "place": place}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If the steps or the place are not of that form; with both mistakes at once.
-        """
+        """Return the plan written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
         steps = steps_from_json(given.get("steps"), mistakes)

@@ -376,13 +376,7 @@ class NodePlacement(Problem[Placements]):
         return fields
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placements:
-        """Return the placements written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
+        """Return the placements written by `solution_to_json`."""
         table = Table(fields)
         kind = Parsed(_lists, "a list of nodes from 0, or null, for each job")
         nodes = table.read("nodes", kind, instead=())

@@ -162,13 +162,7 @@ class WindowMKP(Problem[Assignment]):
         return {"slot_of_job": [None if slot == NOT_PLACED else slot + 1 for slot in solution]}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Assignment:
-        """Return the assignment written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` do not have a list of slot numbers from 1, or null, as ``slot_of_job``.
-        """
+        """Return the assignment written by `solution_to_json`."""
         slots = from_one(fields.get("slot_of_job") if isinstance(fields, Mapping) else None)
         if slots is None:
             raise InputError("expected slot numbers from 1, or null", field="slot_of_job")

@@ -21,7 +21,7 @@ from optsched.models.box_placement import BoxPlacement
 from optsched.models.fields import read_only
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
-from optsched.models.torus_fields import routers_for
+from optsched.models.torus import routers_for
 from optsched.simulator.system import System
 
 Free = NDArray[np.bool_]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import fill, words_outside
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.models.running_jobs import extents_of
-from optsched.models.torus_fields import routers_for
+from optsched.models.torus import extents_of, routers_for
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 from optsched.solvers.migration._packing import OPEN, YES, pack
 
