@@ -10,10 +10,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
 from optsched.sweeps.sweep_file import KEYS
-from optsched.traces.catalogue import VARIABLE
+from optsched.traces.catalogue import find_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,13 +143,3 @@ def labelled(
     if clash := [name for name in table if name in results and name != "run"]:
         raise InputError("is the name of a column of results", field=f"axes.{clash[0]}")
     return table.merge(results, on="run", validate="m:1")
-
-
-def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Find a sample that comes with optsched, or a log in the first folder that has it."""
-    for folder in (bundled("traces"), *folders):
-        if (folder / file).is_file():
-            return (folder / file).resolve()
-    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
-    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
-    raise InputError(f"{looked}; {expected}", file=file)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
 from optsched.metrics.sessions import window_sessions
-from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
+from optsched.traces.catalogue import find_log
 from optsched.traces.evaluation_window import evaluate
 from optsched.traces.input_files import Sharing, infer_files
 from optsched.traces.job_pieces import split_jobs

@@ -19,7 +19,7 @@ from optsched.report.style import INK
 from optsched.studies.claims import NotRunError, markdown, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, reduction
-from optsched.studies.plan import find_log
+from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.scaling import scale_trace

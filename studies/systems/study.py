@@ -20,8 +20,8 @@ from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
 from optsched.studies.claims import NotRunError, with_interval, without_noise, written
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
-from optsched.studies.plan import find_log
 from optsched.traces.bandwidth import drawn
+from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
 from optsched.traces.input_files import infer_files
 from optsched.traces.job_pieces import split_jobs
