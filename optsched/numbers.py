@@ -93,6 +93,28 @@ def digits(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
+def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
+    """Write a number for figures and tables: two digits that count or more, a true minus sign.
+
+    Only ``%`` is written behind it of the units, also of ``% of the sessions``.
+    """
+    if value is None or math.isnan(value):
+        return MISSING
+    digits = decimals(value) if digits is None else digits
+    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
+    return text.replace("-", "−")
+
+
+def decimals(value: float, unit: str = "") -> int:
+    """Return with how many decimals a number is written, with a unit above the noise only."""
+    size = 0.0 if abs(value) < 1e-9 else abs(value)
+    if unit == "times" and 0 < size < 9.995:
+        return 2
+    if size >= 9.95 or not size:
+        return 0
+    return 1 if size >= 0.995 or unit else 1 - math.floor(math.log10(size))
+
+
 def check_seed(seed: object, field: str = "seed") -> None:
     """Refuse a seed that is not a whole number from 0 to `LARGEST`.
 

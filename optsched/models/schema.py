@@ -21,6 +21,7 @@ import numpy as np
 
 from optsched.errors import UnknownNameError
 from optsched.json_text import json_text
+from optsched.markdown import markdown_table
 from optsched.models.fields import LARGEST_FIELD, FieldChecks, plain, plain_sequence
 from optsched.models.read_only import read_only
 
@@ -482,11 +483,11 @@ class Schema:
 
     def table(self) -> str:
         """Return the table of the fields on the model's page, Markdown."""
-        lines = ["| symbol | field | on file | meaning |", "|---|---|---|---|"]
+        rows = [("symbol", "field", "on file", "meaning")]
         for f in self.fields:
-            lines.append(markdown_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
-            lines += [markdown_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
-        return "\n".join(lines)
+            rows.append((f.symbol, f"`{f.name}`", f.on_file, f.meaning))
+            rows += [(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
+        return markdown_table(rows)
 
     def parameters(self) -> str:
         """Return the section Parameters of the class's docstring, numpydoc."""
@@ -573,11 +574,6 @@ def _property(declared: Declared) -> dict[str, Any]:
     elif not declared.is_required:
         schema["default"] = declared.kind.write(declared.default)
     return schema
-
-
-def markdown_row(*cells: str) -> str:
-    """Return a row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _listed(words: Sequence[str]) -> str:

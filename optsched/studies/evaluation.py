@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text, written_folder
+from optsched.markdown import markdown
 from optsched.report import style
 from optsched.report.folder_files import Expected, read_object
 from optsched.studies import page
-from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, markdown, named, summary
+from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, named, summary
 from optsched.studies.figures import claims_panel, save
 from optsched.studies.folder import CODE, PAGE, PLAN, RESULTS, StudyFolder
 

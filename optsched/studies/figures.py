@@ -15,19 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.files import write_text
+from optsched.numbers import written
 from optsched.report import style
 from optsched.report.dark_mode import with_dark_variant
 from optsched.report.style import GREY, INK
-from optsched.studies.claims import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    Claim,
-    Region,
-    with_interval,
-    without_noise,
-    written,
-)
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, with_interval, without_noise
 from optsched.studies.intervals import Interval
 
 if TYPE_CHECKING:
