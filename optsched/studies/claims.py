@@ -96,12 +96,6 @@ class Claim(NamedTuple):
         """Our number under the main reading."""
         return next(iter(self.found.values()))
 
-    @property
-    def turned(self) -> dict[str, str]:
-        """The readings that change the verdict, each with the verdict under it."""
-        verdicts = {reading: self.verdict(reading) for reading in self.found}
-        return {name: one for name, one in verdicts.items() if one != self.verdict()}
-
 
 class Stated(NamedTuple):
     """The content of ``claims.toml``: readings with their words, and the claims as tables."""
@@ -212,19 +206,19 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
         if one.group != group:
             group = one.group
             rows.append([f"**{group}**", *[""] * (len(head) - 1)])
-        here = _with_unit(one.main.mean, one.unit) if one.found else "–"
+        unit = "" if one.unit[:1] == "%" or one.unit in ("points", "times") else f"&nbsp;{one.unit}"
+        here = without_noise(one.main.mean, one.unit) + unit if one.found else "–"
         if one.published is not None:
-            here += f" ({_with_unit(one.published, one.unit)})"
-        turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
-        row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
+            here += f" ({without_noise(one.published, one.unit)}{unit})"
+        main = one.verdict()
+        turned = [
+            f"{MARKS[to]}&nbsp;{readings[name]}"
+            for name in one.found
+            if (to := one.verdict(name)) != main
+        ]
+        row = [one.text, f"{MARKS[main]}&nbsp;{main}", here]
         rows.append(row + [one.not_judged or ", ".join(turned)] * several)
     return "\n".join(markdown_row(*row) for row in rows)
-
-
-def _with_unit(value: float, unit: str) -> str:
-    return without_noise(value, unit) + (
-        "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
-    )
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:

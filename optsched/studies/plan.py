@@ -67,7 +67,7 @@ def study_runs(
     for axis in axes:
         for name in _table(axes, axis, "axes."):
             _table(_table(axes[axis], name, f"axes.{axis}."), "lists", f"axes.{axis}.{name}.")
-        if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
+        if axis in (*KEYS, "settings", "combine", "keep", "label"):
             wrong = "is the name of a key of a run; expected another"
             raise InputError(wrong, field=f"axes.{axis}")
     runs = table.get("runs", [{}])
@@ -97,9 +97,8 @@ def _labelled(
         named[axis] = asked if isinstance(asked, list) else [asked]
         for label in named[axis]:
             if label not in axes[axis]:
-                raise InputError(
-                    f"{UnknownNameError(axis, label, axes[axis])}", field=f"{at}.{axis}"
-                )
+                wrong = str(UnknownNameError(axis, label, axes[axis]))
+                raise InputError(wrong, field=f"{at}.{axis}")
     for chosen in product(*named.values()):
         block: dict[str, Any] = {}
         for axis, label in zip(named, chosen):
@@ -136,10 +135,9 @@ def labelled(
     """
     import pandas as pd
 
-    rows: dict[Any, dict[str, str]] = {}
-    for names, own in zip(blocks, labels, strict=True):
-        rows |= {(name, *sorted(own.items())): {"run": name, **own} for name in names}
-    table = pd.DataFrame([*rows.values()])
+    pairs = zip(blocks, labels, strict=True)
+    table = pd.DataFrame([{"run": name, **own} for names, own in pairs for name in names])
+    table = table.drop_duplicates()
     if clash := [name for name in table if name in results and name != "run"]:
         raise InputError("is the name of a column of results", field=f"axes.{clash[0]}")
     return table.merge(results, on="run", validate="m:1")

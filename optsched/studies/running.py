@@ -6,7 +6,6 @@ Folder format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,24 +17,21 @@ from optsched.binary_files import sha256_of
 from optsched.errors import InputError, optional_module
 from optsched.files import (
     FolderKind,
+    begin_folder,
     check_replaceable,
-    make_folder,
-    remove_leftovers,
-    unwritable,
+    remove,
     write_json,
-    written_folder,
 )
 from optsched.numbers import counted
 from optsched.report.folder_files import Expected, read_object
 from optsched.simulator.provenance import versions as installed
 from optsched.studies.evaluation import (
-    ABOUT,
     FRAME,
-    KEPT,
-    PLANNED,
     Evaluation,
     evaluate,
+    read_about,
     read_results,
+    write_results,
 )
 from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
 from optsched.studies.plan import INPUTS, labelled, looked_at, merged, study_runs
@@ -149,7 +145,7 @@ class Running:
             kept = read_results(study.path / RESULTS)
             kept = kept[kept["run"].isin([run.name for run in pending.runs])]
             axes = {axis for labels in self._labels for axis in labels}
-            self._kept = kept.drop_duplicates("run").drop(columns=axes.intersection(kept))
+            self._kept = kept.drop_duplicates("run").drop(columns=axes, errors="ignore")
             others = [run for run in pending.runs if run.name not in {*kept["run"]}]
             pending = replace(pending, runs=tuple(others))
         return Sweep(pending, folder / SWEEP) if pending.runs else None
@@ -161,15 +157,10 @@ class Running:
         folder = self._folder
         if (folder / MARKER).is_file() and read_object(folder / MARKER, {}) != about:
             raise InputError("holds another study; expected a folder of its own", file=folder)
-        try:
-            for stale in (RESULTS, INPUTS):
-                shutil.rmtree(folder / stale, ignore_errors=True)
-            for place in (folder, *(folder / name for name in inner)):
-                make_folder(place)
-                remove_leftovers(place)
-            (folder / PAGE).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(folder, error) from None
+        for stale in (RESULTS, INPUTS, PAGE):
+            remove(folder / stale)
+        for place in (folder, *(folder / name for name in inner)):
+            begin_folder(place)
         write_json(folder / MARKER, about)
 
     def conclude(self, *, write: bool = False) -> Evaluation:
@@ -185,12 +176,9 @@ class Running:
             frame, used = self._of_sweep()
         about: dict[str, Any] = {"study": self._study.name, "plan": self._study.plan_sha256}
         about |= {"quick": self._quick, "versions": used}
-        results = self._folder / RESULTS
-        with written_folder(results, KEPT) as folder:
-            frame.to_parquet(folder / FRAME, index=False, compression="zstd")
-            write_json(folder / ABOUT, about)
+        write_results(frame, about, self._folder / RESULTS)
         if self._quick:
-            return Evaluation(self._folder, results / FRAME, {}, pd.DataFrame(), [])
+            return Evaluation(self._folder, self._folder / RESULTS / FRAME, {}, pd.DataFrame(), [])
         return evaluate(self._study, self._folder, own=self._trace is None, write=write)
 
     def _of_sweep(self) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -200,7 +188,7 @@ class Running:
         frames, used = [], dict[str, set[str]]()
         if self._kept is not None and len(self._kept):
             frames.append(labelled(self._kept, self._plan.blocks, self._labels))
-            known = read_object(self._study.path / RESULTS / ABOUT, PLANNED)["versions"]
+            known = read_about(self._study.path / RESULTS)["versions"]
             used = {name: set(text.split(" and ")) for name, text in known.items()}
         if self.work is not None:
             runs, file = self._folder / SWEEP / "runs", self._folder / SWEEP / FRAME

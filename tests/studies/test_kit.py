@@ -271,7 +271,7 @@ def test_claims_are_judged_under_each_reading(tmp_path):
     found = judged(tmp_path)
     verdicts = {key: one.verdict() for key, one in found.items()}
     assert verdicts == {"one": HOLDS, "two": FAILS, "three": "not judged", "four": OPEN}
-    assert found["one"].turned == {"other": FAILS}
+    assert found["one"].verdict("other") == FAILS
     assert (found["two"].region.low, found["two"].published) == (30, 30)
     assert list(found["four"].found) == ["main"]
     values = named({"x": np.float64(2), "noise": intervals.noise_floor([1, 3])}, found)
