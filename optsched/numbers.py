@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from numbers import Integral
+from typing import NamedTuple
 
 from optsched.errors import InputError
 
@@ -29,6 +30,18 @@ SMALLEST = 1e-6
 
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+_WORDS = ["no", "one", "two", "three", "four", "five", "six"]
+_WORDS += ["seven", "eight", "nine", "ten", "eleven", "twelve"]
+_SCALES = {"": 1.0, "million": 1e6, "billion": 1e9}
+
+_IN_PROSE = re.compile(
+    r"(?<![\w.])(?P<about>(?:about|some|nearly|almost|roughly|around)\s)?(?P<sign>[-+−±]?)"
+    r"(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?)"
+    r"(?:\s(?P<scale>million|billion)\b|(?P<unit>\s?%|\s(?:min|[hs])\b)?(?![\w%]|[.,]\w))"
+    rf"|\b(?P<word>{'|'.join(_WORDS)})\b",
+    re.IGNORECASE,
+)
 
 
 def parse_integer(text: str) -> int:
@@ -71,6 +84,45 @@ def parse_span(text: str) -> tuple[int, int]:
     """
     first, _, last = text.partition(":")
     return parse_integer(first), parse_integer(last)
+
+
+class WrittenNumber(NamedTuple):
+    """A number as it is written: its text without the unit, and what it says in that unit.
+
+    `half` is half a unit of its last digit, which is how precise it is, and 0 for words. The unit
+    is one of ``%``, ``h``, ``min``, ``s``, or empty; the place is where the number begins.
+    """
+
+    text: str
+    value: float
+    half: float
+    unit: str
+    place: int
+
+    def says(self, value: float) -> bool:
+        """Return whether a value rounds to this number."""
+        return abs(self.value - value) <= self.half * (1 + 1e-9)
+
+
+def numbers_in(text: str) -> list[WrittenNumber]:
+    """Find the numbers of a text: digits, also in millions, and words from no to twelve."""
+    found = []
+    for one in _IN_PROSE.finditer(text):
+        if word := one["word"]:
+            found.append(
+                WrittenNumber(word, float(_WORDS.index(word.lower())), 0.0, "", one.start())
+            )
+            continue
+        digits = one["digits"].replace(",", "")
+        places = len(digits.partition(".")[2])
+        if one["about"] and not places:  # about 12,000 is precise to a thousand
+            places = len(digits.rstrip("0")) - len(digits)
+        scale = _SCALES[(one["scale"] or "").lower()]
+        value = float(digits) * scale * (-1.0 if one["sign"] in {"-", "−"} else 1.0)
+        as_text = (one["sign"] + one["digits"] + f" {one['scale'] or ''}").strip()
+        unit, half = (one["unit"] or "").strip(), 0.5 * 10.0**-places * scale
+        found.append(WrittenNumber(as_text, value, half, unit, one.start("digits")))
+    return found
 
 
 def counted(number: int, noun: str) -> str:

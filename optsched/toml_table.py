@@ -1,4 +1,4 @@
-"""Tables of a TOML file whose mistakes are collected, so that all are reported at once."""
+"""Tables of a TOML file: their mistakes, all reported at once, and changes of them."""
 
 from __future__ import annotations
 
@@ -49,3 +49,13 @@ class TomlTable:
         """
         if self.mistakes:
             raise InputError(*self.mistakes)
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with changes, which go into its tables."""
+    found = dict(table)
+    for key, value in changes.items():
+        inner = found.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return found

@@ -35,11 +35,8 @@ KEYS: Expected = {
     **dict.fromkeys(BOUNDS, (int, float)),
 }  # fmt: skip
 """Keys of a claim with their types; all others are arguments of its functions."""
-PARTS = ("low", "high", "half", "n", "smallest", "deviation")
-"""What of an interval or a noise floor has a name."""
-
-DIGITS = "%.12g"
-"""How numbers are written in files: without the digits that differ between processors."""
+PARTS = ("low", "high", "half", "n", "smallest")  # of intervals and noise floors, with names
+DIGITS = "%.12g"  # of numbers in files: without those that differ between processors
 
 NOTHING = Interval(nan, nan, nan, 0, "none")
 
@@ -158,11 +155,9 @@ def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
             published = float(call(published, **own))
         bounds = {key: table[key] for key in BOUNDS if key in table}
         bounds |= {key: published for key, bound in bounds.items() if bound == PUBLISHED}
-        ends = (
-            bounds.get("above", bounds.get("at_least", -inf)),
-            bounds.get("below", bounds.get("at_most", inf)),
-        )
-        region = Region(*ends, "at_least" in bounds, "at_most" in bounds)
+        low = bounds.get("above", bounds.get("at_least", -inf))
+        high = bounds.get("below", bounds.get("at_most", inf))
+        region = Region(low, high, "at_least" in bounds, "at_most" in bounds)
         texts = (table["key"], table["group"], table["text"])
         why = table.get("not_judged", "" if found else "not run")
         more = (table["unit"], why, table.get("panel", True))
@@ -179,8 +174,7 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
             names[key] = one.main
         for reading, found in one.found.items():
             names |= {f"{key}@{reading}": found, f"{key}@{reading}.verdict": one.verdict(reading)}
-    if claims:
-        verdicts = [one.verdict() for one in claims.values()]
+    if verdicts := [one.verdict() for one in claims.values()]:
         counts = {"hold": HOLDS, "fail": FAILS, "open": OPEN, "unjudged": UNJUDGED}
         names |= {f"claims.{name}": verdicts.count(one) for name, one in counts.items()}
         names["claims"] = len(verdicts)

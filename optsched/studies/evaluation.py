@@ -15,10 +15,11 @@ from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text, written_folder
 from optsched.markdown import markdown
 from optsched.report import style
-from optsched.report.folder_files import read_object
+from optsched.report.dark_mode import with_dark_variant
+from optsched.report.folder_files import read_object, read_table
 from optsched.studies import page
 from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, named, summary
-from optsched.studies.figures import claims_panel, save
+from optsched.studies.figures import claims_panel
 from optsched.studies.folder import CODE, PAGE, PLAN, RESULTS, StudyFolder
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ FRAME, ABOUT, DATA = "results.parquet", "about.json", "data.md"
 """Files of results: a row per run, what they rest on, and all tables."""
 
 KEPT = FolderKind("results of a study", ABOUT, (FRAME, DATA, "*.csv", "*.svg"))
-MOST_ROWS = 60
-"""Rows of a table from which on `DATA` names its CSV file alone."""
+MOST_ROWS = 60  # of a table in `DATA`; of longer ones it only names the CSV file
 
 
 class Evaluation(NamedTuple):
@@ -76,9 +76,11 @@ class Evaluated:
         for suffix, narrow in (("", False), ("-narrow", True)):
             with style.applied():
                 figures = dict(self._own("figures", narrow=narrow))
-                if drawn and "claims" not in figures:
-                    figures["claims"] = claims_panel(self.claims, narrow=narrow)
-            save(figures, folder, suffix)
+                figures |= {"claims": claims_panel(self.claims, narrow=narrow)} if drawn else {}
+            for name, figure in figures.items():
+                file = folder / f"{name}{suffix}.svg"
+                style.save_as(figure, file)  # and dark where the reader's desktop is
+                write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))
         data = [f"# Data of {self._study.name}"]
         data += ["The tables of [the study](../page.md), all computed."]
         shown = self.blocks()
@@ -169,12 +171,8 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 def read_results(folder: Path) -> pd.DataFrame:
     """Return the stored results of a study."""
-    import pandas as pd
-
     file = folder / FRAME
     if not file.is_file():
         raise InputError("missing; expected the results of the study's runs", file=file)
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError):
-        raise InputError("damaged; expected results in a Parquet file", file=file) from None
+    frame: pd.DataFrame = read_table(file, (), None).to_pandas()
+    return frame

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.files import write_text
 from optsched.numbers import written
-from optsched.report import style
-from optsched.report.dark_mode import with_dark_variant
 from optsched.report.style import GREY, INK
 from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, with_interval, without_noise
 from optsched.studies.intervals import Interval
@@ -28,12 +24,8 @@ if TYPE_CHECKING:
 
 BAND = "#E4E4E4"
 COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
-SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}
-"""Of verdicts; an open circle is not decided."""
-
+SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}  # an open circle is not decided
 PAPER: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
-"""The look of the paper's numbers."""
-
 WIDE, NARROW = 9.17, 3.75
 """Widths of figures in inches: 880 and 360 pixels of a browser."""
 
@@ -100,23 +92,20 @@ def _origin(unit: str) -> float:
     return 1.0 if unit == "times" else 0.0
 
 
-def _limits(claims: Sequence[Claim], unit: str) -> tuple[float, float]:
-    """Return ends that hold all means and published numbers, and intervals if they are not wide."""
-    inner = [one.main.mean for one in claims]
-    inner += [one.published for one in claims if one.published is not None]
+def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
+    """Scale the horizontal axis, with round ticks, and return what to say of its form.
+
+    It holds all means and published numbers, and intervals if they are not wide.
+    """
+    means, times = [one.main.mean for one in claims], unit == "times"
+    inner = means + [one.published for one in claims if one.published is not None]
     far = 3 * max(3.0, *map(abs, inner))
     ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
     shown = [*inner, *np.clip(ends, -far, far), _origin(unit)]
-    if unit == "times":
-        return -0.05, 1.15 * max(shown)
-    return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
-
-
-def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
-    """Scale the horizontal axis, with round ticks, and return what to say of its form."""
-    limits, times = _limits(claims, unit), unit == "times"
+    low, high = 1.15 * min(shown), 1.15 * max(shown)
+    limits = (-0.05, high) if times else (min(low, -1.0), max(high, 1.0))
     axes.set_xlim(*limits)
-    most, least = max(map(abs, limits)), min(abs(one.main.mean) for one in claims)
+    most, least = max(map(abs, limits)), min(map(abs, means))
     if not times and (most < 10 or least > most / 10):  # small, or of one size
         axes.locator_params("x", nbins=4)
         return ""
@@ -126,9 +115,9 @@ def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> s
     sizes = [step * 10.0**power for power in powers for step in steps]
     sizes = [size for size in sizes if size >= steps[0] * linear * 0.99][::every]
     ticks = [-size for size in reversed(sizes)] + [0.0, *sizes]
-    shown = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+    ticks = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
     axes.set_xscale("asinh", linear_width=linear)
-    axes.set_xticks(shown, [f"{tick:g}".replace("-", "−") for tick in shown])
+    axes.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
     axes.set_xticks([], minor=True)
     return f" (axis {'compressed above 1' if times else 'stretched around 0'})"
 
@@ -291,12 +280,13 @@ def specification_curve(
     for out, end, (at, side, va) in zip((low, high), limits, places):
         if out:
             ends = sorted((min(out), max(out)), key=abs)
-            if unit == "%" and ends[0] < -100:  # no gain says well what takes several times as long
-                text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
-            else:
-                text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
+            several = unit == "%" and ends[0] < -100  # no gain says well what takes so long
+            texts = (
+                [f"{1 - one / 100:.0f}" for one in ends] if several else map(written, sorted(ends))
+            )
+            text, by = " to ".join(dict.fromkeys(texts)), (0, 4 if va == "bottom" else -4)
+            text += " times" * several
             look: dict[str, Any] = {"color": GREY, "ha": side, "va": va}
-            by = (0, 4 if va == "bottom" else -4)
             effect.annotate(text, (at, end), by, textcoords="offset points", **look)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
@@ -309,11 +299,3 @@ def specification_curve(
         made = [x for x, one in enumerate(ranked) if choice in one.choices]
         dots.plot(made, [row] * len(made), "o", color=INK, markersize=3 if narrow else 4.2)
     return figure
-
-
-def save(figures: Mapping[str, Figure], folder: Path, suffix: str = "") -> None:
-    """Write figures as SVG, dark where the reader's desktop is; `suffix` ends their names."""
-    for name, figure in figures.items():
-        file = folder / f"{name}{suffix}.svg"
-        style.save_as(figure, file)
-        write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
-FEWEST, ENOUGH = 3, 20
-"""Units that an interval needs, and units from which on the bootstrap is used."""
-
+Values = NDArray[np.float64]
+FEWEST, ENOUGH = 3, 20  # units that an interval needs, and from which on the bootstrap is used
 RESAMPLES, SEED = 4000, 0
-MOST_UNITS = 100_000
-"""Most units that are ever said to be needed."""
+MOST_UNITS = 100_000  # that are ever said to be needed
 
 
 class Interval(NamedTuple):
@@ -87,7 +85,7 @@ def reduction(before: ArrayLike, after: ArrayLike, weights: ArrayLike = 1.0) -> 
     weights = np.broadcast_to(np.asarray(weights, dtype=float), cells)
     old, new = one.mean(axis=0), other.mean(axis=0)
 
-    def of(means: NDArray[np.float64]) -> Any:
+    def of(means: Values) -> Any:
         return (1 - means[..., cells:] / means[..., :cells]) @ weights
 
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing falls from 0: no interval
@@ -117,18 +115,16 @@ def units_needed(found: Interval) -> int:
 
 
 class Noise(NamedTuple):
-    """A number from `n` runs that differ in nothing that matters: what it varies by."""
+    """A number from `n` runs that differ in nothing that matters, and what it varies by.
+
+    An effect has to be larger than `smallest` to be seen: one more run stays within it in 95%.
+    """
 
     mean: float
-    deviation: float
+    smallest: float
     low: float
     high: float
     n: int
-
-    @property
-    def smallest(self) -> float:
-        """The smallest effect that could be seen: one more run stays within this in 95%."""
-        return float(t_quantile(self.n) * self.deviation * (1 + 1 / self.n) ** 0.5)
 
 
 def noise_floor(runs: ArrayLike) -> Noise:
@@ -137,9 +133,9 @@ def noise_floor(runs: ArrayLike) -> Noise:
     Such runs have submissions that are shaken by up to a minute, or a random choice among equally
     good answers, each with a seed of its own. There have to be two at least.
     """
-    found = range_of(runs)
-    deviation = float(np.std(np.asarray(runs, dtype=float), ddof=1))
-    return Noise(found.mean, deviation, found.low, found.high, found.n)
+    mean, low, high, n, _ = range_of(runs)
+    smallest = t_quantile(n) * np.std(np.asarray(runs), ddof=1) * (1 + 1 / n) ** 0.5
+    return Noise(mean, float(smallest), low, high, n)
 
 
 def t_quantile(n: Any) -> Any:
@@ -149,11 +145,7 @@ def t_quantile(n: Any) -> Any:
     return stdtrit(np.asarray(n) - 1, (1 + CONFIDENCE) / 2)
 
 
-def _interval(
-    units: NDArray[np.float64],
-    of: Callable[[NDArray[np.float64]], Any],
-    effects: NDArray[np.float64],
-) -> Interval:
+def _interval(units: Values, of: Callable[[Values], Any], effects: Values) -> Interval:
     """Return the interval of a function of the means of the columns of `units`."""
     n, value = len(units), float(of(units.mean(axis=0)))
     if n < FEWEST or not np.isfinite(value):
@@ -163,7 +155,7 @@ def _interval(
         return Interval(value, value - half, value + half, n, "t")
     from scipy.stats import bootstrap
 
-    def statistic(*columns: NDArray[np.float64], axis: int) -> Any:
+    def statistic(*columns: Values, axis: int) -> Any:
         return of(np.stack([column.mean(axis) for column in columns], axis=-1))
 
     options: Any = {"paired": True, "n_resamples": RESAMPLES, "method": "BCa"}

@@ -12,32 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.sweeps.sweep_file import KEYS
+from optsched.toml_table import merged
 from optsched.traces.catalogue import find_log
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INPUTS = "inputs"
-"""The folder of the traces that a study makes for itself, in its output."""
-
+INPUTS = "inputs"  # the folder of the traces that a study makes for itself, in its output
 ABOUT = ("title", "paper", "packages", "parts", "axes", "lists", "own", "quick", "runs")
 """Keys of ``plan.toml`` that are not those of a sweep."""
 
-ALL = "all"
-"""In place of a list of labels: all of the axis."""
-
-Labels = Mapping[str, str]
-"""A label of each axis that a block of runs names."""
-
-
-def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with changes, which go into its tables."""
-    found = dict(table)
-    for key, value in changes.items():
-        inner = found.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        found[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
-    return found
+Labels = Mapping[str, str]  # a label of each axis that a block of runs names
 
 
 def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
@@ -73,11 +58,7 @@ def study_runs(
     runs = table.get("runs", [{}])
     if not (isinstance(runs, list) and all(isinstance(run, dict) for run in runs)):
         raise InputError("expected a list of tables", field="runs")
-    every = [
-        pair
-        for number, run in enumerate(runs, 1)
-        for pair in _labelled(run, axes, lists, f"runs[{number}]")
-    ]
+    every = [*_labelled(runs, axes, lists)]
     blocks = [block for _, block in every]
     for block in (usual, *blocks):
         if "trace" in block:
@@ -87,24 +68,25 @@ def study_runs(
 
 
 def _labelled(
-    run: Mapping[str, Any], axes: Mapping[str, Any], lists: Mapping[str, Any], at: str
+    runs: Sequence[Mapping[str, Any]], axes: Mapping[str, Any], lists: Mapping[str, Any]
 ) -> Iterator[tuple[Labels, dict[str, Any]]]:
     """Yield a block for each combination of the labels that a block names, with the labels."""
-    own = {key: value for key, value in run.items() if key not in (*axes, "label")}
-    stated, named = _table(run, "label", f"{at}."), dict[str, list[Any]]()
-    for axis in (one for one in axes if one in run):
-        asked = [*axes[axis]] if run[axis] == ALL else run[axis]
-        named[axis] = asked if isinstance(asked, list) else [asked]
-        for label in named[axis]:
-            if label not in axes[axis]:
-                wrong = str(UnknownNameError(axis, label, axes[axis]))
+    for number, run in enumerate(runs, 1):
+        own = {key: value for key, value in run.items() if key not in (*axes, "label")}
+        at, named = f"runs[{number}]", dict[str, list[Any]]()
+        stated = _table(run, "label", f"{at}.")
+        for axis in (one for one in axes if one in run):
+            asked = [*axes[axis]] if run[axis] == "all" else run[axis]
+            named[axis] = asked if isinstance(asked, list) else [asked]
+            if unknown := [label for label in named[axis] if label not in axes[axis]]:
+                wrong = str(UnknownNameError(axis, unknown[0], axes[axis]))
                 raise InputError(wrong, field=f"{at}.{axis}")
-    for chosen in product(*named.values()):
-        block: dict[str, Any] = {}
-        for axis, label in zip(named, chosen):
-            block = merged(block, axes[axis][label])
-        known = lists | block.pop("lists", {})
-        yield dict(zip(named, chosen)) | stated, _listed(merged(block, own), known, at)
+        for chosen in product(*named.values()):
+            block: dict[str, Any] = {}
+            for axis, label in zip(named, chosen):
+                block = merged(block, axes[axis][label])
+            known = lists | block.pop("lists", {})
+            yield dict(zip(named, chosen)) | stated, _listed(merged(block, own), known, at)
 
 
 def _listed(value: Any, lists: Mapping[str, Any], at: str) -> Any:

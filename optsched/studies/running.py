@@ -34,11 +34,12 @@ from optsched.studies.evaluation import (
     write_results,
 )
 from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
-from optsched.studies.plan import INPUTS, labelled, looked_at, merged, study_runs
+from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
 from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
+from optsched.toml_table import merged
 from optsched.traces.catalogue import folders
 from optsched.traces.reading import write_trace
 
@@ -206,10 +207,9 @@ class Running:
             found["trace"] = [PurePath(trace).name for trace in found["trace"]]  # on any machine
             frames.append(found)
         order = {run.name: place for place, run in enumerate(self._plan.runs)}
-        frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-        frame = frame.sort_values("run", key=lambda names: names.map(order), kind="stable")
-        joined = {name: " and ".join(sorted(several)) for name, several in used.items()}
-        return frame.reset_index(drop=True), joined
+        frame, place = pd.concat(frames), lambda names: names.map(order)
+        frame = frame.sort_values("run", key=place, kind="stable", ignore_index=True)
+        return frame, {name: " and ".join(sorted(several)) for name, several in used.items()}
 
 
 def study(
