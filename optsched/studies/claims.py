@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "claims.toml"
 HOLDS, OPEN, FAILS, UNJUDGED = "holds", "not decided", "does not hold", "not judged"
-MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}
-"""Verdicts, each with its shape in tables and figures."""
+MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}  # shapes in tables and figures
 
 BOUNDS = ("above", "at_least", "below", "at_most")
 PUBLISHED = "published"
@@ -35,6 +34,7 @@ KEYS: Expected = {
     **dict.fromkeys(BOUNDS, (int, float)),
 }  # fmt: skip
 """Keys of a claim with their types; all others are arguments of its functions."""
+
 PARTS = ("low", "high", "half", "n", "smallest")  # of intervals and noise floors, with names
 DIGITS = "%.12g"  # of numbers in files: without those that differ between processors
 
@@ -219,7 +219,7 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
     """Return the claims as a table, a row for each claim and reading, the main reading first."""
     import pandas as pd
 
-    rows = [
+    return pd.DataFrame(
         {
             "key": key, "group": one.group, "claim": one.text, "reading": readings.get(name, name),
             "verdict": one.verdict(name), "published": one.published, "value": found.mean,
@@ -229,8 +229,7 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
         }
         for key, one in claims.items()
         for name, found in (one.found or {"": NOTHING}).items()
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+    )  # fmt: skip
 
 
 def without_noise(value: float | None, unit: str) -> str:

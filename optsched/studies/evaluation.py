@@ -81,9 +81,8 @@ class Evaluated:
                 file = folder / f"{name}{suffix}.svg"
                 style.save_as(figure, file)  # and dark where the reader's desktop is
                 write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))
-        data = [f"# Data of {self._study.name}"]
-        data += ["The tables of [the study](../page.md), all computed."]
-        shown = self.blocks()
+        lead, shown = "The tables of [the study](../page.md), all computed.", self.blocks()
+        data = [f"# Data of {self._study.name}", lead]
         for name, table in self.frames().items():
             index = table.index.names != [None]
             text = table.to_csv(index=index, lineterminator="\n", float_format=DIGITS)

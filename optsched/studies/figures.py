@@ -26,8 +26,7 @@ BAND = "#E4E4E4"
 COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
 SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}  # an open circle is not decided
 PAPER: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
-WIDE, NARROW = 9.17, 3.75
-"""Widths of figures in inches: 880 and 360 pixels of a browser."""
+WIDE, NARROW = 9.17, 3.75  # inches of a figure: 880 and 360 pixels of a browser
 
 
 class Column(NamedTuple):

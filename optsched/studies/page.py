@@ -48,8 +48,7 @@ def mistakes(page: str, values: Mapping[str, Any], tables: Mapping[str, str]) ->
             wrong, taken = _compared(text, name[1], values)
             if wrong:
                 yield at(name.start(), wrong)
-        said = numbers_in(text)
-        for one in said[: max(0, len(said) - taken)]:
+        for one in numbers_in(text)[: -taken or None]:
             if one.half:
                 yield at(start + one.place, f"{one.text} has no name")
         start = name.end() if name else 0
@@ -87,14 +86,13 @@ def pictures(page: str) -> list[str]:
 
 def with_tables(page: str, tables: Mapping[str, str]) -> str:
     """Return a page with its computed tables between their marks."""
-    return BLOCK.sub(
-        lambda found: (
-            f"<!-- begin {found[1]} -->\n\n{tables[found[1]].strip()}\n\n<!-- end -->"
-            if found[1] in tables
-            else found[0]
-        ),
-        page,
-    )
+
+    def block(found: re.Match[str]) -> str:
+        table = tables.get(found[1])
+        whole = f"<!-- begin {found[1]} -->\n\n{(table or '').strip()}\n\n<!-- end -->"
+        return found[0] if table is None else whole
+
+    return BLOCK.sub(block, page)
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
 SWEEP, CASES, MARKER = "sweep", "cases", "study.json"
 FOLDER = FolderKind("a study", MARKER, (PAGE,), (SWEEP, CASES, INPUTS, RESULTS))
 SOLVED: Expected = {"origin": dict, "rows": list}
-
-Case = Callable[[], Iterable[Mapping[str, Any]]]
-"""Solves the problems of a case, and returns a row of the results for each answer."""
+Case = Callable[[], Iterable[Mapping[str, Any]]]  # solves problems; a row for each answer
 
 log = logging.getLogger("optsched")
 
