@@ -40,23 +40,12 @@ class ClassInFile:
 
     The object holds the source, so that it can be pickled, and a worker process uses the class in a
     file as it was when the run was planned. A module has to be installed there, too.
-
-    Parameters
-    ----------
-    file : str
-        The file as the user names it, or the module, ``my_package.module``.
-    name : str
-        The name of the class; empty for the only one of its kind in the file.
-    path : pathlib.Path
-        The file, or that of the module.
-    source : bytes
-        The content of the file.
     """
 
-    file: str
-    name: str
-    path: Path
-    source: bytes = field(repr=False)
+    file: str  # the file as the user names it, or the module, ``my_package.module``
+    name: str  # the name of the class; empty for the only one of its kind in the file
+    path: Path  # the file, or that of the module
+    source: bytes = field(repr=False)  # the content of the file
 
     @property
     def text(self) -> str:
@@ -72,11 +61,6 @@ class ClassInFile:
         """Return the class, a subclass of `contract`, with `text` as its ``name``.
 
         Messages call it a `noun`, "policy" for instance.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be executed, or holds no such class of the right kind.
         """
         module = self._module()
         own = {
@@ -163,11 +147,6 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
     """Return the class that a text names: ``FILE.py:CLASS``, ``FILE.py`` or ``MODULE:CLASS``.
 
     A relative path starts from the folder `base`, by default the current one.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or module, or the text does not name a class.
     """
     if found := IN_FILE.fullmatch(text):
         file, name = found["path"], found["name"]
@@ -203,13 +182,7 @@ def _file_of(module: str, name: str) -> Path:
 
 
 def check_file(stated: str) -> None:
-    """Check that a file with a class has a given SHA-256, as ``FILE=SHA256`` states it.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist or has another one, or the text is not of that form.
-    """
+    """Check that a file with a class has a given SHA-256, as ``FILE=SHA256`` states it."""
     file, equals, sha256 = stated.rpartition("=")
     if not equals:
         raise InputError(f"{stated!r}; expected FILE=SHA256")

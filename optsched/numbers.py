@@ -45,27 +45,14 @@ _IN_PROSE = re.compile(
 
 
 def parse_integer(text: str) -> int:
-    """Return the integer of a text of decimal digits, with an optional minus sign.
-
-    Raises
-    ------
-    ValueError
-        If the text holds anything else: a decimal point, blanks, ``_``, digits that are not ASCII.
-    """
+    """Return the integer of a text of decimal digits, with an optional minus sign."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a whole number")
     return int(text)
 
 
 def parse_number(text: str) -> float:
-    """Return the number of a text of decimal digits, with an optional exponent.
-
-    Raises
-    ------
-    ValueError
-        If the text holds anything else, such as ``nan`` or ``inf``, or the number is too large for
-        float64.
-    """
+    """Return the number of a text of decimal digits, with an optional exponent."""
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a number")
     number = float(text)
@@ -75,13 +62,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_span(text: str) -> tuple[int, int]:
-    """Return both ends of ``FROM:TO``, integers.
-
-    Raises
-    ------
-    ValueError
-        If the text is not of that form.
-    """
+    """Return both ends of ``FROM:TO``, integers."""
     first, _, last = text.partition(":")
     return parse_integer(first), parse_integer(last)
 
@@ -168,12 +149,6 @@ def decimals(value: float, unit: str = "") -> int:
 
 
 def check_seed(seed: object, field: str = "seed") -> None:
-    """Refuse a seed that is not a whole number from 0 to `LARGEST`.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Refuse a seed that is not a whole number from 0 to `LARGEST`."""
     if type(seed) is not int or not 0 <= seed <= LARGEST:
         raise InputError(f"{seed!r}; expected a whole number from 0 to 2^53", field=field)

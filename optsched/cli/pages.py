@@ -145,26 +145,14 @@ PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
 
 
 def with_tables(page: str, text: str) -> str:
-    """Return the text of one of `PAGES` with its tables between the marks.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
+    """Return the text of one of `PAGES` with its tables between the marks."""
     for name, rows in PAGES[page].items():
         text = between_marks(text, name, markdown_table(rows()))
     return text
 
 
 def write_pages(folder: Path) -> None:
-    """Write the tables to the pages in `folder`.
-
-    Raises
-    ------
-    InputError
-        If a page cannot be written, or has no marks for its table.
-    """
+    """Write the tables to the pages in `folder`."""
     for page in PAGES:
         file = folder / page
         text = with_tables(page, file.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from optsched.registry import executions
 from optsched.schedule import Schedule
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
-from optsched.traces.annotation_checks import check_annotations
+from optsched.traces.annotations import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 

@@ -17,24 +17,12 @@ from optsched.registry import models
 
 
 def with_table(page: str, model: str) -> str:
-    """Return a model's page with the table of fields between its marks.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
+    """Return a model's page with the table of fields between its marks."""
     return between_marks(page, "fields", models[model].schema.table())
 
 
 def write_pages(folder: str | Path) -> None:
-    """Write the schema and the table of fields of each model to its folder in `folder`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written, or a page has no marks for the table.
-    """
+    """Write the schema and the table of fields of each model to its folder in `folder`."""
     for model in models:
         home = Path(folder) / model
         if not has_schema(model) or not home.is_dir():

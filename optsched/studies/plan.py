@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.sweeps.sweep_file import KEYS
-from optsched.toml_table import merged
+from optsched.text_files import merged
 from optsched.traces.catalogue import find_log
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
-from optsched.toml_table import merged
+from optsched.text_files import merged
 from optsched.traces.catalogue import folders
 from optsched.traces.reading import write_trace
 

@@ -22,11 +22,8 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
 
     The folders of the runs are in `runs`; `failures` has the error of each failed run by name.
 
-    Returns
-    -------
-    pyarrow.Table
-        ``run``, the values in the sweep file, the metrics, ``error``. A value with the name of a
-        metric gets the prefix ``config.``; a metric that is a list or a table is left out.
+    Its columns are ``run``, the values in the sweep file, the metrics, ``error``. A value with the
+    name of a metric gets the prefix ``config.``; a metric that is a list or a table is left out.
     """
     import pyarrow as pa
 

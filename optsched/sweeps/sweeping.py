@@ -45,33 +45,15 @@ log = logging.getLogger("optsched")
 class Sweep:
     """A sweep with its folder.
 
-    Parameters
-    ----------
-    plan : SweepPlan
-        The runs.
-    folder : path
-        The folder. Runs that are finished there are not repeated.
-    shard : (int, int)
-        Number of the shard to execute, and number of shards: (1, 1) for all runs.
-
-    Attributes
-    ----------
-    runs, failed : pathlib.Path
-        The folders with a folder for each finished run, and with a file for each failed run.
-    own : tuple of PlannedRun
-        The runs of the shard.
-    pending : tuple of PlannedRun
-        Runs of the shard that were not finished at construction.
-
-    Raises
-    ------
-    InputError
-        If the folder is not that of a sweep, or cannot be written.
+    `folder`: the folder. Runs that are finished there are not repeated. `shard`: number of the
+    shard to execute, and number of shards: (1, 1) for all runs.
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
         self.plan = plan
         self.folder = folder
+        # The folders with a folder for each finished run, and with a file for each failed
+        # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
         check_replaceable(folder, FOLDER)
@@ -88,8 +70,9 @@ class Sweep:
         except OSError as error:
             raise unwritable(folder, error) from None
         number, of = shard
-        self.own = plan.runs[number - 1 :: of]
+        self.own = plan.runs[number - 1 :: of]  # the runs of the shard
         self._finished: set[str] = set()
+        # Runs of the shard that were not finished at construction
         self.pending = self._unfinished(self.own)
         self._by_name = {run.name: run for run in plan.runs}
         if faults := self._faults(self.pending):
