@@ -11,7 +11,8 @@ import importlib
 import re
 import sys
 import traceback
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -91,12 +92,9 @@ class ClassInFile:
         """Return the module, executed once per process."""
         key = self.path, self.sha256
         if key not in _modules:
-            try:
-                with redirect_stdout(sys.stderr):  # stdout is for the answer
-                    is_file = IN_FILE.fullmatch(self.file)
-                    _modules[key] = self._executed() if is_file else self._imported()
-            except (Exception, SystemExit) as error:  # whatever the file does
-                raise told(error, self._line(error)).within(self.file) from None
+            with one_line_errors(self.file, self.path):
+                is_file = IN_FILE.fullmatch(self.file)
+                _modules[key] = self._executed() if is_file else self._imported()
         return _modules[key]
 
     def _executed(self) -> ModuleType:
@@ -114,22 +112,30 @@ class ClassInFile:
     def _imported(self) -> ModuleType:
         return importlib.import_module(self.file)
 
-    def _line(self, error: BaseException) -> int | None:
-        """Return the last line of the file in the traceback of an error, None if there is none."""
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename == str(self.path)
-        ]
-        return lines[-1] if lines else None
 
+@contextmanager
+def one_line_errors(file: str | Path, place: Path, *passed: type[Exception]) -> Iterator[None]:
+    """Turn whatever code of the user raises into one line, with its last line in a file or folder.
 
-def told(error: BaseException, line: int | None) -> InputError:
-    """Return the error of a file of the user in one line; `line` is the place in the file."""
-    what = str(error)
-    if isinstance(error, SyntaxError):
-        what, line = error.msg, error.lineno
-    return InputError(f"{type(error).__name__}: {one_line(' '.join(what.split()))}", line=line)
+    It names the `file` if that is the `place`, or none is in the traceback. Errors that are
+    `passed` stay as they are. What the code prints goes to stderr: stdout is for the answer.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except passed:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+        what = str(error)
+        if isinstance(error, SyntaxError):
+            what = error.msg
+            frames.append((error.filename or "", error.lineno))
+        own = [(name, line) for name, line in frames if Path(name).is_relative_to(place)]
+        name, line = own[-1] if own else (place, None)
+        reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
+        where = file if Path(name) == place else name
+        raise InputError(reason, file=where, line=line) from None
 
 
 def names_class(text: object) -> bool:

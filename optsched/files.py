@@ -226,6 +226,21 @@ def make_folder(folder: Path) -> None:
         _sync_folder(target.parent)
 
 
+def begin_folder(folder: Path) -> None:
+    """Make a folder if there is none, and remove leftovers of ended processes in it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made or read.
+    """
+    try:
+        make_folder(folder)
+        remove_leftovers(folder)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+
+
 def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = True) -> None:
     """Remove leftovers of ended processes of this host in `folder`: of `name`, or of any name.
 

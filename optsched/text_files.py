@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(mistake, file=path, line=line)
     with _expected("TOML", path):
         return tomllib.loads(data.decode("utf-8"))
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with changes, which go into its tables."""
+    found = dict(table)
+    for key, value in changes.items():
+        inner = found.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return found
 
 
 @contextmanager

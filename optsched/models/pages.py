@@ -5,24 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.files import write_text
 from optsched.json_text import json_text
+from optsched.markdown import between_marks
 from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import has_schema, snapshot_schema
 from optsched.registry import models
-
-
-def between_marks(page: str, name: str, table: str) -> str:
-    """Return a page with a table between the marks of its name."""
-    begin, end = f"<!-- {name}: make pages -->", f"<!-- end of {name} -->"
-    between = re.compile(rf"(?<={begin}\n).*?(?={end})", re.DOTALL)
-    if len(between.findall(page)) != 1:
-        raise InputError(f"expected {begin} and {end} once")
-    return between.sub(lambda _: table + "\n", page)
 
 
 def with_table(page: str, model: str) -> str:

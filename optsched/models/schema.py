@@ -20,6 +20,7 @@ import numpy as np
 from optsched.errors import InputError, UnknownNameError
 from optsched.fields import Fields, Kind, WrongValueError
 from optsched.json_text import json_text
+from optsched.markdown import markdown_table
 from optsched.models.fields import Amounts, Labels, read_only, same_length
 
 C = TypeVar("C", bound=type[Any])
@@ -161,11 +162,11 @@ class Schema:
 
     def table(self) -> str:
         """Return the table of the fields on the model's page, Markdown."""
-        lines = ["| symbol | field | on file | meaning |", "|---|---|---|---|"]
+        rows = [("symbol", "field", "on file", "meaning")]
         for f in self.fields:
-            lines.append(markdown_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
-            lines += [markdown_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
-        return "\n".join(lines)
+            rows.append((f.symbol, f"`{f.name}`", f.on_file, f.meaning))
+            rows += [(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
+        return markdown_table(rows)
 
     def parameters(self) -> str:
         """Return the section Parameters of the class's docstring, numpydoc."""
@@ -247,8 +248,3 @@ def _property(declared: Declared) -> dict[str, Any]:
     elif not declared.is_required:
         schema["default"] = declared.kind.write(declared.default)
     return schema
-
-
-def markdown_row(*cells: str) -> str:
-    """Return a row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

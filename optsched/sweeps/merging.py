@@ -18,6 +18,7 @@ from optsched.sweeps.sweep_file import SweepPlan
 from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from optsched.folders import Keep
@@ -141,6 +142,23 @@ def write_results(table: pa.Table, folder: Path) -> None:
     with written(folder / "results.csv") as csv, written(folder / "results.parquet") as parquet:
         pacsv.write_csv(table, csv, plain)
         pq.write_table(table, parquet)
+
+
+def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
+    """Return the results with a column for each number of metrics that are tables of their own.
+
+    A column is named ``recorded_node_time.running``, for instance. `runs` holds the run folders.
+    """
+    import pandas as pd
+
+    if not metrics:
+        return results
+    rows = []
+    for run in results["run"]:
+        summary = _read(runs / run / "summary.json")
+        tables = ((name, summary.get(name) or {}) for name in metrics)
+        rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
+    return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)
 
 
 def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:

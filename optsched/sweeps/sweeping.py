@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.files import (
     TEMPORARY,
+    begin_folder,
     check_replaceable,
-    make_folder,
     remove,
     remove_leftovers,
     unwritable,
@@ -58,13 +58,11 @@ class Sweep:
         check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
-            make_folder(folder)
-            remove_leftovers(folder)
+            begin_folder(folder)
             if not _holds(folder / SWEEP.marker, described):
                 self._forget_results()
                 write_json(folder / SWEEP.marker, described)
-            make_folder(self.runs)  # after the marker, which other shards may read by now
-            remove_leftovers(self.runs)
+            begin_folder(self.runs)  # after the marker, which other shards may read by now
             self._adopt_former_names()
             if self.failed.is_dir():
                 remove_leftovers(self.failed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -115,6 +116,16 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     raise InputError(
         f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"
     )
+
+
+def find_log(file: str, folders: Sequence[Path]) -> Path:
+    """Find a sample that comes with optsched, or a log in the first folder that has it."""
+    for folder in (bundled("traces"), *folders):
+        if (folder / file).is_file():
+            return (folder / file).resolve()
+    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
+    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
+    raise InputError(f"{looked}; {expected}", file=file)
 
 
 def _searched(folder: str | Path | None) -> list[Path]:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
 from optsched.metrics.stretch import window_sessions
-from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
 from optsched.traces.annotations import Sharing, evaluate, infer_files, split_jobs
+from optsched.traces.catalogue import find_log
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
 from optsched.traces.scaling import submitted
