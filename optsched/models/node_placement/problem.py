@@ -539,12 +539,7 @@ def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[
 def _left(
     problem: NodePlacement, solution: Placements | None
 ) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return free amounts and states of nodes after placement.
-
-    `free`: free amount of each resource; `devices`: free thousandths of each device, 0 beyond the
-    devices of a node; `others, owned`: whether jobs run on the node, and whether an exclusive job
-    does.
-    """
+    """Return free amounts, thousandths of devices, nodes with jobs, and with exclusive ones."""
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)
     for node, row in enumerate(problem.devices):

@@ -263,11 +263,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     def _pairs_in_groups(
         self, labels: Sequence[str], chosen: NDArray[np.bool_]
     ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the pairs (j, n) of the jobs chosen, and the pairs (j, t) in which they are.
-
-        `mine, at`: numbers of the pairs (j, n), and of the pairs (j, t) of the job and the group of
-        its node.
-        """
+        """Return the numbers of the pairs (j, n) of jobs, and of the pairs (j, t) they are in."""
         jobs, nodes, _ = self._pairs
         _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
         mine = np.flatnonzero(chosen[jobs])
