@@ -203,15 +203,9 @@ class Machine(ABC):
 
 
 class SizedMachine(Machine):
-    """Machine that its number of processors describes: ``kind:NUMBER``.
+    """Machine that its number of processors describes: ``kind:NUMBER``."""
 
-    Attributes
-    ----------
-    unit : str
-        Name of the processors, for messages.
-    """
-
-    unit: ClassVar[str]
+    unit: ClassVar[str]  # name of the processors, for messages
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -110,40 +110,6 @@ class Torus(Nodes):
     ``p // nodes_per_router`` of the processor ordering. A job in a box holds all nodes of the
     routers of the box.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Routers in each dimension.
-    nodes_per_router : int
-        Nodes on each router.
-    ordering : {"hilbert", "row-major", "snake"}
-        Processor ordering of the routers.
-    wrap : (bool, bool, bool)
-        Whether the links of each dimension wrap around.
-    links : (int, int, int)
-        Speed of a link of each dimension, relative to the others.
-    holes : sequence of Box or str
-        Unavailable routers, such as service nodes and failed ones. A torus with holes cannot serve
-        as a line: only policies that place boxes run on it.
-    convex : bool
-        Whether the boxes of jobs have to be convex, so that shortest paths between routers of a job
-        stay inside its box: a side is a whole ring, or at most half of it, rounded up.
-
-    Attributes
-    ----------
-    boxes : BoxAllocations
-        The routers that are free for boxes.
-    holds_boxes : bool
-        Whether jobs hold boxes, and not nodes of the line.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number from 1, there is no such ordering, a hole is not on the
-        torus, or the machine is too large.
-
-    Examples
-    --------
     >>> machine = Torus((8, 12, 12))
     >>> machine.size, machine.spec
     (1152, 'torus:8x12x12:hilbert')
@@ -159,12 +125,18 @@ class Torus(Nodes):
 
     def __init__(
         self,
-        shape: Sequence[int],
-        nodes_per_router: int = 1,
-        ordering: str = "hilbert",
-        wrap: Sequence[bool] = ALL,
+        shape: Sequence[int],  # routers in each dimension
+        nodes_per_router: int = 1,  # nodes on each router
+        ordering: str = "hilbert",  # processor ordering of the routers
+        wrap: Sequence[bool] = ALL,  # whether the links of each dimension wrap around
+        # Speed of a link of each dimension, relative to the others
         links: Sequence[int] = EQUAL_LINKS,
+        # Unavailable routers, such as service nodes and failed ones. A torus with holes
+        # cannot serve as a line: only policies that place boxes run on it.
         holes: Sequence[Box | str] = (),
+        # Whether the boxes of jobs have to be convex, so that shortest paths between
+        # routers of a job stay inside its box: a side is a whole ring, or at most half of
+        # it, rounded up
         convex: bool = False,
     ) -> None:
         three = "expected three whole numbers from 1"
@@ -190,8 +162,8 @@ class Torus(Nodes):
         self.holes = tuple(_hole(hole, self.grid) for hole in holes)
         self.nodes_per_router = nodes_per_router
         self.ordering = ordering
-        self.boxes = BoxAllocations(self.grid, self.holes)
-        self.holds_boxes = False
+        self.boxes = BoxAllocations(self.grid, self.holes)  # the routers that are free for boxes
+        self.holds_boxes = False  # whether jobs hold boxes, and not nodes of the line
         usable = int(self.boxes.free.sum()) * nodes_per_router
         if not usable:
             raise InputError("no router is left", field="holes")

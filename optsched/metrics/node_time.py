@@ -52,39 +52,28 @@ class NodeTime(Metric):
     ``unwanted``
         if no job waits.
 
-    Parameters
-    ----------
-    time : float64 array, shape (instants,)
-        Instants of changes in seconds, from the first submission to the last end.
-    held, running : int64 array, shape (instants,)
-        Nodes in boxes of jobs and running nodes, from each instant to the next.
-    nodes : int
-        Nodes of the machine.
-    shares : mapping of str to float
-        Shares of the parts in all node time, which add up to 1. Empty if no job ran.
-    recorded : (float, float) or None
-        The recorded time in seconds: from the first instant at which 80 % of the nodes are held to
-        the last submission, after which the machine empties. None if there is no such time.
-    recorded_shares : mapping of str to float
-        Shares of the parts in the node time of the recorded time; empty if `recorded` is None.
-    drain : float64 array, shape (large jobs,)
-        Seconds for which each large job was the queue head; nan if a job never was, because it
-        never started or started before a job that was submitted earlier.
-
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
     scanning and migration-based job placement", JSSPP 2015, sections 1 (``fragmented`` and
     ``drained`` are its two scenarios of system drainage) and 7 (the recorded time).
     """
 
+    # Instants of changes in seconds, from the first submission to the last end, shape
+    # (instants,)
     time: NDArray[np.float64]
+    # Nodes in boxes of jobs and running nodes, from each instant to the next, shape
+    # (instants,)
     held: NDArray[np.int64]
     running: NDArray[np.int64]
-    nodes: int
+    nodes: int  # nodes of the machine
+    # Shares of the parts in all node time, which add up to 1. Empty if no job ran.
     shares: Mapping[str, float]
+    # The recorded time in seconds: from the first instant at which 80 % of the nodes are held
+    # to the last submission, after which the machine empties. None if there is no such time.
     recorded: tuple[float, float] | None
+    # Shares of the parts in the node time of the recorded time; empty if `recorded` is None
     recorded_shares: Mapping[str, float]
+    # Seconds for which each large job was the queue head; nan if a job never was, because it
+    # never started or started before a job that was submitted earlier, shape (large jobs,)
     drain: NDArray[np.float64]
 
     measures = {

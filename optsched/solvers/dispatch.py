@@ -21,18 +21,10 @@ class Dispatch(Solver):
     Its class attributes combine theirs, for callers that do not know the model yet; `of_model`
     returns the solver itself.
 
-    Parameters
-    ----------
-    options : mapping
-        Options of one of the solvers at least.
-
-    Attributes
-    ----------
-    classes : tuple of type
-        The classes registered under the name.
+    `options`: options of one of the solvers at least.
     """
 
-    classes: ClassVar[tuple[type[Solver], ...]]
+    classes: ClassVar[tuple[type[Solver], ...]]  # the classes registered under the name
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._options = options or {}

@@ -31,26 +31,16 @@ class TraceFormat(ABC):
 
     The class itself is used, without instances. A format ignores gzip: `read` uses
     `optsched.binary_files` for its files, and so does the caller of `encode`.
-
-    Attributes
-    ----------
-    name : str
-        The registered name.
-    suffixes : tuple of str
-        Suffixes of the files of the format, without ``.gz``.
-    annotations : frozenset of str
-        Annotations that a file of the format can state.
-    any_annotation : bool
-        Whether a file can state annotations and texts of all names, and so demands too.
-    encode : callable or None
-        Function that returns the content of a file, before compression; None for a format that is
-        only read.
     """
 
     name: ClassVar[str]
-    suffixes: ClassVar[tuple[str, ...]]
+    suffixes: ClassVar[tuple[str, ...]]  # suffixes of the files of the format, without ``.gz``
+    # Annotations that a file of the format can state
     annotations: ClassVar[frozenset[str]] = frozenset()
+    # Whether a file can state annotations and texts of all names, and so demands too
     any_annotation: ClassVar[bool] = False
+    # Function that returns the content of a file, before compression; None for a format that
+    # is only read
     encode: ClassVar[Encoder | None] = None
 
     @staticmethod

@@ -107,39 +107,21 @@ class CapabilityMix(WorkloadModel):
     The class of a job, the size within the class, the run time and the accuracy of the request are
     independent of each other and of other jobs. The expected work of a job (processors times run
     time) is known in closed form, and the arrival rate is ``load * processors / work``.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine.
-    load : float
-        Expected work that arrives in a second, over the processors of the machine.
-    classes : tuple of CapabilityClass
-        At least one class; the shares add up to 100.
-    accuracy : tuple of (float, float)
-        Bounds of the uniform distribution of run time over requested time, before requests are
-        rounded up.
-    limits : tuple of int
-        Limits in seconds, ascending, to which requested times are rounded up; no rounding if
-        empty.
-    hourly : tuple of float
-        Arrival rate in each hour of the day, in any unit, from midnight, which is submit time 0;
-        constant if empty.
-    description, source, title : str
-        See `WorkloadModel`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range; with all mistakes at once.
     """
 
-    processors: int
-    load: float
-    classes: tuple[CapabilityClass, ...]
+    processors: int  # processors of the machine
+    load: float  # expected work that arrives in a second, over the processors of the machine
+    classes: tuple[CapabilityClass, ...]  # at least one class; the shares add up to 100
+    # Bounds of the uniform distribution of run time over requested time, before requests are
+    # rounded up
     accuracy: tuple[float, float] = (1.0, 1.0)
+    # Limits in seconds, ascending, to which requested times are rounded up; no rounding if
+    # empty
     limits: tuple[int, ...] = ()
+    # Arrival rate in each hour of the day, in any unit, from midnight, which is submit time
+    # 0; constant if empty
     hourly: tuple[float, ...] = ()
+    # See `WorkloadModel`
     description: str = ""
     source: str = ""
     title: str = ""

@@ -77,24 +77,11 @@ class HyperErlangClasses(WorkloadModel):
     """Classes of jobs by size, with independent Hyper-Erlang interarrival and run times.
 
     The arrivals are the superposition of one renewal process per class, each from time 0.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine.
-    classes : tuple of JobClass
-        At least one class.
-    description, source, title : str
-        See `WorkloadModel`.
-
-    Raises
-    ------
-    InputError
-        If there is no class, or the sizes of a class are not valid or larger than the machine.
     """
 
-    processors: int
-    classes: tuple[JobClass, ...]
+    processors: int  # processors of the machine
+    classes: tuple[JobClass, ...]  # at least one class
+    # See `WorkloadModel`
     description: str = ""
     source: str = ""
     title: str = ""

@@ -36,23 +36,11 @@ MOST_RECTANGLES = 300
 
 
 class Stay(NamedTuple):
-    """Time of a job in a row of the matrix.
+    """Time of a job in a row of the matrix."""
 
-    Parameters
-    ----------
-    job : int
-        Row of the job in the trace.
-    row : int
-        Row of the matrix, from 0.
-    columns : str
-        The columns as an interval set.
-    begin, end : float
-        Times in seconds.
-    """
-
-    job: int
-    row: int
-    columns: str
+    job: int  # row of the job in the trace
+    row: int  # row of the matrix, from 0
+    columns: str  # the columns as an interval set
     begin: float
     end: float
 

@@ -32,8 +32,6 @@ class DirectPlacement(Heuristic):
 
     Algorithm 2 of Li et al. 2015 without bins, see `place_directly`. Work is counted in jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015.
     """

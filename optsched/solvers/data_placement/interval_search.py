@@ -89,14 +89,9 @@ class IntervalSearch(Solver):
     Cores are chosen afterwards; `optsched.solvers.data_placement.intervals` explains why their
     number is enough. The search starts from `first_plan` and `lower_bound`, which are also the
     result for problems that are too large for CP-SAT.
-
-    Parameters
-    ----------
-    workers : int
-        Number of search threads; see `CpSat`.
     """
 
-    workers: int = 1
+    workers: int = 1  # number of search threads; see `CpSat`
 
     models = frozenset({"data-placement"})
     work_unit = CpSat.work_unit

@@ -59,16 +59,12 @@ class FirstFit(FitHeuristic):
     Under ``fcfs``, placement ends at the first job that does not fit; under ``skip``, the next job
     is tried.
 
-    References
-    ----------
     H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel job
     scheduling for ASCI Blue-Pacific", SC 1999.
 
     Y. Zhang, H. Franke, J. E. Moreira, A. Sivasubramaniam, "Improving parallel job scheduling by
     combining gang scheduling and backfilling techniques", IPDPS 2000.
 
-    Examples
-    --------
     >>> from optsched.models import GangPacking
     >>> problem = GangPacking(4, 2, running=[0b0011], rows_of_running=[0], waiting=[1, 2])
     >>> FirstFit().place(problem).rows_of_waiting
@@ -91,8 +87,6 @@ class BestFit(FitHeuristic):
     As `FirstFit`, but a waiting job goes into the row in use with the fewest sufficient free
     columns; of equal rows, into that of lowest number.
 
-    Examples
-    --------
     >>> from optsched.models import GangPacking
     >>> problem = GangPacking(4, 2, [0b0001, 0b0011], rows_of_running=[0, 1], waiting=[2, 3])
     >>> BestFit().place(problem).rows_of_waiting
@@ -203,8 +197,6 @@ class GreedyColoring(FitHeuristic):
     under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a coloring
     ignores how full rows are.
 
-    References
-    ----------
     D. Brelaz, "New methods to color the vertices of a graph", Communications of the ACM 22,
     251-256, 1979.
     """

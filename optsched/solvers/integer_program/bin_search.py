@@ -48,8 +48,6 @@ class BinSearch(Solver):
     differ, numbers of bins from the bound on are tried: the items fit if and only if the window
     knapsack of as many slots, in which a job is worth its size, places all.
 
-    References
-    ----------
     P. C. Gilmore, R. E. Gomory, "A linear programming approach to the cutting-stock problem",
     Operations Research 9, 849-859, 1961.
 

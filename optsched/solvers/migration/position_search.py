@@ -50,8 +50,6 @@ class PositionSearch(Solver):
     Work is counted in boxes that depth-first search tries, one more for each subproblem, and in
     shapes whose boxes are enumerated over the torus.
 
-    Examples
-    --------
     >>> problem = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [60], 3, wrap=(False,) * 3)
     >>> result = PositionSearch().solve(problem, budget=Budget())
     >>> result.objective, problem.describe(result.solution)[0][1]

@@ -33,13 +33,9 @@ class DirectPlacement(Heuristic):
     Bins are tried in the order of the job's preference: the fewest idle routers, then the least
     remaining capacity, then the number. Work is counted in jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015.
 
-    Examples
-    --------
     >>> problem = PartitionMKP((8, 2, 1), ["4x2x1@0,0,0", "3x2x1@4,0,0"], waiting=[6])
     >>> DirectPlacement().place(problem)
     (Place(bin=1, layer=0, shelf=0),)
@@ -70,13 +66,9 @@ class MigrationBased(Heuristic):
     condition is dropped. In the first bin with qualified victims, the one with the least increase
     of idle routers moves; of equal victims, the smallest, then the first. Work is counted in jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015.
 
-    Examples
-    --------
     The second job takes the layers of four where the first was, so that the third fits, too:
 
     >>> bins = ["4x2x1@0,0,0", "3x3x1@4,0,0"]

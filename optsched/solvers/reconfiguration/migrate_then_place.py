@@ -31,14 +31,10 @@ class MigrateThenPlace(Heuristic):
 
     This is how a policy decides that poses a migration problem for a large job, and afterwards
     places the other jobs of the window, see `place`. Work is counted in jobs.
-
-    Parameters
-    ----------
-    decisions : {"heuristic", "exact"}
-        Whether `migration-based` and `direct-placement` take the two decisions, or the exact
-        solvers `position-search` and `box-search`, with their default work limits.
     """
 
+    # Whether `migration-based` and `direct-placement` take the two decisions, or the exact
+    # solvers `position-search` and `box-search`, with their default work limits
     decisions: Literal["heuristic", "exact"] = "heuristic"
 
     models = frozenset({"reconfiguration"})

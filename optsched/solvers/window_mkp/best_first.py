@@ -42,13 +42,9 @@ class BestFirst(Solver):
 
     The search ends at four million nodes, as if that were its work limit.
 
-    References
-    ----------
     X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
     performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014.
 
-    Examples
-    --------
     >>> from optsched.models import WindowMKP
     >>> problem = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
     >>> BestFirst().solve(problem, budget=Budget()).objective
@@ -139,14 +135,10 @@ class DepthFirst(Solver):
     It is meant for small windows, for what the paper's algorithm answers where several solutions
     are optimal: run it with ``ties=solver``.
 
-    References
-    ----------
     X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
     performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014,
     section III.B.1.
 
-    Examples
-    --------
     >>> from optsched.models import WindowMKP
     >>> problem = WindowMKP(weights=[2, 1, 4], capacities=[5, 2])
     >>> DepthFirst().solve(problem, budget=Budget()).solution
