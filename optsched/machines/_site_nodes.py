@@ -117,8 +117,8 @@ def room_for(asked: Asked, free: Free, one: int, enough: int) -> int:
 
 
 @kernel(allocates=False)
-def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
-    """Place an alternative on the first nodes that can hold chunks; return how many, or 0.
+def first_fit(asked: Asked, free: Free, one: int, allowed: Flags, place: Place) -> int:
+    """Place an alternative on the first allowed nodes with room for chunks; return how many, or 0.
 
     Nothing is taken yet.
     """
@@ -128,12 +128,11 @@ def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
     group = asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
-        if is_full(asked, free, one, node):
+        if is_full(asked, free, one, node) or not allowed[node]:
             continue
         most = most_on(asked, free, one, node)
         if most > 0:
-            place.node[used] = node
-            place.chunks[used] = min(most, missing)
+            place.node[used], place.chunks[used] = node, min(most, missing)
             used += 1
             missing -= most
             if missing <= 0:
@@ -170,13 +169,15 @@ def give(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int)
 
 
 @kernel(allocates=False)
-def first_possible(asked: Asked, free: Free, request: int, place: Place) -> tuple[int, int]:
+def first_possible(
+    asked: Asked, free: Free, request: int, allowed: Flags, place: Place
+) -> tuple[int, int]:
     """Place a job by the first of its alternatives that fits, as `first_fit` does.
 
     Returns the alternative, or `NOWHERE`, and the number of nodes.
     """
     for one in range(asked.first[request], asked.first[request + 1]):
-        used = first_fit(asked, free, one, place)
+        used = first_fit(asked, free, one, allowed, place)
         if used > 0:
             return one, used
     return NOWHERE, 0

@@ -99,7 +99,8 @@ def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes | SiteMachin
     nodes.
     """
     first_free = isinstance(machine, Nodes) and type(machine).allocate is Nodes.allocate
-    return (first_free or type(machine) is SiteMachine) and policy.replay is not None
+    on_site = type(machine) is SiteMachine and policy.compiled is None
+    return (first_free or on_site) and policy.replay is not None
 
 
 def replay(
