@@ -51,25 +51,6 @@ class Place(NamedTuple):
     chunks: Numbers
 
 
-class InQueues(NamedTuple):
-    """The queues of jobs, see `optsched.sites.queues`, where no reservation counts."""
-
-    of_job: Numbers
-    tier: Numbers  # shape (jobs,)
-    cells: Flags  # shape (queues, nodes)
-    has_tiers: bool  # whether jobs are of different tiers
-
-
-class OnSite(NamedTuple):
-    """Jobs on a site, in place of a number of nodes, for replays; without `by_reference`."""
-
-    asked: Asked
-    free: Free
-    requests: Numbers  # shape (jobs,); negative for a job that can never start
-    only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
-    queues: InQueues
-
-
 @kernel(allocates=False)
 def may_fit(asked: Asked, free: Free, one: int) -> bool:
     """Return whether licences and totals suffice for an alternative."""

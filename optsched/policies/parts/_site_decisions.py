@@ -34,6 +34,7 @@ from optsched.policies.parts._site_backfilling import (
     ease,
     entry_of,
 )
+from optsched.policies.parts._site_log import Log, has_room, note_node, note_start
 from optsched.simulator._core import (
     DONE,
     N_ENDED,
@@ -84,16 +85,6 @@ class Stops(NamedTuple):
 
 
 @by_reference
-class Log(NamedTuple):
-    """The nodes that each job has held, if it is kept."""
-
-    runs: Numbers  # shape (runs, 2): first node and end of runs of contiguous nodes
-    number: Numbers  # one entry: of these
-    first: Numbers  # runs[first[job]:last[job]] are those of a job
-    last: Numbers
-
-
-@by_reference
 class Queues(NamedTuple):
     """The jobs of a site, waiting and running."""
 
@@ -102,7 +93,7 @@ class Queues(NamedTuple):
     shortages: Shortages
     waiting: Waiting
     stops: Stops
-    log: Log
+    log: Log  # without entries if Python has the nodes
 
 
 @kernel(allocates=False)
@@ -175,17 +166,10 @@ def start(queues: Queues, news: News, job: int, one: int, used: int) -> None:
     place, log = queues.room.place, queues.log
     run(queues, job, one, place, used, news.now[0] + queues.waiting.candidates.requested[job])
     tell(news, START, job, 0.0)
-    if len(log.runs) == 0:
-        return
-    at = log.number[0]
-    log.first[job] = at
-    for entry in range(used):
-        node = place.node[entry]
-        if at == log.first[job] or log.runs[at - 1, 1] != node:
-            log.runs[at, 0] = node
-            at += 1
-        log.runs[at - 1, 1] = node + 1
-    log.last[job] = log.number[0] = at
+    if len(log.first) > 0:
+        note_start(log, job)
+        for entry in range(used):
+            note_node(log, job, place.node[entry])
 
 
 @kernel(allocates=False)
@@ -313,8 +297,7 @@ def backfill(queues: Queues, news: News, number: int) -> None:
 @kernel(allocates=False)
 def decide(queues: Queues, news: News, backfills: bool) -> int:
     """Decide on the jobs that wait; `OPEN` if the log of nodes has to be longer first."""
-    log = queues.log
-    if log.number[0] + len(queues.running.held.node) > len(log.runs):
+    if not has_room(queues.log, len(queues.running.held.node)):
         return OPEN
     hear(queues, news)
     backfill(queues, news, start_in_order(queues, news, backfills))

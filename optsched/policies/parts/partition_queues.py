@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import Held, SiteMachine
-from optsched.machines.texts import Texts
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.system import System
@@ -47,7 +46,12 @@ class PartitionQueues(CompiledDecisions):
 
     def __init__(self, system: System, machine: SiteMachine, *, backfills: bool) -> None:
         from optsched.machines._site_nodes import Free
-        from optsched.policies.parts import _partition_queues, _site_backfilling, _site_decisions
+        from optsched.policies.parts import (
+            _partition_queues,
+            _site_backfilling,
+            _site_decisions,
+            _site_log,
+        )
 
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
         self._kernels = _site_decisions
@@ -55,7 +59,7 @@ class PartitionQueues(CompiledDecisions):
         closed, own = self._closed(self._queues.first - system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
         room = _partition_queues.new_room(machine.asked, free, len(cells), closed)
-        most = len(cells) + len(closed.edges) + 1
+        kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
         order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
         number, gone, come = np.zeros((3, 1), dtype=np.int64)
         of_job, rank = np.array(self._queues.of_job), np.arange(jobs, dtype=np.float64)
@@ -65,7 +69,7 @@ class PartitionQueues(CompiledDecisions):
             candidates=_partition_queues.Candidates(
                 *(candidates, np.array(system.demands, dtype=np.int64)),
                 *(np.array(system.requested_time, dtype=np.float64), own[of_job]),
-                failed=np.zeros((own.max() + 1, most, len(machine.requests.first)), dtype=bool),
+                failed=np.zeros((*kinds, len(machine.requests.first)), dtype=bool),
             ),
         )
         opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
@@ -76,14 +80,13 @@ class PartitionQueues(CompiledDecisions):
             *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
             *(np.zeros(1, dtype=bool), *times),
         )
-        log = np.zeros((0, 2), dtype=np.int64), *np.zeros((3, 0), dtype=np.int64)
         self.tables = _site_decisions.Queues(
             room,
             _site_backfilling.nothing_runs(jobs, int(free.total[0])),
             _site_backfilling.no_shortages(len(machine.requests.alternatives)),
             waiting,
             stops,
-            _site_decisions.Log(*log),
+            _site_log.new_log(0),
         )
 
     @property
@@ -107,25 +110,25 @@ class PartitionQueues(CompiledDecisions):
 
         Of a tier, the job of lowest score is first, and of equal ones the first submitted.
         """
+        from optsched.policies.parts._site_log import new_log
+
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
         first = _rank(jobs, jobs if score is None else score, tier)
         behind = _rank(first, waiting.candidates.requested, tier) if shortest_first else first
-        held = np.zeros((2 * len(jobs), 2), dtype=np.int64)
-        log = np.zeros(1, dtype=np.int64), *np.zeros((2, len(jobs)), dtype=np.int64)
         self.tables = self.tables._replace(
             waiting=waiting._replace(rank=first, backfilling=behind),
-            log=self._kernels.Log(held, *log),
+            log=new_log(len(jobs)),
         )
         self._news = run.news
         self.answer(run.problem_solver)
         return self
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
-        """Let the log of nodes be twice as long as what a decision may take at least."""
-        log = self.tables.log
-        more = np.zeros((len(log.runs) + len(self.tables.running.held.node), 2), dtype=np.int64)
-        log = log._replace(runs=np.concatenate((log.runs, more)))
+        """Make room in the log of nodes."""
+        from optsched.policies.parts._site_log import with_runs
+
+        log = with_runs(self.tables.log, len(self.tables.running.held.node))
         self.tables = self.tables._replace(log=log)
         self.decide = self._kernels.decide.bound(self.tables, self._news, self._backfills)
 
@@ -143,10 +146,9 @@ class PartitionQueues(CompiledDecisions):
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
-        from optsched.machines._interval_text import interval_text
+        from optsched.policies.parts._site_log import texts
 
-        runs, number, first, last = self.tables.log
-        return Texts(*interval_text(first, last, runs[: number[0]]))
+        return texts(self.tables.log)
 
     def actions(
         self,
@@ -240,12 +242,12 @@ class PartitionQueues(CompiledDecisions):
         edges = {at for at in (*start.tolist(), *end.tolist()) if math.isfinite(at)}
         first = np.cumsum([0, *(len(each.start) for each in windows)])
         nodes = len(self.machine.site.nodes)
-        own = np.array([there.index(each) for each in self._queues.reservation], dtype=np.int64)
+        own = [there.index(each) for each in (*self._queues.reservation, -1)]  # of no queue: none
         return Closed(
             *(first, start, end, closed, np.array(sorted(edges), dtype=np.float64)),
             *(np.zeros(len(start), dtype=bool), np.ones(nodes, dtype=bool)),
             own=np.zeros(1, dtype=np.int64),
-        ), own
+        ), np.array(own)
 
 
 def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:
