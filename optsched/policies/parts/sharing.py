@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.executions.resource_sharing import ResourceSharing
+from optsched.executions.resource_sharing import ResourceSharing, demands
 from optsched.machines.smp import Smp
-from optsched.models.node_allocations import COUNTABLE
+from optsched.models.read_only import read_only
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
-from optsched.policies.parts.reservation_table import ReservationTable, is_place
 from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.engine import KILL_TOLERANCE
@@ -33,7 +34,9 @@ from optsched.solvers.threshold_allocation.moving_rules import (
 
 if TYPE_CHECKING:
     from optsched.machines.machine import Machine
-    from optsched.policies.parts._sharing_replay import Problems
+    from optsched.policies.parts._sharing_table import JobNumbers
+    from optsched.simulator._core import News
+    from optsched.simulator.chosen_solvers import ChosenSolver
     from optsched.simulator.execution import ExecutionModel
     from optsched.traces.trace import Trace
 
@@ -47,48 +50,18 @@ WEIGHED = {
 }
 """Solvers of problems with an objective that the published rules ignore."""
 
-REPLAYED = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
-"""Solvers of which a replay has kernels, in the order of `_sharing_replay`."""
+KNOWN = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
+"""Solvers whose answers the decision kernel finds itself, by their number there."""
 
-FEW_RESOURCES = 7
-"""Most resources of a replay: numpy, too, adds the penalties of so few in their order."""
-
-MOST_POSED = 100
-"""Most problems for each job that a replay records."""
-
-MOST_REPLAYED = 1_000_000
-"""Most jobs of a replay, which limits the memory for these records."""
+RECORDED = 10_000
+"""Problems that the kernel answers before they are handed to the problem solver."""
 
 
-class Found(NamedTuple):
-    """Place and start of a job: the solution of a problem."""
+class Goals(NamedTuple):
+    """Goal of the first problem of a job, and that of the place at the start found, if posed."""
 
-    problem: ThresholdAllocation
-    placement: Placement
-
-    @property
-    def starts_now(self) -> bool:
-        """Whether the job can start now."""
-        return self.placement.start == 0
-
-    @property
-    def penalized_walltime(self) -> int:
-        """Requested time of the job in whole seconds, raised by the penalty of the place."""
-        problem = self.problem
-        return problem.walltime + -(-problem.penalised_time(self.placement) // problem.unit)
-
-    @property
-    def end(self) -> int:
-        """Seconds until the end of the penalized requested time."""
-        return self.placement.start + self.penalized_walltime
-
-
-class HeadReservation(NamedTuple):
-    """Reservation of the queue head: a start in seconds, and a place."""
-
-    job: int
-    start: float
-    found: Found
+    first: Goal
+    second: Goal | None = None
 
 
 @dataclass
@@ -113,230 +86,306 @@ class Sharing(Policy):
         "threshold-allocation": Answers("less-consume", "less-consume-threshold")
     }
     execution: ClassVar[str | None] = "resource-sharing"
-    replay_from: ClassVar[int] = 30_000
-
-    def begin(self, system: System) -> None:
-        """Begin with an empty table, without a reservation."""
-        self._table = ReservationTable(system, self.factors())
-        self._reservation: HeadReservation | None = None
-        self._wakes_at = -math.inf
+    replay_from: ClassVar[int] = 0
+    by_slowdown: ClassVar[bool] = False
+    """Whether jobs choose the threshold with the least slowdown, and are ranked by penalty."""
 
     @abstractmethod
     def factors(self) -> Sequence[int]:
         """Return the thresholds in thousandths, ascending; none for no limit."""
 
     @abstractmethod
-    def place_head(self, job: int, system: System) -> Found:
-        """Return place and start of the queue head."""
+    def goals(self) -> Goals:
+        """Return the goals of the problems of a job."""
 
-    @abstractmethod
-    def backfill(self, system: System) -> Iterator[Action]:
-        """Start jobs behind the queue head, which has a reservation."""
+    def begin(self, system: System) -> None:
+        """Begin with empty nodes, without a reservation; all problems go to the solver."""
+        from optsched.simulator._core import new_news
+
+        self._news = new_news(len(system.processors))
+        self._nodes = NodesInUse(self, system, self._news)
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start queue heads, reserve for the first that has to wait, backfill later jobs."""
-        for job in system.ended:
-            self._table.end(job)
-        self._table.forget_reservation()
-        queue = system.queue
-        while queue:
-            head = queue[0]
-            found = self.place_head(head, system)
-            kept = self._kept(head, found, system)
-            found = found if kept is None else kept
-            if not found.starts_now:
-                break
-            yield self.start(head, found, system)
-        else:
-            return
-        start = system.now + found.placement.start
-        if self._reservation is not None and self._reservation.job == head:
-            start = min(start, self._reservation.start)
-        if kept is None:
-            self._reservation = HeadReservation(head, start, found)
-        elif start != self._wakes_at:
-            self._wakes_at = start
-            yield Wake(start)
-        if len(queue) > 1 and system.machine.free:
-            threshold, placement = found.problem.threshold, found.placement
-            self._table.reserve(head, threshold, placement, self.limit(found), start)
-            yield from self.backfill(system)
+        """Hand what has happened to the decision kernel, and return the actions that it states."""
+        from optsched.simulator._core import DONE, N_ACTIONS, N_ENDED, N_SUBMITTED, OPEN
+
+        news = self._news
+        news.now[0] = system.now
+        for heard, count, jobs in (
+            (news.ended, N_ENDED, system.ended),
+            (news.submitted, N_SUBMITTED, system.submitted),
+        ):
+            heard[: len(jobs)] = jobs
+            news.counts[count] = len(jobs)
+        news.counts[N_ACTIONS] = 0
+        outcome, stated = OPEN, 0
+        while outcome == OPEN:
+            outcome = self._nodes.decide()
+            yield from self._nodes.actions(stated)
+            stated = int(news.counts[N_ACTIONS])
+            if outcome == OPEN:
+                self._nodes.answer(system.pose)
+        assert outcome == DONE  # the problem solver has verified the answers
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first reserved start of the queue head."""
-        reserved = self._reservation
-        return {} if reserved is None else {reserved.job: reserved.start}
-
-    def _kept(self, job: int, found: Found, system: System) -> Found | None:
-        """Return the reserved place and start of a job, if the new ones are later.
-
-        Solvers start jobs at ends of running jobs only. If a running job ends early, its estimated
-        end, and with it the reserved start, is no longer among these times.
-        """
-        reserved = self._reservation
-        if reserved is None or reserved.job != job:
-            return None
-        if system.now + found.placement.start < reserved.start + 1:
-            return None
-        start = max(0, math.ceil(reserved.start - system.now))
-        same = self._table.problem(job, "start", reserved.found.problem.threshold)
-        kept = Found(same, Placement(start, reserved.found.placement.processes))
-        return kept if is_place(*kept) else None
-
-    def breaks_reservation(self, job: int, found: Found) -> bool:
-        """Return whether a job that starts now would make the reservation infeasible."""
-        return self._table.breaks_reservation(job, found.placement, self.limit(found))
-
-    def limit(self, found: Found) -> int:
-        """Return the seconds for which a job may run at a place."""
-        requested = self.limits == "requested"
-        return found.problem.walltime if requested else found.penalized_walltime
-
-    def pose(self, problem: ThresholdAllocation, system: System) -> Found | None:
-        """Pose a problem; return the place found, None without one."""
-        placement = system.pose(problem)
-        return None if placement is None else Found(problem, placement)
-
-    def pose_head(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
-        """Pose a problem of the queue head; return the place found, which must exist.
-
-        Raises
-        ------
-        InputError
-            If the solver finds no place, as rules that try a single start time may.
-        """
-        found = self.pose(problem, system)
-        if found is None:
-            raise InputError(
-                f"no place for job {system.job_id[job]} within a factor of "
-                f"{(problem.threshold or 0) / 1000:g}; expected a solver that tries later times, "
-                "such as less-consume-threshold or bottleneck-search",
-                field="solver",
-            )
-        return found
-
-    def start(self, job: int, found: Found, system: System) -> Start:
-        """Return the action that starts a job at a place, and record the start in the table."""
-        assert isinstance(system.machine, Smp)
-        limit, processes = self.limit(found), found.placement.processes
-        self._table.start(job, processes, system.now + limit)
-        return Start(job, system.machine.place(processes), float(limit))
+        return self._nodes.promised()
 
     def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
-        """Return whether a replay has the solver, without a time limit, and the execution model."""
-        chosen = problem_solver.solvers["threshold-allocation"]
-        return (
-            type(chosen.solver) in REPLAYED
-            and (not chosen.is_compared or type(chosen.fallback) is LessConsumeThreshold)
-            and chosen.budget.seconds is None
-            and (execution is None or type(execution) is ResourceSharing)
-        )
+        """Return whether the event core can run the policy: the execution model decides."""
+        return execution is None or type(execution) is ResourceSharing
 
-    def replay_sharing(
+    def replay_run(
         self,
         trace: Trace,
         machine: Machine,
         problem_solver: ProblemSolver,
         execution: ExecutionModel | None,
-        *,
-        goal: Goal,
-        second_goal: Goal | None = None,
-        by_slowdown: bool = False,
     ) -> Schedule | None:
-        """Replay a run, unless numbers are too large or the engine would report an error.
-
-        Parameters
-        ----------
-        goal, second_goal : Goal
-            Goal of a first problem of a job, and that of the problem of its place at the start
-            found, if that problem is posed.
-        by_slowdown : bool
-            Whether jobs choose the threshold with the least slowdown, as `RUA` does.
-        """
+        """Run a trace on the event core."""
         from optsched.machines._interval_text import interval_text
         from optsched.machines.texts import Texts
-        from optsched.policies.parts import _sharing_replay as compiled
+        from optsched.simulator import _core
+        from optsched.simulator.driving import drive
 
-        if type(machine) is not Smp or len(machine.capacity) > FEW_RESOURCES:
-            return None
         system = System.before(trace, machine, problem_solver.pose)
+        submit, runtime = trace.submit.astype(np.float64), trace.runtime.astype(np.float64)
+        requested = trace.requested_time.astype(np.float64)
+        admitted = trace.processors <= machine.size
+        core, news = (
+            _core.new_core(submit, runtime, requested, admitted),
+            _core.new_news(len(trace)),
+        )
+        slows = isinstance(execution, ResourceSharing)
         if execution is not None:
             execution.begin(system, trace)
-        self.begin(system)
-        jobs = self._table.jobs
-        unit, scale = units(jobs.capacity)
-        most = int(jobs.thresholds.max(initial=1000)) * int(jobs.walltime.max()) * unit
-        if most >= COUNTABLE or len(trace) > MOST_REPLAYED:
-            return None
-        chosen = problem_solver.solvers["threshold-allocation"]
-        rule = compiled.Rule(
-            by_slowdown=by_slowdown,
-            goal=GOALS.index(goal),
-            second_goal=-1 if second_goal is None else GOALS.index(second_goal),
-            solver=REPLAYED.index(type(chosen.solver)),
-            most_work=math.inf if chosen.budget.work is None else float(chosen.budget.work),
-            raises=self.limits == "raised",
-            slows=execution is not None,
-            in_all=isinstance(execution, ResourceSharing) and execution.worst_node == "in-all",
+        way = _core.Way(False, slows, False, self.enforces_limits, self.interval, KILL_TOLERANCE)
+        nodes = NodesInUse(self, system, news, problem_solver.solvers["threshold-allocation"])
+        set_speeds = None
+        if isinstance(execution, ResourceSharing):
+            set_speeds = execution.set_speeds(core, way, nodes.places)
+        at_submission = dict(zip(submit.tolist(), trace.submit.tolist()))  # the trace's own times
+
+        def answer() -> None:
+            nodes.record(problem_solver, at_submission)
+            now = news.now.item()
+            decision = int(core.tally[_core.DECISIONS])
+            problem_solver.begin_decision(at_submission.get(now, now), decision)
+            nodes.answer(problem_solver.pose)
+
+        drive(core, way, news, nodes.decide, answer, set_speeds)
+        nodes.record(problem_solver, at_submission)
+        final = np.where(core.overruns, State.KILLED, State.FINISHED)
+        final[~admitted] = State.REJECTED
+        state = nodes.state
+        return Schedule(
+            start=core.start,
+            end=core.end,
+            state=final,
+            resources=Texts(*interval_text(state.first_run, state.last_run, state.runs)),
+            decisions=int(core.tally[_core.DECISIONS]),
+            paused=core.paused,
+        )
+
+
+class NodesInUse:
+    """The nodes of a run as the decision kernel keeps them, and what Python does for the kernel.
+
+    Attributes
+    ----------
+    decide : callable
+        The decision kernel, bound to the nodes and to the news.
+    """
+
+    def __init__(
+        self, policy: Sharing, system: System, news: News, chosen: ChosenSolver | None = None
+    ) -> None:
+        from optsched.executions._shared_nodes import new_places
+        from optsched.policies.parts import _sharing as compiled
+        from optsched.policies.parts._sharing_table import Rule, new_state
+
+        machine = system.machine
+        assert isinstance(machine, Smp)
+        self._system, self._news = system, news
+        self._capacity = read_only(np.array(list(machine.capacity.values()), dtype=np.int64))
+        unit, scale = units(self._capacity)
+        self._given: dict[str, Any] = {
+            "nodes": machine.nodes,
+            "processors": machine.processors,
+            "capacity": self._capacity,
+            "resources": tuple(machine.capacity),
+        }
+        jobs = self._job_numbers(policy)
+        goals = policy.goals()
+        knows = chosen is not None and _is_known(chosen)
+        self._chosen = chosen if knows else None
+        work = None if chosen is None else chosen.budget.work
+        self._rule = Rule(
+            by_slowdown=policy.by_slowdown,
+            goal=GOALS.index(goals.first),
+            second_goal=-1 if goals.second is None else GOALS.index(goals.second),
+            answer=KNOWN.index(type(chosen.solver)) if knows and chosen else compiled.ASK,
+            most_work=math.inf if work is None else float(work),
+            raises=policy.limits == "raised",
             processors=machine.processors,
             unit=unit,
         )
-        order = jobs.walltime if by_slowdown else trace.requested_time
-        state = compiled.new_state(
-            trace.submit.astype(np.float64),
-            trace.runtime.astype(np.float64),
-            order.astype(np.float64),
-            jobs,
-            scale,
-            machine.nodes,
-            machine.processors,
-            MOST_POSED * (len(trace) + 10),
-        )
-        if not compiled.replay(state, rule, KILL_TOLERANCE):
-            return None
-        posed = int(state.tally[compiled.PROBLEMS])
-        self._record(trace, machine, problem_solver, state.problems, posed)
-        final_state = np.where(state.killed, State.KILLED, State.FINISHED)
-        final_state[np.isnan(state.start)] = State.REJECTED
-        return Schedule(
-            start=state.start,
-            end=state.end,
-            state=final_state,
-            resources=Texts(*interval_text(state.first_run, state.last_run, state.runs)),
-            decisions=int(state.tally[compiled.DECISIONS]),
-            paused=np.zeros(len(trace)),
-        )
+        shape = (machine.nodes, machine.processors)
+        self.state = new_state(jobs, self._capacity, scale, *shape, RECORDED if knows else 1)
+        self.places = new_places(jobs.asked, machine.size)
+        self._held: tuple[int, NDArray[np.int64]] = (-1, jobs.demand)
+        bound = (self.state, self.places, self._rule, news)
+        self.decide: Callable[[], int] = compiled.decide.bound(*bound)
 
-    def _record(
-        self,
-        trace: Trace,
-        machine: Smp,
-        problem_solver: ProblemSolver,
-        problems: Problems,
-        number: int,
+    def _job_numbers(self, policy: Sharing) -> JobNumbers:
+        """Return the jobs, after checking the numbers of all problems of the run.
+
+        Each threshold is at least the penalty factor of the job on an empty machine, with its
+        processes spread evenly.
+        """
+        from optsched.policies.parts._sharing_table import JobNumbers
+
+        system, (unit, _) = self._system, units(self._capacity)
+        machine, factors = system.machine, policy.factors()
+        assert isinstance(machine, Smp)
+        demand = read_only(np.ascontiguousarray(demands(system, machine).T))
+        asked = np.array(system.processors, dtype=np.int64)
+        walltime = np.ceil(system.requested_time).astype(np.int64)
+        excess = np.maximum(-(-asked // machine.nodes)[:, None] * demand - self._capacity, 0)
+        least = 1000 + np.ceil(1000 * (excess / self._capacity).sum(axis=1)).astype(np.int64)
+        thresholds = np.full((len(asked), 1), -1)
+        if factors:
+            thresholds = np.maximum(np.array(factors), least[:, None])
+        self._check_numbers(walltime, demand, int(thresholds[np.argmax(least)][-1]))
+        limits = np.array(
+            [
+                [penalty_within(None if one < 0 else one, seconds * unit) for one in own]
+                for own, seconds in zip(thresholds.tolist(), walltime.tolist())
+            ],
+            dtype=np.int64,
+        )
+        order = walltime if policy.by_slowdown else np.array(system.requested_time)
+        return JobNumbers(asked, walltime, demand, thresholds, limits, order.astype(np.float64))
+
+    def _check_numbers(
+        self, walltime: NDArray[np.int64], demand: NDArray[np.int64], threshold: int
     ) -> None:
-        """Record the problems of a replay as the problem solver would."""
-        chosen = problem_solver.solvers["threshold-allocation"]
+        """Check the largest problem that can be posed, in place of every problem.
+
+        At worst, the job has the largest numbers of all jobs, behind a running job and a
+        reservation whose limits were raised on full nodes.
+        """
+        machine, most = self._system.machine, demand.max(axis=0)
+        assert isinstance(machine, Smp)
+        worst = self._given | {"asked": machine.size, "walltime": int(walltime.max())}
+        worst["threshold"] = None if threshold < 0 else threshold
+        alone = ThresholdAllocation(**worst, held=[], demand=most)
+        full = Placement(0, np.full(machine.nodes, machine.processors))
+        limit = alone.walltime - (-alone.penalised_time(full) // alone.unit)
+        held = [[0, 1, 0, 2 * limit, *most.tolist()]]
+        ThresholdAllocation(**worst, held=held, demand=demand.min(axis=0))
+
+    def promised(self) -> dict[int, float]:
+        """Return the first reserved start of the last queue head that had to wait."""
+        reservation = self.state.reservation[0]
+        return {int(reservation.job): float(reservation.start)} if reservation.job >= 0 else {}
+
+    def answer(self, pose: Callable[[Any], Any]) -> None:
+        """Pose the problem that the kernel has left open, if any, and hand it the answer.
+
+        Raises
+        ------
+        InputError
+            If the solver finds no place for the queue head, as rules that try a single start time
+            may.
+        """
+        from optsched.policies.parts import _sharing as compiled
+        from optsched.policies.parts._sharing_table import NO_LATEST
+
+        state, system, search = self.state, self._system, self.state.search[0]
+        asks, job = int(state.counts[0].asks), int(search.job)
+        if asks == compiled.PLACE:
+            raise InputError(
+                f"no place for job {system.job_id[job]} within a factor of "
+                f"{max(0, int(state.thresholds[job, -1])) / 1000:g}; expected a solver that tries "
+                "later times, such as less-consume-threshold or bottleneck-search",
+                field="solver",
+            )
+        if asks != compiled.ANSWER:
+            return
+        threshold, latest = int(state.thresholds[job, search.number]), int(search.latest)
+        placement = pose(
+            ThresholdAllocation.trusted(
+                **self._given,
+                held=self._held_now(),
+                asked=system.processors[job],
+                walltime=int(state.walltime[job]),
+                demand=state.demand[job],
+                threshold=None if threshold < 0 else threshold,
+                goal=GOALS[search.goal],
+                latest=None if latest == NO_LATEST else latest,
+                job=system.job_id[job],
+            )
+        )
+        search.answer = -1 if placement is None else placement.start
+        if placement is not None:
+            state.placed[:] = placement.processes
+
+    def _held_now(self) -> NDArray[np.int64]:
+        """Return the rows of all problems until the kernel looks again, as one array."""
+        counts = self.state.counts[0]
+        if self._held[0] != counts.looks:
+            self._held = (int(counts.looks), read_only(self.state.held[: counts.rows].copy()))
+        return self._held[1]
+
+    def actions(self, first: int) -> Iterator[Action]:
+        """Yield the actions that the kernel has stated, from the `first` on."""
+        from optsched.simulator import _core
+
+        news, state = self._news, self.state
+        stated = slice(first, news.counts[_core.N_ACTIONS])
+        limit = 0.0
+        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
+        for kind, job, value in zip(*columns):
+            if kind == _core.LIMIT:
+                limit = value
+            elif kind == _core.START:
+                runs = state.runs[state.first_run[job] : state.last_run[job]].tolist()
+                yield Start(job, tuple(map(tuple, runs)), limit)
+            else:
+                yield Wake(value)
+
+    def record(self, problem_solver: ProblemSolver, at_submission: Mapping[float, float]) -> None:
+        """Hand the problems that the kernel has answered to the problem solver."""
+        counts, given, chosen = self.state.counts[0], self._given, self._chosen
+        answered, number = slice(counts.problems), int(counts.problems)
+        counts.problems = 0
+        if chosen is None or not number:
+            return
         found, missing = Status.FEASIBLE, Status.NO_SOLUTION
         if chosen.is_compared:
             found, missing = Status.OPTIMAL, Status.INFEASIBLE
-        times, decisions, submitted, jobs, answered, *numbers, works = (
-            column[:number].tolist() for column in problems
+        times, decisions, jobs, has, *numbers, works = (
+            column[answered].tolist() for column in self.state.problems
         )
         objectives, heuristics, bounds = (
-            [number if has else None for number, has in zip(column, answered)] for column in numbers
+            [one if there else None for one, there in zip(column, has)] for column in numbers
         )
-        none: list[None] = [None] * number
-        at_submission = trace.submit.tolist()  # of the type of the trace's own times
-        asked, on = trace.processors.tolist(), f"{machine.nodes}x{machine.processors}"
+        processors, on = self._system.processors, f"{given['nodes']}x{given['processors']}"
         problem_solver.record(
             "threshold-allocation",
-            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
+            times=[at_submission.get(time, time) for time in times],
             decisions=decisions,
-            sizes=[f"{asked[job]} on {on}" for job in jobs],
-            statuses=[found if has else missing for has in answered],
+            sizes=[f"{processors[job]} on {on}" for job in jobs],
+            statuses=[found if there else missing for there in has],
             objectives=objectives,
-            heuristics=heuristics if chosen.is_compared else none,
-            bounds=bounds if chosen.is_compared else none,
+            heuristics=heuristics if chosen.is_compared else None,
+            bounds=bounds if chosen.is_compared else None,
             works=works,
         )
+
+
+def _is_known(chosen: ChosenSolver) -> bool:
+    """Return whether the decision kernel can answer as a solver does, without a time limit."""
+    is_own = not chosen.is_compared or type(chosen.fallback) is LessConsumeThreshold
+    return type(chosen.solver) in KNOWN and is_own and chosen.budget.seconds is None
