@@ -29,7 +29,7 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.executions._shared_nodes import Places, SharedNodes
-    from optsched.simulator._core import Core, Way
+    from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 
 def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
@@ -140,14 +140,12 @@ class ResourceSharing(ExecutionModel):
         nodes = self._nodes
         return zip(nodes.affected[found].tolist(), nodes.new_speed[found].tolist())
 
-    def set_speeds(self, core: Core, way: Way, places: Places) -> Callable[[int], object]:
-        """Return a kernel that sets the speeds in the event core after a start or an end.
-
-        The places of the jobs are those that the decision kernel of a policy keeps.
-        """
+    def compiled(self, run: CompiledRun, decisions: CompiledDecisions) -> Callable[[int], object]:
+        """Bind the kernel of the speeds to a run, with the places that the decisions keep."""
         from optsched.executions._shared_nodes import set_speeds
 
-        given = (core, way, self._new_nodes(places), places, self.worst_node == "in-all")
+        nodes, places = self._new_nodes(decisions.places), decisions.places
+        given = (run.core, run.way, nodes, places, self.worst_node == "in-all")
         bound: Callable[[int], object] = set_speeds.bound(*given, numbers=(0,))
         return bound
 

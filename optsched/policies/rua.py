@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.numbers import parse_number
-from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Goals, Sharing
+from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Sharing
 from optsched.registry import policies
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers
 
 
@@ -45,7 +46,6 @@ class RUA(Sharing):
     thresholds: str = "1.15,1.20,1.25,1.5"
     choice: Literal["thresholds", "response"] = "thresholds"
 
-    by_slowdown: ClassVar[bool] = True
     models: ClassVar[Mapping[str, Answers]] = {
         "threshold-allocation": Answers("less-consume-threshold", "less-consume-threshold")
     }
@@ -66,10 +66,8 @@ class RUA(Sharing):
         """Return the models posed; the published rules do not minimize slowdown."""
         return WEIGHED if self.choice == "response" else self.models
 
-    def factors(self) -> Sequence[int]:
-        """Return the thresholds in thousandths; the solver chooses within the largest one."""
-        return self._factors[-1:] if self.choice == "response" else self._factors
-
-    def goals(self) -> Goals:
-        """Return the goal of the problems."""
-        return Goals("response" if self.choice == "response" else "start")
+    def compiled(self, run: CompiledRun) -> CompiledDecisions:
+        """Bind the decision kernel; the least response is sought within the largest threshold."""
+        if self.choice == "response":
+            return self._bound(run, self._factors[-1:], "response", by_slowdown=True)
+        return self._bound(run, self._factors, "start", by_slowdown=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal
-from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Goals, Sharing
+from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Sharing
 from optsched.registry import policies
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers
 
 
@@ -57,13 +58,10 @@ class SJBF(Sharing):
         """Return the models posed; the published rules do not minimize other goals."""
         return self.models if self.goal == "paper" else WEIGHED
 
-    def factors(self) -> Sequence[int]:
-        """Return the threshold in thousandths, if any."""
-        return [math.floor(1000 * self.threshold + 0.5)] if self.threshold else []
-
-    def goals(self) -> Goals:
-        """Return the goals: with a threshold, first the start, then the cost of the place."""
+    def compiled(self, run: CompiledRun) -> CompiledDecisions:
+        """Bind the decision kernel; with a threshold, the start comes before the cost."""
         cost: Goal = "everybody" if self.goal == "everybody" else "penalty"
         if not self.threshold:
-            return Goals(cost)
-        return Goals("start", None if self.goal == "paper" else cost)
+            return self._bound(run, [], cost)
+        factors = [math.floor(1000 * self.threshold + 0.5)]
+        return self._bound(run, factors, "start", None if self.goal == "paper" else cost)

@@ -20,14 +20,15 @@ from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.execution import ExecutionModel, Speeds
 from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
+from optsched.simulator.policy import Policy, is_extended
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.simulator.journal import Journal
-    from optsched.simulator.policy import Policy
     from optsched.simulator.problem_solver import NoProblems, ProblemSolver
     from optsched.traces.trace import Trace
 
@@ -59,7 +60,9 @@ class Engine:
     A running job has work left (seconds at speed 1). The execution model sets its speed, and the
     policy its share of the time. The core (`optsched.simulator._core`) predicts the end of a job at
     its start and at each change of speed or share, and orders all events; the engine keeps what a
-    policy sees, and carries its actions out.
+    policy sees, and carries its actions out. Where the decision of the policy is a kernel and
+    nothing reads the queue or the machine, the engine keeps neither: the core carries out the
+    actions.
 
     Parameters
     ----------
@@ -128,41 +131,82 @@ class Engine:
         self._eligible: list[tuple[float, int]] = []
         self._held_back: set[int] = set()
         self._expiring: list[tuple[float, int]] = []
+        self._decisions: CompiledDecisions | None = None
+        self._is_followed = True
+        self._handlers: dict[int, Callable[[], object]] | None = None
 
-    def run(self) -> None:
-        """Process all events, until every job has ended, is rejected or can never start."""
-        system, core = self.system, self._core
+    def prepare(self) -> None:
+        """Let execution model and policy begin, and bind the kernels.
+
+        The core is compiled if it is worth it, else loaded from disk or run in plain Python.
+        """
+        system, policy, execution = self.system, self.policy, self.execution
+        if execution is not None:  # first: checks the columns that the policy reads too
+            execution.begin(system, self.trace)
+        policy.begin(system)
         self._way = _core.Way(
             one_by_one=self.order is EventOrder.ONE_BY_ONE,
             tells=self._hears_each(),
             watched=self.observe is not None,
-            enforces=self.policy.enforces_limits,
-            interval=float(self.policy.interval),
+            enforces=policy.enforces_limits,
+            interval=float(policy.interval),
             tolerance=KILL_TOLERANCE,
         )
+        run = CompiledRun(
+            self.trace,
+            self.machine,
+            self.problem_solver,
+            self._core,
+            self._way,
+            self._news,
+            self._submitted_at,
+        )
+        self._decisions = None if policy.compiled is None else policy.compiled(run)
+        self._is_followed = self._decisions is None or self._needs_view()
         self._bind()
-        if self.execution is not None:  # first: checks the columns that the policy reads too
-            self.execution.begin(system, self.trace)
-        self.policy.begin(system)
-        of_job = {_core.ENDED: self._end, _core.SUBMITTED: self._submit}
-        others = {
-            _core.LET_GO: self._let_go,
-            _core.EXPIRED: self._expire,
-            _core.WOKEN: self._wake,
-            _core.SETTLED: self._settle,
+        tally = self._core.tally
+        if self._is_followed:
+            self._handlers = {
+                _core.DECIDE: self._decide,
+                _core.ENDED: lambda: self._end(tally.item(_core.CHANGED)),
+                _core.SUBMITTED: lambda: self._submit(tally.item(_core.CHANGED)),
+                _core.LET_GO: self._let_go,
+                _core.EXPIRED: self._expire,
+                _core.WOKEN: self._wake,
+                _core.SETTLED: self._settle,
+            }
+            return
+        self._reject_too_large()
+        self._handlers = {
+            _core.DECIDE: self._decide_unseen,
+            _core.STARTED: self._start_unseen,
+            _core.ENDED: self._end_unseen,
+            _core.SUBMITTED: lambda: None,
         }
-        advance, decide = self._advance, self._decide
-        clock, own = core.clock, self._submitted_at
+        if execution is not None and execution.compiled is not None:
+            set_speeds = execution.compiled(run, self._decisions)
+            for event in (_core.STARTED, _core.ENDED):
+                self._handlers[event] = partial(set_speeds, event)
+
+    def run(self) -> None:
+        """Process all events, until every job has ended, is rejected or can never start."""
+        if self._handlers is None:
+            self.prepare()
+        assert self._handlers is not None
+        system, clock, own = self.system, self._core.clock, self._submitted_at
+        advance, handlers, is_followed = self._advance, self._handlers, self._is_followed
         while event := advance():
-            now = clock.item(_core.NOW)
-            system.now = own.get(now, now)
-            if event == _core.DECIDE:
-                decide()
-            elif event in of_job:
-                of_job[event](core.tally.item(_core.CHANGED))
-            else:
-                others[event]()
+            if is_followed:
+                now = clock.item(_core.NOW)
+                system.now = own.get(now, now)
+            handlers[event]()
         system.now = clock.item(_core.NOW)
+        if self._decisions is not None:
+            if self._news.counts[_core.FULL]:
+                raise RuntimeError(
+                    "a decision kernel has stated more actions than there is room for"
+                )
+            self._decisions.record(self.problem_solver)
         self._report_progress()
 
     def _hears_each(self) -> bool:
@@ -175,17 +219,38 @@ class Engine:
             or self._last_start
         )
 
+    def _needs_view(self) -> bool:
+        """Return whether something reads the queue or the machine while a kernel decides."""
+        execution = self.execution
+        by_places = execution is None or vars(type(execution)).get("places_suffice", False)
+        by_kernel = (
+            execution is not None
+            and execution.compiled
+            and not is_extended(type(execution))
+            and self._decisions is not None
+            and self._decisions.places is not None
+        )
+        return bool(
+            self.journal is not None
+            or self.observe is not None
+            or self.holds
+            or self._last_start
+            or is_extended(type(self.policy))
+            or not (by_places or by_kernel)
+        )
+
     def _bind(self) -> None:
         """Bind the kernels to the core, in plain Python where they would have to be compiled."""
-        core, way = self._core, self._way
+        core, way, news = self._core, self._way, self._news
 
         def bind(plain: bool) -> Iterator[Callable[..., Any]]:
             for kernel, given, numbers in (
-                (_core.advance, (core, way, self._news), ()),
+                (_core.advance, (core, way, news), ()),
+                (_core.act, (core, way, news), ()),
+                (_core.set_speed, (core, way), (0, 0.0)),
                 (_core.start, (core, way), (0, 0.0)),
                 (_core.begin, (core,), (0, 0.0)),
                 (_core.predict_end, (core, way), (0,)),
-                (_core.set_speed, (core, way), (0, 0.0)),
                 (_core.set_share, (core, way), (0, 0.0)),
                 (_core.count_work, (core,), (0,)),
                 (_core.stop_until, (core, way), (0, 0.0, 0.0)),
@@ -202,9 +267,9 @@ class Engine:
                 bound = [*bind(plain=False)]
         except NotOnDiskError:
             bound = [*bind(plain=True)]
-        self._advance, self._start_job, self._begin_job, self._predict_end, *others = bound
-        self._set_speed, self._set_share, self._count_work, self._stop_until, *others = others
-        [self._request_decision] = others
+        self._advance, self._act, self._set_speed, self._start_job, *others = bound
+        self._begin_job, self._predict_end, self._set_share, self._count_work, *others = others
+        self._stop_until, self._request_decision = others
 
     @property
     def decisions(self) -> int:
@@ -243,11 +308,19 @@ class Engine:
     def schedule(self) -> Schedule:
         """Return the schedule so far."""
         core = self._core
+        resources: Sequence[str] = self.resources
+        state = np.array(self.state, dtype=object)
+        if not self._is_followed:
+            assert self._decisions is not None
+            resources = self._decisions.resources()
+            state = np.where(core.overruns, State.KILLED, State.FINISHED).astype(object)
+            state[np.isnan(core.end)] = State.WAITING
+            state[~core.admitted] = State.REJECTED
         return Schedule(
             start=core.start,
             end=core.end,
-            state=np.array(self.state, dtype=object),
-            resources=self.resources,
+            state=state,
+            resources=resources,
             decisions=self.decisions,
             paused=core.paused,
             migrations=tuple(self.migrations),
@@ -263,8 +336,9 @@ class Engine:
 
     def _report_progress(self) -> None:
         if self.progress is not None:
-            submitted = int(self._core.tally[_core.NEXT])
-            self.progress(submitted - len(self.system.queue), self.system.now)
+            tally, queue = self._core.tally, self.system.queue
+            waiting = len(queue) if self._is_followed else int(tally[_core.WAITING])
+            self.progress(int(tally[_core.NEXT]) - waiting, self.system.now)
 
     def _settle(self) -> None:
         assert self.observe is not None
@@ -273,22 +347,17 @@ class Engine:
     def _decide(self) -> None:
         system, problem_solver, core = self.system, self.problem_solver, self._core
         tally, has_ticks = core.tally, self.policy.interval > 0
-        if self.progress is not None and tally.item(_core.DECISIONS) % PROGRESS_EVERY == 1:
+        if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._report_progress()
         problem_solver.begin_decision(system.now)
         if not self._way.tells:
             self._hear()
         if has_ticks:
             tally[_core.WAITED] = len(system.queue)
-        actions = self.policy.decide(system)
-        for action in actions:
-            try:
-                self._execute(action)
-            except Exception as error:
-                found = refused(error, self.policy, self.execution, system, action, actions)
-                if found is error:
-                    raise
-                raise found from error
+        if self._decisions is None:
+            self._decide_in_python()
+        else:
+            self._decide_by_kernel(self._decisions)
         system.submitted.clear()
         system.ended.clear()
         system.rejected.clear()
@@ -296,6 +365,113 @@ class Engine:
             core.clock[_core.CHARGED] = problem_solver.charged
         if has_ticks:
             tally[_core.WAITING] = len(system.queue)
+
+    def _decide_in_python(self) -> None:
+        actions = self.policy.decide(self.system)
+        for action in actions:
+            try:
+                self._execute(action)
+            except Exception as error:
+                parts = self.policy, self.execution, self.system
+                found = refused(error, *parts, action, actions)
+                if found is error:
+                    raise
+                raise found from error
+
+    def _decide_by_kernel(self, decisions: CompiledDecisions) -> None:
+        """Tell the kernel of the jobs that came into the queue and ended, and do what it states."""
+        system, news = self.system, self._news
+        for heard, count, jobs in (
+            (news.ended, _core.N_ENDED, system.ended),
+            (news.submitted, _core.N_SUBMITTED, system.submitted),
+        ):
+            heard[: len(jobs)] = jobs
+            news.counts[count] = len(jobs)
+        self._complete(decisions, decisions.decide())
+        self._carry_out(decisions)
+
+    def _complete(self, decisions: CompiledDecisions, outcome: int) -> None:
+        """Have the problems of a decision answered until it is made."""
+        while outcome == _core.OPEN:
+            self._carry_out(decisions)  # what was stated before is not charged for this problem
+            decisions.answer(self.problem_solver)
+            self._core.clock[_core.CHARGED] = self.problem_solver.charged
+            outcome = decisions.decide()
+        if outcome == _core.WRONG:
+            raise RuntimeError("a decision kernel has made an infeasible decision")
+
+    def _carry_out(self, decisions: CompiledDecisions) -> None:
+        """Carry out the actions that a kernel has stated."""
+        if not self._is_followed:
+            assert self._handlers is not None
+            while not self._act():
+                self._handlers[_core.STARTED]()
+            return
+        news = self._news
+        stated = slice(news.counts.item(_core.N_ACTIONS))
+        news.counts[_core.N_ACTIONS] = 0
+        moves: dict[int, object] = {}
+        limits: dict[int, float] = {}
+        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
+        for kind, job, value in zip(*columns):
+            if kind == _core.MOVE:
+                moves[job] = decisions.place(job, value)
+                continue
+            if moves:
+                self._move(moves)
+                moves = {}
+            if kind == _core.START:
+                self._start(job, decisions.place(job, value), limits.get(job))
+            elif kind == _core.LIMIT:
+                limits[job] = value
+            elif kind == _core.SHARE:
+                self._share(job, value)
+            else:
+                self._wake_at(value)
+        if moves:
+            self._move(moves)
+
+    def _decide_unseen(self) -> None:
+        """Have the kernel decide; the core carries out what it states."""
+        decisions = self._decisions
+        assert decisions is not None
+        if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
+            self._keep_time()
+            self._report_progress()
+        outcome = decisions.decide()
+        if outcome != _core.DONE:
+            self._keep_time()
+            self.problem_solver.begin_decision(self.system.now, self.decisions)
+            self._complete(decisions, outcome)
+
+    def _keep_time(self) -> None:
+        now = self._core.clock.item(_core.NOW)
+        self.system.now = self._submitted_at.get(now, now)
+
+    def _start_unseen(self) -> None:
+        """Have the execution model set speeds after a start that the core carries out."""
+        assert self._decisions is not None
+        assert self.execution is not None
+        tally = self._core.tally
+        job, value = tally.item(_core.CHANGED), self._news.value.item(tally.item(_core.ACTED))
+        self._keep_time()
+        self.held[job] = self._decisions.place(job, value)
+        self._change_speeds(self.execution.started(job, self.held[job], self.system))
+
+    def _end_unseen(self) -> None:
+        """Have the execution model set speeds after an end."""
+        assert self.execution is not None
+        job = self._core.tally.item(_core.CHANGED)
+        self._keep_time()
+        self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
+
+    def _reject_too_large(self) -> None:
+        """Reject the jobs that can never start before the first event."""
+        system = self.system
+        for job in range(len(self.trace)):
+            if not self.policy.admits(job, system):
+                self._core.admitted[job] = False
+                self.reasons[job] = system.machine.why_never(system.demands[job])
 
     def _hear(self) -> None:
         """Catch up with the events since the last decision."""
@@ -317,12 +493,15 @@ class Engine:
         elif isinstance(action, Migrate):
             self._migrate(*action)
         elif isinstance(action, Wake):
-            if not action.at > self.system.now:
-                raise ValueError(f"wake at {action.at} requested at {self.system.now}")
-            heappush(self._wakes, action.at)
-            self._core.clock[_core.WAKES_AT] = self._wakes[0]
+            self._wake_at(action.at)
         else:
             raise TypeError(f"{action!r} is no action")
+
+    def _wake_at(self, time: float) -> None:
+        if not time > self.system.now:
+            raise ValueError(f"wake at {time} requested at {self.system.now}")
+        heappush(self._wakes, time)
+        self._core.clock[_core.WAKES_AT] = self._wakes[0]
 
     def _wake(self) -> None:
         heappop(self._wakes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
@@ -52,11 +52,17 @@ class ExecutionModel:
     places_suffice : bool
         Whether the model delays no job, and `started` and `ended` read no more of a system than its
         time, the places of running jobs (`held`), and what never changes. Where a class says so of
-        itself, compiled events can call it; a subclass says it again.
+        itself, the engine can call it without keeping more; a subclass says it again.
+    compiled : callable or None
+        Method ``compiled(run, decisions)`` that binds a kernel ``set_speeds(event)`` to a run whose
+        decisions are a kernel too, see `optsched.simulator.compiled_decisions`. The kernel sets
+        delays and speeds after each start (`STARTED`) and end (`ENDED`) of the job in
+        ``core.tally[CHANGED]``. A subclass that overrides another method does not use it.
     """
 
     name: ClassVar[str] = "rigid"
     places_suffice: ClassVar[bool] = False
+    compiled: ClassVar[Callable[..., Any] | None] = None
     measures: ClassVar[Mapping[str, Measure]] = {}
 
     def __init_subclass__(cls) -> None:

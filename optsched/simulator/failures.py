@@ -92,9 +92,8 @@ def _explained(
         if part is not None and (place := place_of(error, type(part))):
             reason = f"{type(error).__name__}: {error} ({place})"
             return _failed(error, f"{noun} {part.name}", system, reason)
-    if _is_of_user(policy) and "_decide" in (
-        frame.name for frame in traceback.extract_tb(error.__traceback__)
-    ):
+    frames = traceback.extract_tb(error.__traceback__)
+    if _is_of_user(policy) and any(frame.name.startswith("_decide") for frame in frames):
         return _failed(error, f"policy {policy.name}", system, f"{type(error).__name__}: {error}")
     return error
 

@@ -59,14 +59,17 @@ class Policy(ABC):
         The models of the problems that the policy poses, with default solvers; may be empty.
     execution : str or None
         Name of the default execution model.
+    compiled : callable or None
+        Method that binds a kernel which decides in place of `decide`, see
+        `optsched.simulator.compiled_decisions`. It may return None for a run that the kernel is not
+        for. A subclass with a `decide` of its own does not inherit it.
     replay : callable or None
         Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
         subclass that overrides a method, other than an abstract one, does not inherit it.
     replay_run : callable or None
         The same of a policy that poses problems, for the whole run.
     replays : callable or None
-        Method that tells whether `replay_run` covers the solvers and the execution model of a run;
-        by default it covers the policy's own solvers without an execution model.
+        Method that tells whether `replay_run` covers the solvers and the execution model of a run.
     replay_from : int
         Number of jobs, of all runs of a process, from which a replay outweighs the compilation of
         its kernels.
@@ -83,9 +86,10 @@ class Policy(ABC):
     models: ClassVar[Mapping[str, Answers]] = {}
     execution: ClassVar[str | None] = None
     measures: ClassVar[Mapping[str, Measure]] = {}
+    compiled: ClassVar[Callable[..., Any] | None] = None
     replay: ClassVar[Callable[..., Any] | None] = None
     replay_run: ClassVar[Callable[..., Any] | None] = None
-    replays: ClassVar[Callable[..., bool] | None] = None
+    replays: ClassVar[Callable[..., bool]]
     replay_from: ClassVar[int] = 50_000
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
@@ -95,6 +99,8 @@ class Policy(ABC):
         super().__init_subclass__()
         cls.name = cls.__name__
         own = vars(cls)
+        if "decide" in own:
+            cls.compiled = own.get("compiled")
         if any(_overrides(cls, name) for name in own):
             cls.replay = own.get("replay")
             cls.replay_run = own.get("replay_run")
@@ -176,6 +182,16 @@ class Policy(ABC):
         iterable of Action
             Actions in the order of execution.
         """
+
+
+def is_extended(cls: type) -> bool:
+    """Return whether a class overrides a method of the one that states its method `compiled`."""
+    for one in cls.__mro__:
+        if "compiled" in vars(one):
+            return False
+        if any(_overrides(one, name) for name in vars(one)):
+            return True
+    return False
 
 
 def _overrides(cls: type, name: str) -> bool:

@@ -384,7 +384,7 @@ class NoProblems:
         self.config: dict[str, Any] = {}
         self.solvers: Mapping[str, ChosenSolver] = {}
 
-    def begin_decision(self, now: float) -> None:
+    def begin_decision(self, now: float, number: int | None = None) -> None:
         """Do nothing."""
 
     def pose(self, problem: Problem[Any]) -> Any:

@@ -18,7 +18,6 @@ from optsched.machines.nodes import Nodes
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
-from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.holds import Holds
@@ -53,17 +52,12 @@ def find_replay(
     run, batched = policy.replay_run, order is EventOrder.BATCHED
     if run is None or not batched or not isinstance(problem_solver, ProblemSolver):
         return None
-    chosen = problem_solver.solvers
-    if policy.replays is not None:
-        covered = policy.replays(problem_solver, execution)
-    else:
-        own = choose_solvers(policy.posed())
-        covered = execution is None and all(chosen[m].solver == own[m].solver for m in own)
-    if not covered or not problem_solver.only_solves:
+    if not policy.replays(problem_solver, execution) or not problem_solver.only_solves:
         return None
 
     def warm_up() -> object:
-        return run(trace.select(slice(1)), machine.emptied(), ProblemSolver(chosen), execution)
+        first, own = trace.select(slice(1)), ProblemSolver(problem_solver.solvers)
+        return run(first, machine.emptied(), own, execution)
 
     if not _is_ready(warm_up, may_compile):
         return None

@@ -97,6 +97,10 @@ def run_scenario(scenario: Scenario) -> Run:
             may_compile=_may_compile(scenario, len(trace)),
         )
         with explaining(policy, execution, engine.system):
+            engine.prepare()
+            prepared_seconds = clock() - began
+            prepare_seconds += prepared_seconds
+            began += prepared_seconds
             engine.run()
         with explaining(policy, None):
             figures, notes = policy_report(policy, engine.system)

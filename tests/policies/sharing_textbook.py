@@ -184,6 +184,10 @@ class Textbook:
 class TextbookSJBF(Textbook, SJBF):
     """Backfilling by requested time."""
 
+    def factors(self) -> list[int]:
+        """Return the threshold in thousandths, if any."""
+        return [round(1000 * self.threshold)] if self.threshold else []
+
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
         latest = None if self.threshold else self.first_room(job, system)
@@ -224,14 +228,20 @@ class TextbookSJBF(Textbook, SJBF):
 class TextbookRUA(Textbook, RUA):
     """The least slowdown for each job, and backfilling by the penalty factor."""
 
+    def factors(self) -> list[int]:
+        """Return the thresholds in thousandths; the solver chooses within the largest one."""
+        factors = sorted({round(1000 * float(text)) for text in self.thresholds.split(",")})
+        return factors[-1:] if self.choice == "response" else factors
+
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
         return self.offer(job, system, self.rows(system))
 
     def offer(self, job, system, held) -> Found | None:
         """Return the place and start with the least end; of equal ones that of least threshold."""
+        goal = "response" if self.choice == "response" else "start"
         offers = [
-            self.pose(self.problem(job, system, held, one, self.goals().first), system)
+            self.pose(self.problem(job, system, held, one, goal), system)
             for one in self.thresholds_of(job, system)
         ]
         return min(filter(None, offers), key=lambda one: one.end, default=None)

@@ -15,7 +15,7 @@ from optsched import simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.executions.resource_sharing import ResourceSharing
-from optsched.policies.parts import sharing
+from optsched.policies.parts import sharing_decisions
 from optsched.policies.sjbf import SJBF
 from optsched.solvers.result import Budget
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
@@ -78,7 +78,7 @@ SETTINGS = [
 def assert_same(trace, machine, policy, solver, chosen, budget=None):
     """Compare a run of kernels alone with one that is followed, answered by solvers in Python."""
     given = {"settings": chosen, "budget": budget}
-    alone = simulate(trace, machine, policy, solver=solver, compiled_from=0, **given)
+    alone = simulate(trace, machine, policy, solver=solver, **given)
     followed = simulate(trace, machine, policy, solver=SOLVERS[solver](), check=True, **given)
     assert alone.jobs.to_csv() == followed.jobs.to_csv()
     pd.testing.assert_frame_equal(alone.decisions, followed.decisions)
@@ -110,7 +110,7 @@ def test_a_log_on_shared_nodes_is_the_same_when_it_is_followed(policy, solver, c
 
 @pytest.mark.parametrize("space", [1, 7])
 def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space, monkeypatch):
-    monkeypatch.setattr(sharing, "RECORDED", space)
+    monkeypatch.setattr(sharing_decisions, "RECORDED", space)
     found = assert_same(few_jobs(), "smp:2x4", "rua", "less-consume-threshold", {})
     assert len(found.decisions) > 3 * space
 
@@ -125,7 +125,7 @@ def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space,
     ],
 )
 def test_other_solvers_and_those_that_are_charged_for_answer_all_problems(other):
-    run = simulate(few_jobs(), "smp:2x4", "sjbf", compiled_from=0, **other)
+    run = simulate(few_jobs(), "smp:2x4", "sjbf", **other)
     assert run.timing["solver_seconds"] > 0
 
 
@@ -140,7 +140,7 @@ def test_a_run_reports_what_the_solver_cannot_place():
     one = np.ones(1, dtype=np.int64)
     known = {"bandwidth": 2000 * one}
     trace = clean(Trace(one, one, 90 * one, 100 * one, 4 * one, annotations=known))
-    given = {"solver": "first-fit", "settings": {"threshold": 1.15}, "compiled_from": 0}
+    given = {"solver": "first-fit", "settings": {"threshold": 1.15}, "check": False}
     with pytest.raises(InputError, match=r"no place for job 1 within a factor of 1\.15;"):
         simulate(trace, "smp:2x4", "sjbf", **given)
 
@@ -150,7 +150,7 @@ def test_a_policy_with_decisions_of_its_own_makes_them():
         def decide(self, system):
             return ()
 
-    run = simulate(few_jobs(), "smp:2x4", Lazy(), compiled_from=0)
+    run = simulate(few_jobs(), "smp:2x4", Lazy())
     assert run.summary["waiting"] == 20
 
 

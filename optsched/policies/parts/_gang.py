@@ -1,10 +1,9 @@
 """The decisions of gang scheduling, compiled.
 
-`decide` is the one statement of the policy, for the event core and for the engine. Problems that
-the solver would have to search for are left open: `decide` returns, and goes on with the answer of
-the solver itself. A set of
-columns is a row of words of 64 bits. Running jobs keep their columns, so the columns in at least
-one row, in at least two, and so on (`loads`) change only with starts and ends.
+`decide` is the one statement of the policy. Problems that the solver would have to search for are
+left open: `decide` returns, and goes on with the answer of the solver itself. Running jobs keep
+their columns, so the columns in at least one row, in at least two, and so on (`State.levels`)
+change only with starts and ends.
 """
 
 from __future__ import annotations
@@ -16,6 +15,18 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._column_words import (
+    NONE,
+    ONE,
+    WORD,
+    Words,
+    add,
+    copy,
+    move_lowest,
+    overlap,
+    remove,
+    size,
+)
 from optsched.simulator._core import (
     DONE,
     MOVE,
@@ -39,15 +50,6 @@ from optsched.solvers.gang_packing._root_bound import (
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
-WORD = 64
-NONE, ONE = np.uint64(0), np.uint64(1)
-HALVES = np.uint64(0x5555555555555555)
-QUARTERS = np.uint64(0x3333333333333333)
-EIGHTHS = np.uint64(0x0F0F0F0F0F0F0F0F)
-BYTES = np.uint64(0x0101010101010101)
-TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
 
 NOT_PLACED = -1
 
@@ -60,9 +62,9 @@ FIRST_FIT, BEST_FIT, PROVEN_FIT, ASK = range(4)
 """The values of `Rule.answer`: those of `optsched.solvers.gang_packing.fit_rules.QuickAnswer`, and
 one with which all problems are left to the solver."""
 
-RUNNING, HEAD, TAIL, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED, TURN = range(
-    11
-)
+(
+    RUNNING, HEAD, TAIL, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED, TURN
+) = range(11)  # fmt: skip
 """Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the most jobs
 that share a column, decisions, problems; of the present decision: candidates, whether a row might
 be spared, whether jobs have ended, started or moved, whether the present problem has been left
@@ -189,71 +191,6 @@ def words_of(rule: Rule, jobs: int) -> int:
         return words
     matrix = matrix_of(rule, jobs)
     return words + (matrix.rows + 3) * words_of_sums(matrix)
-
-
-def words_of_mask(mask: int, words: int) -> Words:
-    """Return a set of columns, given as a mask, as words."""
-    return np.frombuffer(mask.to_bytes(8 * words, "little"), dtype="<u8")
-
-
-def masks_of(columns: Words) -> list[int]:
-    """Return sets of columns, one in a row, as masks."""
-    every, width = columns.astype("<u8").tobytes(), 8 * columns.shape[1]
-    return [int.from_bytes(every[at : at + width], "little") for at in range(0, len(every), width)]
-
-
-@kernel(allocates=False)
-def size(columns: Words) -> int:
-    """Return the number of columns of a set."""
-    total = NONE
-    for word in range(len(columns)):
-        bits = columns[word]
-        bits -= (bits >> ONE) & HALVES
-        bits = (bits & QUARTERS) + ((bits >> TWO) & QUARTERS)
-        bits = (bits + (bits >> FOUR)) & EIGHTHS
-        total += (bits * BYTES) >> TOP
-    return int(total)
-
-
-@kernel(allocates=False)
-def overlap(one: Words, other: Words) -> bool:
-    """Return whether two sets share a column."""
-    both = NONE
-    for word in range(len(one)):
-        both |= one[word] & other[word]
-    return both != NONE
-
-
-@kernel(allocates=False)
-def copy(columns: Words, copied: Words) -> None:
-    """Make a set equal to another."""
-    for word in range(len(columns)):
-        columns[word] = copied[word]
-
-
-@kernel(allocates=False)
-def add(columns: Words, added: Words) -> None:
-    """Add the columns of a set to another."""
-    for word in range(len(columns)):
-        columns[word] |= added[word]
-
-
-@kernel(allocates=False)
-def remove(columns: Words, removed: Words) -> None:
-    """Remove the columns of a set from another."""
-    for word in range(len(columns)):
-        columns[word] &= ~removed[word]
-
-
-@kernel(allocates=False)
-def move_lowest(left: Words, number: int, taken: Words) -> None:
-    """Move the lowest columns of a set, at most `number`, to another set."""
-    for word in range(len(left)):
-        while number > 0 and left[word]:
-            lowest = left[word] & (~left[word] + ONE)
-            left[word] ^= lowest
-            taken[word] |= lowest
-            number -= 1
 
 
 @kernel(allocates=False)
@@ -495,10 +432,8 @@ def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
         better = own > by_first_fit
         if rule.answer == PROVEN_FIT and not better:
             own = by_first_fit
-    if rule.answer == PROVEN_FIT:
-        highest = bound(state, rule, queue, other if better else answer)
-        if highest != own:
-            return False
+    if rule.answer == PROVEN_FIT and bound(state, rule, queue, other if better else answer) != own:
+        return False
     if better:
         for candidate in range(found):
             answer[candidate] = other[candidate]
@@ -556,10 +491,7 @@ def is_feasible(state: State, rule: Rule, found: int) -> bool:
     union[:] = NONE
     one_left = False
     for place in range(running + found):
-        if place < running:
-            job = state.running[place]
-        else:
-            job = state.candidates[place - running]
+        job = state.running[place] if place < running else state.candidates[place - running]
         row, columns = state.answer[place], state.columns[job]
         if row == NOT_PLACED and place >= running:
             one_left = True
@@ -765,45 +697,3 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
     elif tally[CHANGED]:
         share(state, rule, news)
     return DONE
-
-
-@kernel(allocates=False)
-def total_runs(columns: Words) -> int:
-    """Return the number of maximal runs of columns, summed over the jobs."""
-    total = NONE
-    for job in range(len(columns)):
-        carried = NONE
-        for word in range(columns.shape[1]):
-            bits = columns[job, word]
-            starts = bits & ~((bits << ONE) | carried)
-            carried = bits >> LAST
-            while starts:
-                starts &= starts - ONE
-                total += ONE
-    return int(total)
-
-
-@kernel
-def runs_of(columns: Words) -> tuple[Numbers, Numbers, Numbers]:
-    """Return first, last and runs of `interval_text` for the columns of each job."""
-    jobs, words = columns.shape
-    first = np.zeros(jobs, dtype=np.int64)
-    last = np.zeros(jobs, dtype=np.int64)
-    runs = np.empty((total_runs(columns), 2), dtype=np.int64)
-    found = 0
-    for job in range(jobs):
-        first[job] = found
-        held = False
-        for word in range(words):
-            bits = columns[job, word]
-            if bits or held:
-                for bit in range(WORD):
-                    before, held = held, (bits >> np.uint64(bit)) & ONE == ONE
-                    if held != before:
-                        runs[found, int(before)] = word * WORD + bit
-                        found += before
-        if held:
-            runs[found, 1] = words * WORD
-            found += 1
-        last[job] = found
-    return first, last, runs

@@ -52,7 +52,7 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
     search.job, search.posed, search.start = job, 0, -1
     search.goal, search.number, search.earliest, search.latest = rule.goal, 0, earliest, latest
     if rule.by_slowdown:
-        find_offers(state, rule, job)
+        find_offers(state, job)
         search.earliest = state.offers[0]
         search.first = search.last = search.number = state.limits.shape[1]
         if rule.goal == RESPONSE:
@@ -60,9 +60,9 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
 
 
 @kernel(allocates=False)
-def find_offers(state: State, rule: Rule, job: int) -> None:
+def find_offers(state: State, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
-    asking = (job_of(state, rule, job), state.limits[job])
+    asking = (job_of(state, job), state.limits[job])
     starts_within(timeline_now(state), *asking, state.space, state.offers)
 
 
@@ -75,7 +75,7 @@ def seek_head(state: State, places: Places, rule: Rule, now: float) -> None:
         if state.limits[head, 0] == NO_LIMIT:
             latest = first_room(state, now, head)
         else:
-            find_offers(state, rule, head)
+            find_offers(state, head)
             earliest = state.offers[0]
     seek(state, rule, head, earliest, latest)
 
@@ -118,7 +118,7 @@ def take(state: State, rule: Rule) -> None:
     if search.answer < 0:
         search.number += 1
         return
-    ends = search.answer + state.walltime[search.job] - -search.penalty // rule.unit
+    ends = search.answer + state.walltime[search.job] - -search.penalty // state.nodes.unit
     if search.start < 0 or not rule.by_slowdown or ends <= search.ends:
         search.start, search.lost, search.ends = search.answer, search.penalty, ends
         search.at = search.number
@@ -128,12 +128,12 @@ def take(state: State, rule: Rule) -> None:
 
 
 @kernel(allocates=False)
-def is_verified(state: State, rule: Rule) -> bool:
+def is_verified(state: State) -> bool:
     """Return whether the answer of a solver holds, and note its penalized time."""
     search = state.search[0]
     if search.answer < 0:
         return True
-    held, job = state.held[: state.counts[0].rows], job_of(state, rule, search.job)
+    held, job = state.held[: state.counts[0].rows], job_of(state, search.job)
     search.penalty = checked_penalty(held, job, search.answer, state.placed, False)
     return bool(
         search.answer <= search.latest
@@ -155,16 +155,18 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     events, held, job = (
         timeline_now(state),
         state.held[: counts.rows],
-        job_of(state, rule, search.job),
+        job_of(state, search.job),
     )
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
     between = (search.earliest, search.latest)
     begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
     objective = 0
     if begin >= 0:
-        if not is_verified(state, rule):
+        if not is_verified(state):
             return False
-        objective = value(held, job, search.goal, rule.unit, begin, state.placed, search.penalty)
+        objective = value(
+            held, job, search.goal, state.nodes.unit, begin, state.placed, search.penalty
+        )
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
@@ -172,7 +174,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         skipped = 0
         while skipped < found and state.starts[skipped] < search.earliest:
             skipped += 1
-        given = (search.goal, rule.unit, limit, state.starts[skipped:found])
+        given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
         if tried >= rule.most_work or (own < 0) != (begin < 0) or (best > objective and own >= 0):
@@ -183,8 +185,8 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         if own >= 0 and best < objective:
             objective, search.answer = best, own
             copy(state.placed, state.searched)
-            wanted = (search.goal, rule.unit, own, state.placed)
-            if not is_verified(state, rule) or best != value(held, job, *wanted, search.penalty):
+            wanted = (search.goal, state.nodes.unit, own, state.placed)
+            if not is_verified(state) or best != value(held, job, *wanted, search.penalty):
                 return False
     problems.time[at], problems.decision[at] = now, counts.decisions
     problems.job[at], problems.answered[at] = search.job, begin >= 0
@@ -201,7 +203,7 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
     """
     counts, search, reservation = state.counts[0], state.search[0], state.reservation[0]
     head, now = search.job, news.now[0]
-    kept = keep_promise(state, rule, now)
+    kept = keep_promise(state, now)
     if search.start == 0:
         start(state, places, rule, news, head, state.offered, search.lost)
         if counts.queued == 0:
@@ -239,11 +241,11 @@ def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> N
         turn.tried -= 1
         for place in range(turn.tried):
             state.tried[place] = state.queue[place + 1]
-        find_bounds(state, rule)
+        find_bounds(state)
 
 
 @kernel(allocates=False)
-def placeable_now(state: State, rule: Rule, job: int) -> bool:
+def placeable_now(state: State, job: int) -> bool:
     """Return whether a job has a place now within one of its thresholds.
 
     The number of the least such threshold is left in `State.bound`.
@@ -254,7 +256,7 @@ def placeable_now(state: State, rule: Rule, job: int) -> bool:
     for place in range(turn.hopeless):
         if asks_as_much(state, job, state.hopeless[place]):
             return False
-    asking = (job_of(state, rule, job), state.limits[job], state.space)
+    asking = (job_of(state, job), state.limits[job], state.space)
     number = least_limit(timeline_now(state), counts.free, *asking)
     state.bound[job] = number
     if number == state.limits.shape[1]:
@@ -273,7 +275,7 @@ def asks_as_much(state: State, job: int, other: int) -> bool:
     last = state.limits.shape[1] - 1
     asks = state.asked[job] >= state.asked[other] and state.walltime[job] >= state.walltime[other]
     asks = asks and state.limits[job, last] <= state.limits[other, last]
-    for r in range(len(state.capacity)):
+    for r in range(len(state.nodes.capacity)):
         asks = asks and state.demand[job, r] >= state.demand[other, r]
     return asks
 
@@ -293,7 +295,7 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
     while turn.place < counts.queued and counts.free > 0:
         job = state.candidates[turn.place]
         turn.place += 1
-        if job != state.reservation[0].job and placeable_now(state, rule, job):
+        if job != state.reservation[0].job and placeable_now(state, job):
             seek(state, rule, job, 0, 0)
             return True
     return False
@@ -317,7 +319,7 @@ def is_below(state: State, factor: float, job: int, other_factor: float, other: 
 
 
 @kernel(allocates=False)
-def find_bounds(state: State, rule: Rule) -> None:
+def find_bounds(state: State) -> None:
     """Keep those of the jobs in `State.tried` that can start now, ordered by least rank.
 
     The penalty factor of a job is above the thresholds within which it cannot start now.
@@ -325,7 +327,7 @@ def find_bounds(state: State, rule: Rule) -> None:
     turn, tried, found = state.round[0], state.tried, 0
     for at in range(turn.tried):
         job = tried[at]
-        if not placeable_now(state, rule, job):
+        if not placeable_now(state, job):
             continue
         bound, place = factor_above(state, job), found
         while place > 0 and is_below(
@@ -347,7 +349,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
     """
     counts, search, turn, now = state.counts[0], state.search[0], state.round[0], news.now[0]
     if search.start == 0 and not breaks_reservation(state, rule, now):
-        requested = state.walltime[search.job] * rule.unit
+        requested = state.walltime[search.job] * state.nodes.unit
         factor = (requested + search.lost) / requested
         if turn.best == NO_JOB or is_below(state, factor, search.job, turn.factor, turn.best):
             turn.best, turn.factor, turn.lost = search.job, factor, search.lost
@@ -368,7 +370,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
         look(state, places, now)
-        find_bounds(state, rule)
+        find_bounds(state)
 
 
 @kernel(allocates=False)
@@ -384,7 +386,7 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
         if counts.queued == 0:
             return DONE
         seek_head(state, places, rule, now)
-    elif counts.asks == ANSWER and not is_verified(state, rule):
+    elif counts.asks == ANSWER and not is_verified(state):
         return WRONG
     more = True
     while more:

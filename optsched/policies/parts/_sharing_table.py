@@ -61,8 +61,6 @@ class Rule(NamedTuple):
     answer: int  # how problems are answered
     most_work: float  # of the bottleneck search
     raises: bool  # whether limits are raised by the penalty
-    processors: int  # of a node
-    unit: int
 
 
 class Problems(NamedTuple):
@@ -76,6 +74,16 @@ class Problems(NamedTuple):
     heuristic: Numbers  # of the fallback's placement
     bound: Numbers
     work: Numbers
+
+
+class Nodes(NamedTuple):
+    """The machine: nodes, processors of each, capacities of each, units as in the problem."""
+
+    nodes: int
+    processors: int
+    capacity: Numbers
+    scale: Numbers
+    unit: int
 
 
 class JobNumbers(NamedTuple):
@@ -114,9 +122,8 @@ class State(NamedTuple):
     candidates: Numbers  # the queue, in `order`
     running: Numbers  # in order of their starts
     by_limit: Numbers
+    nodes: Nodes
     # of each node
-    capacity: Numbers  # of each resource
-    scale: Numbers
     free: NDArray[np.bool_]  # each processor
     reserved: Numbers  # processes of the last reservation
     placed: Numbers  # processes of the last answer
@@ -141,15 +148,9 @@ class State(NamedTuple):
     offers: Numbers
 
 
-def new_state(
-    jobs: JobNumbers,
-    capacity: Numbers,
-    scale: Numbers,
-    nodes: int,
-    processors: int,
-    recorded: int,
-) -> State:
+def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
     """Return the state before the first decision, with space for a number of recorded problems."""
+    nodes, processors, capacity, *_ = machine
     count, resources, size = len(jobs.asked), len(capacity), nodes * processors
     thresholds, rows = jobs.limits.shape[1], size + 2 * nodes
 
@@ -169,8 +170,7 @@ def new_state(
         candidates=numbers(count),
         running=numbers(size),
         by_limit=numbers(size),
-        capacity=capacity,
-        scale=scale,
+        nodes=machine,
         free=np.ones(size, dtype=np.bool_),
         reserved=numbers(nodes),
         placed=numbers(nodes),
@@ -248,7 +248,7 @@ def hear(state: State, news: News) -> None:
 
 
 @kernel(allocates=False)
-def claim(state: State, places: Places, rule: Rule, job: int, processes: Numbers) -> None:
+def claim(state: State, places: Places, job: int, processes: Numbers) -> None:
     """Give a job the first free processors of its nodes."""
     counts, runs = state.counts[0], state.runs
     places.first[job], state.first_run[job] = counts.entries, counts.runs
@@ -258,7 +258,7 @@ def claim(state: State, places: Places, rule: Rule, job: int, processes: Numbers
             continue
         places.node[counts.entries], places.processes[counts.entries] = node, missing
         counts.entries += 1
-        for processor in range(node * rule.processors, (node + 1) * rule.processors):
+        for processor in range(node * state.nodes.processors, (node + 1) * state.nodes.processors):
             if missing > 0 and state.free[processor]:
                 state.free[processor] = False
                 missing -= 1
@@ -276,7 +276,7 @@ def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
     """Return the seconds for which a job may run with a penalized time in units."""
     seconds: int = state.walltime[job]
     if rule.raises:
-        seconds -= -lost // rule.unit
+        seconds -= -lost // state.nodes.unit
     return seconds
 
 
@@ -295,7 +295,7 @@ def start(
     remove(state.queue, counts.queued, job)
     remove(state.candidates, counts.queued, job)
     counts.queued -= 1
-    claim(state, places, rule, job, processes)
+    claim(state, places, job, processes)
     state.limit_at[job] = news.now[0] + limit
     insert(state.by_limit, counts.running, state.limit_at, job)
     state.running[counts.running] = job
@@ -315,7 +315,7 @@ def add_row(state: State, at: int, job: int, node: int, count: int, begin: int, 
     """Write processes of a job on a node to a row of `State.held`."""
     row = state.held[at]
     row[0], row[1], row[2], row[3] = node, count, begin, until
-    for r in range(len(state.capacity)):
+    for r in range(len(state.nodes.capacity)):
         row[4 + r] = state.demand[job, r]
 
 
@@ -354,18 +354,18 @@ def look(state: State, places: Places, now: float) -> None:
 
 
 @kernel(allocates=False)
-def job_of(state: State, rule: Rule, job: int) -> Job:
+def job_of(state: State, job: int) -> Job:
     """Return a job as the kernels of the model take it."""
-    asked, walltime = state.asked[job], state.walltime[job]
-    return Job(rule.processors, asked, walltime, state.demand[job], state.capacity, state.scale)
+    asked, walltime, nodes = state.asked[job], state.walltime[job], state.nodes
+    return Job(nodes.processors, asked, walltime, state.demand[job], nodes.capacity, nodes.scale)
 
 
 @kernel(allocates=False)
 def penalty_at(
-    state: State, rule: Rule, held: Numbers, job: int, number: int, begin: int, processes: Numbers
+    state: State, held: Numbers, job: int, number: int, begin: int, processes: Numbers
 ) -> int:
     """Return the penalized time of a placement at any start, `BROKEN` if it is not feasible."""
-    lost = checked_penalty(held, job_of(state, rule, job), begin, processes, True)
+    lost = checked_penalty(held, job_of(state, job), begin, processes, True)
     return lost if lost <= state.limits[job, number] else BROKEN
 
 
@@ -399,7 +399,7 @@ def find_starts(state: State, now: float, latest: int) -> int:
 
 
 @kernel(allocates=False)
-def keep_promise(state: State, rule: Rule, now: float) -> bool:
+def keep_promise(state: State, now: float) -> bool:
     """Take the reserved place and start of the job that is sought, if the new ones are later.
 
     Solvers start jobs at ends of running jobs only. If a running job ends early, its estimated end,
@@ -409,7 +409,7 @@ def keep_promise(state: State, rule: Rule, now: float) -> bool:
     if reservation.job != search.job or now + search.start < reservation.start + 1:
         return False
     begin, held = max(0, int(np.ceil(reservation.start - now))), state.held[: state.counts[0].rows]
-    lost = penalty_at(state, rule, held, search.job, reservation.number, begin, state.reserved)
+    lost = penalty_at(state, held, search.job, reservation.number, begin, state.reserved)
     if lost == BROKEN:
         return False
     search.start, search.lost, search.at = begin, lost, reservation.number
@@ -439,5 +439,5 @@ def breaks_reservation(state: State, rule: Rule, now: float) -> bool:
         limit += 1
     rows = add_rows(state, counts.rows, search.job, state.offered, 0, limit)
     held, head = state.held[counts.reserved : rows], reservation.job
-    lost = penalty_at(state, rule, held, head, reservation.number, begin, state.reserved)
+    lost = penalty_at(state, held, head, reservation.number, begin, state.reserved)
     return lost == BROKEN

@@ -1,0 +1,116 @@
+"""The decisions of gang scheduling in a run: what Python does for the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from optsched.machines._column_words import masks_of, runs_of, words_of_mask
+from optsched.machines._interval_text import interval_text
+from optsched.machines.matrix import Slice
+from optsched.machines.texts import Texts
+from optsched.models.gang_packing import GangPacking
+from optsched.policies.parts import _gang
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
+from optsched.solvers.result import Status
+
+MOST_WORDS = 1 << 25
+"""Most words of 64 columns or sums for which the kernel answers problems itself: 256 MB."""
+
+
+class GangDecisions(CompiledDecisions):
+    """The matrix of a run as the decision kernel keeps it.
+
+    The kernel answers problems as the solver does where that states a quick answer, and the problem
+    solver does nothing but solve.
+
+    Parameters
+    ----------
+    rule : Rule
+        The settings of the policy, with the answer `ASK`.
+    run : CompiledRun
+        The run.
+    """
+
+    def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:
+        assert isinstance(run.problem_solver, ProblemSolver)
+        self._rule, self._run, self._recorded = rule, run, 0
+        self._chosen = run.problem_solver.solvers["gang-packing"]
+        self._quick: QuickAnswer | None = None
+        by_fallback = quick_answer(self._chosen.fallback)
+        if run.problem_solver.only_solves and by_fallback is QuickAnswer.FIRST_FIT:
+            self._quick = quick_answer(self._chosen.solver)
+        jobs = len(run.trace)
+        if self._quick is not None:
+            self._rule = rule._replace(answer=int(self._quick))
+            if _gang.words_of(self._rule, jobs) > MOST_WORDS:
+                self._quick, self._rule = None, rule
+        processors = run.trace.processors.astype(np.int64)
+        self._state = _gang.new_state(processors, self._rule)
+        queue = _gang.new_queue(self._rule, jobs)
+        self.decide: Callable[[], int] = _gang.decide.bound(
+            self._state, self._rule, queue, run.news
+        )
+        self.resources()  # loads the kernels
+
+    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+        """Pose the problem that the kernel has left open, and hand it the answer."""
+        self.record(problem_solver)
+        state, rule, ids = self._state, self._rule, self._run.trace.job_id
+        at = int(state.tally[_gang.PROBLEMS])
+        jobs = state.running[: state.problems.running[at]]
+        candidates = state.candidates[: state.problems.waiting[at]]
+        packing = problem_solver.pose(
+            GangPacking.trusted(
+                columns=rule.columns,
+                rows=rule.rows,
+                running=tuple(masks_of(state.columns[jobs])),
+                rows_of_running=tuple(state.row[jobs].tolist()),
+                waiting=tuple(state.processors[candidates].tolist()),
+                admission="skip" if rule.skips else "fcfs",
+                rerow=rule.compacts,
+                running_jobs=tuple(ids[jobs].tolist()),
+                waiting_jobs=tuple(ids[candidates].tolist()),
+            )
+        )
+        rows = (*packing.rows_of_running, *packing.rows_of_waiting)
+        state.answer[: len(rows)] = rows
+        for job, mask in zip(candidates.tolist(), packing.columns_of_waiting):
+            state.columns[job] = words_of_mask(mask, state.columns.shape[1])
+        self._recorded = at + 1
+
+    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+        """Record the problems that the kernel has answered since the last call."""
+        first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
+        self._recorded = last
+        if self._quick is None or first >= last:
+            return
+        assert isinstance(problem_solver, ProblemSolver)
+        rows, own_time = self._rule.rows, self._run.own_time
+        proven = self._quick is QuickAnswer.PROVEN_FIT
+        columns = (column[first:last].tolist() for column in self._state.problems)
+        times, decisions, running, waiting, own, by_fallback = columns
+        objectives = [max(pair) for pair in zip(own, by_fallback)]
+        problem_solver.record(
+            "gang-packing",
+            times=[own_time.get(time, time) for time in times],
+            decisions=decisions,
+            sizes=[f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
+            objectives=objectives,
+            works=[0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
+            statuses=[Status.OPTIMAL] * len(times) if proven else None,
+            heuristics=by_fallback if self._chosen.is_compared else None,
+            bounds=objectives if proven else None,
+            fallbacks=[one < other for one, other in zip(own, by_fallback)],
+        )
+
+    def place(self, job: int, value: float) -> Slice:
+        """Return the row, which is the value, and the columns of a job."""
+        return Slice(int(value), masks_of(self._state.columns[[job]])[0])
+
+    def resources(self) -> Sequence[str]:
+        """Return the columns that each job held, as interval sets."""
+        return Texts(*interval_text(*runs_of(self._state.columns)))

@@ -1,0 +1,205 @@
+"""Decisions by a kernel: runs that the engine follows, and runs that the core carries out alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched import simulate
+from optsched.errors import InputError
+from optsched.simulator._core import (
+    CHANGED,
+    DONE,
+    ENDED,
+    N_ENDED,
+    N_SUBMITTED,
+    NOW,
+    START,
+    STARTED,
+    WRONG,
+    set_speed,
+    tell,
+)
+from optsched.simulator.actions import Start
+from optsched.simulator.compiled_decisions import CompiledDecisions
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+
+class InOrder(CompiledDecisions):
+    """First come, first served; the kernel is a function in Python."""
+
+    def __init__(self, run):
+        self.free, self.queue, self.run = run.machine.size, deque(), run
+
+    def decide(self):
+        news, processors = self.run.news, self.run.trace.processors
+        self.free += int(processors[news.ended[: news.counts[N_ENDED]]].sum())
+        self.queue.extend(news.submitted[: news.counts[N_SUBMITTED]].tolist())
+        while self.queue and processors[self.queue[0]] <= self.free:
+            job = self.queue.popleft()
+            self.free -= int(processors[job])
+            tell(news, START, job, 0.0)
+        return DONE
+
+    def place(self, job, value):
+        return None  # the machine chooses
+
+    def resources(self):
+        return [""] * len(self.run.trace)
+
+
+@dataclass
+class Compiled(Policy):
+    interval: float = 0.0
+
+    def decide(self, system):
+        raise AssertionError("the kernel decides")
+
+    def compiled(self, run):
+        return InOrder(run)
+
+
+@dataclass
+class Plain(Compiled):
+    def decide(self, system):
+        while system.queue and system.processors[system.queue[0]] <= system.machine.free:
+            yield Start(system.queue[0])
+
+
+class HalfSpeed(ExecutionModel):
+    """Wide jobs begin after 3 s, and others run at half the speed while one runs."""
+
+    def begin(self, system, trace):
+        self.running, self.wide, self.calls = set(), trace.processors > 3, 0
+
+    def rule(self, job, started):
+        self.running ^= {job}
+        slow = any(self.wide[other] for other in self.running)
+        return [(o, 0.5 if slow and not self.wide[o] else 1.0) for o in sorted(self.running)]
+
+    def delay(self, job, allocation, system):
+        return 3.0 * bool(self.wide[job])
+
+    def started(self, job, allocation, system):
+        self.calls += 1
+        return self.rule(job, True)
+
+    def ended(self, job, allocation, system):
+        return self.rule(job, False)
+
+
+class CompiledHalfSpeed(HalfSpeed):
+    def compiled(self, run, decisions):
+        def set_speeds(event):
+            job = int(run.core.tally[CHANGED])
+            if event == STARTED:
+                run.core.works_since[job] += self.delay(job, None, None)
+            else:
+                assert event == ENDED
+                assert run.core.end[job] == run.core.clock[NOW]
+            for other, speed in self.rule(job, event == STARTED):
+                if other == job:
+                    run.core.speed[job] = speed  # its end is predicted next
+                else:
+                    set_speed(run.core, run.way, other, speed)
+
+        return set_speeds
+
+
+jobs = st.lists(
+    st.tuples(st.sampled_from([0, 0, 1, 3, 10]), st.integers(2, 40), st.integers(-9, 9))
+    .flatmap(lambda job: st.tuples(*map(st.just, job), st.integers(1, 9))),
+    min_size=1,
+    max_size=30,
+)  # fmt: skip
+
+
+def trace_of(rows, unit=1):
+    gaps, runtime, slack, processors = (np.array(column) for column in zip(*rows))
+    return clean(
+        Trace(
+            job_id=np.arange(len(rows)),
+            submit=np.cumsum(gaps) * unit,
+            runtime=runtime * unit,
+            requested_time=np.maximum(1, (runtime + slack) * unit),
+            processors=processors,
+        )
+    )
+
+
+@given(
+    jobs,
+    st.sampled_from([1, 0.7]),
+    st.sampled_from([0.0, 5.0, 7.5]),
+    st.sampled_from(["batched", "one-by-one"]),
+    st.sampled_from([None, HalfSpeed, CompiledHalfSpeed]),
+)
+def test_who_carries_the_actions_out_changes_nothing(rows, unit, interval, order, model):
+    trace, given = trace_of(rows, unit), {"event_order": order}
+
+    def run(policy, **other):
+        execution = {} if model is None else {"execution": model()}
+        return simulate(trace, "nodes:8", policy(interval=interval), **given, **execution, **other)
+
+    alone, followed, plain = run(Compiled), run(Compiled, journal=True, check=True), run(Plain)
+    for other in (followed, plain):
+        for name in ("start", "end"):
+            found, expected = (getattr(one, name).tolist() for one in (alone, other))
+            assert found == pytest.approx(expected, nan_ok=True, abs=0, rel=0)
+        assert alone.schedule.state.tolist() == other.schedule.state.tolist()
+        assert alone.schedule.decisions == other.schedule.decisions
+        assert alone.schedule.reasons == other.schedule.reasons
+        assert alone.schedule.run_time.tolist() == pytest.approx(
+            other.schedule.run_time.tolist(), nan_ok=True, abs=0, rel=0
+        )
+
+
+@pytest.mark.parametrize(("model", "calls"), [(HalfSpeed, 3), (CompiledHalfSpeed, 0)])
+def test_the_kernel_of_an_execution_model_is_used_where_nothing_needs_the_system(
+    model, calls, make_trace
+):
+    trace = make_trace((0, 10, 30, 2), (0, 10, 30, 4), (5, 10, 30, 2))
+    execution = model()
+    run = simulate(trace, "nodes:8", Compiled(), execution=execution)
+    # the wide job runs from 3 to 13: the first has done 6.5 s of work until then
+    assert run.end.tolist() == [16.5, 13, 19]
+    assert execution.calls == calls
+    execution = model()
+    assert simulate(trace, "nodes:8", Compiled(), execution=execution, check=True).end.tolist() == [
+        *run.end.tolist()
+    ]
+    assert execution.calls == 3
+
+
+def test_a_kernel_that_hears_of_held_jobs_hears_of_them_when_they_are_let_go():
+    trace = Trace(
+        *(np.array(column) for column in ([1, 2, 3], [0, 1, 2], [9, 5, 5], [9, 5, 5], [1, 1, 1])),
+        texts={"dependency": np.array(["", "afterok:1", ""], dtype=object)},
+    )
+
+    class OnSite(Compiled):
+        machines: ClassVar = frozenset({"site"})
+
+    run = simulate(clean(trace), "site:sample-site", OnSite())
+    assert run.start.tolist() == [0, 9, 2]
+
+
+def test_a_decision_that_does_not_hold_ends_the_run(make_trace):
+    class Wrong(Compiled):
+        def compiled(self, run):
+            decisions = InOrder(run)
+            decisions.decide = lambda: WRONG
+            return decisions
+
+    for journal in (False, True):
+        with pytest.raises(InputError, match=r"policy Wrong failed at 0 s.*infeasible decision"):
+            simulate(make_trace((0, 1, 1, 1)), "nodes:1", Wrong(), journal=journal)
