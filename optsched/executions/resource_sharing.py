@@ -140,10 +140,14 @@ class ResourceSharing(ExecutionModel):
         nodes = self._nodes
         return zip(nodes.affected[found].tolist(), nodes.new_speed[found].tolist())
 
-    def compiled(self, run: CompiledRun, decisions: CompiledDecisions) -> Callable[[int], object]:
-        """Bind the kernel of the speeds to a run, with the places that the decisions keep."""
+    def compiled(
+        self, run: CompiledRun, decisions: CompiledDecisions
+    ) -> Callable[[int], object] | None:
+        """Bind the kernel of the speeds to a run whose decisions keep the places of jobs."""
         from optsched.executions._shared_nodes import set_speeds
 
+        if decisions.places is None:
+            return None
         nodes, places = self._new_nodes(decisions.places), decisions.places
         given = (run.core, run.way, nodes, places, self.worst_node == "in-all")
         bound: Callable[[int], object] = set_speeds.bound(*given, numbers=(0,))
