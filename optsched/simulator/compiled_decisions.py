@@ -37,9 +37,13 @@ class CompiledDecisions(ABC):
     decide : callable
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
+    places : named tuple or None
+        The nodes of each job that has started, as arrays for the kernel of an execution model, if
+        the decisions keep them.
     """
 
     decide: Callable[[], int]
+    places: Any = None
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""

@@ -132,6 +132,7 @@ class Engine:
         self._held_back: set[int] = set()
         self._expiring: list[tuple[float, int]] = []
         self._decisions: CompiledDecisions | None = None
+        self._set_speeds: Callable[[int], object] | None = None
         self._is_followed = True
         self._handlers: dict[int, Callable[[], object]] | None = None
 
@@ -162,7 +163,7 @@ class Engine:
             self._submitted_at,
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
-        self._is_followed = self._decisions is None or self._needs_view()
+        self._is_followed = self._decisions is None or self._needs_view(run)
         self._bind()
         tally = self._core.tally
         if self._is_followed:
@@ -183,10 +184,9 @@ class Engine:
             _core.ENDED: self._end_unseen,
             _core.SUBMITTED: lambda: None,
         }
-        if execution is not None and execution.compiled is not None:
-            set_speeds = execution.compiled(run, self._decisions)
+        if self._set_speeds is not None:
             for event in (_core.STARTED, _core.ENDED):
-                self._handlers[event] = partial(set_speeds, event)
+                self._handlers[event] = partial(self._set_speeds, event)
 
     def run(self) -> None:
         """Process all events, until every job has ended, is rejected or can never start."""
@@ -219,21 +219,22 @@ class Engine:
             or self._last_start
         )
 
-    def _needs_view(self) -> bool:
+    def _needs_view(self, run: CompiledRun) -> bool:
         """Return whether something reads the queue or the machine while a kernel decides."""
         execution = self.execution
-        by_places = execution is None or vars(type(execution)).get("places_suffice", False)
-        by_kernel = (
-            execution is not None and execution.compiled and not is_extended(type(execution))
-        )
-        return bool(
+        if (
             self.journal is not None
             or self.observe is not None
             or self.holds
             or self._last_start
             or is_extended(type(self.policy))
-            or not (by_places or by_kernel)
-        )
+        ):
+            return True
+        if execution is None or vars(type(execution)).get("places_suffice", False):
+            return False
+        if execution.compiled is not None and not is_extended(type(execution)):
+            self._set_speeds = execution.compiled(run, self._decisions)
+        return self._set_speeds is None
 
     def _bind(self) -> None:
         """Bind the kernels to the core, in plain Python where they would have to be compiled."""
@@ -408,6 +409,7 @@ class Engine:
         stated = slice(news.counts.item(_core.N_ACTIONS))
         news.counts[_core.N_ACTIONS] = 0
         moves: dict[int, object] = {}
+        limits: dict[int, float] = {}
         columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
         for kind, job, value in zip(*columns):
             if kind == _core.MOVE:
@@ -417,7 +419,9 @@ class Engine:
                 self._move(moves)
                 moves = {}
             if kind == _core.START:
-                self._start(job, decisions.place(job, value), None)
+                self._start(job, decisions.place(job, value), limits.get(job))
+            elif kind == _core.LIMIT:
+                limits[job] = value
             elif kind == _core.SHARE:
                 self._share(job, value)
             else:

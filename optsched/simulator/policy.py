@@ -99,8 +99,9 @@ class Policy(ABC):
         super().__init_subclass__()
         cls.name = cls.__name__
         own = vars(cls)
-        if "decide" in own:
-            cls.compiled = own.get("compiled")
+        stated = next(one for one in cls.__mro__ if {"decide", "compiled"} & set(vars(one)))
+        if "compiled" not in vars(stated):  # a class of the user's, perhaps not a policy itself
+            cls.compiled = None
         if any(_overrides(cls, name) for name in own):
             cls.replay = own.get("replay")
             cls.replay_run = own.get("replay_run")

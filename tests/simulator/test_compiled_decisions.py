@@ -180,6 +180,18 @@ def test_the_kernel_of_an_execution_model_is_used_where_nothing_needs_the_system
     assert execution.calls == 3
 
 
+def test_decisions_of_a_class_that_is_no_policy_come_before_the_kernel(make_trace):
+    class Never:
+        def decide(self, system):
+            return ()
+
+    class Mixed(Never, Compiled):
+        pass
+
+    run = simulate(make_trace((0, 1, 1, 1)), "nodes:1", Mixed())
+    assert run.summary["waiting"] == 1
+
+
 def test_a_kernel_that_hears_of_held_jobs_hears_of_them_when_they_are_let_go():
     trace = Trace(
         *(np.array(column) for column in ([1, 2, 3], [0, 1, 2], [9, 5, 5], [9, 5, 5], [1, 1, 1])),

@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
 from optsched.content import bundled
-from optsched.errors import InputError
-from optsched.executions.resource_sharing import ResourceSharing
 from optsched.policies.easy import Easy
-from optsched.policies.parts import _priority_queue, _sharing_replay, sharing
+from optsched.policies.parts import _priority_queue
 from optsched.policies.priority import FixedOrder
-from optsched.policies.sjbf import SJBF
 from optsched.simulator import _replay
 from optsched.simulator._replay import new_state
 from optsched.simulator.simulate import run_scenario
-from optsched.solvers.result import Budget
-from optsched.solvers.threshold_allocation.moving_rules import LessConsume
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -270,144 +263,3 @@ def test_the_jobs_of_all_runs_decide_whether_a_replay_is_compiled(monkeypatch):
     for _ in range(3):
         simulate(trace, "nodes:100", Own())
     assert asked == [False, False, True]
-
-
-SHARING = [
-    ("sjbf", "first-fit", {}),
-    ("sjbf", "less-consume", {}),
-    ("sjbf", "less-consume", {"limits": "requested"}),
-    ("sjbf", "less-consume-threshold", {"threshold": 1.0}),
-    ("sjbf", "less-consume-threshold", {"threshold": 1.15}),
-    ("sjbf", "bottleneck-search", {}),
-    ("sjbf", "bottleneck-search", {"goal": "everybody"}),
-    ("sjbf", "bottleneck-search", {"threshold": 1.15, "goal": "penalty"}),
-    ("sjbf", "bottleneck-search", {"threshold": 1.3, "goal": "everybody"}),
-    ("rua", "less-consume-threshold", {}),
-    ("rua", "less-consume-threshold", {"limits": "requested", "thresholds": "1,1.1,2"}),
-    ("rua", "bottleneck-search", {}),
-    ("rua", "bottleneck-search", {"choice": "response"}),
-    ("sjbf", "first-fit", {"limits": "requested", "worst_node": "in-all"}),
-    ("rua", "less-consume-threshold", {"worst_node": "in-all"}),
-]
-
-sharing_jobs = st.lists(
-    st.tuples(
-        st.integers(0, 8),
-        st.integers(1, 30),
-        st.sampled_from([0, 0, 1, 7, 30]),
-        st.integers(1, 9),
-        st.sampled_from([0, 500, 1000, 2000, 4000]),
-        st.integers(0, 3),
-    ),
-    min_size=1,
-    max_size=40,
-)
-
-
-def assert_same_sharing(trace, machine, policy, solver, chosen, **other):
-    runs = [
-        simulate(
-            trace,
-            machine,
-            policy,
-            solver=solver,
-            settings=chosen,
-            compiled_from=from_jobs,
-            **other,
-        )
-        for from_jobs in (0, len(trace) + 1)
-    ]
-    assert runs[0].jobs.to_csv() == runs[1].jobs.to_csv()
-    pd.testing.assert_frame_equal(runs[0].decisions, runs[1].decisions)
-    assert runs[0].summary == runs[1].summary
-    assert runs[0].schedule.decisions == runs[1].schedule.decisions
-    assert runs[0].timing["solver_seconds"] == 0
-
-
-@given(
-    sharing_jobs,
-    st.sampled_from(SHARING),
-    st.sampled_from(["smp:2x4", "smp:4x2", "smp:2x4:bandwidth=3000:disk=4", "smp:1x3"]),
-    st.sampled_from([1, 0.7]),
-)
-@settings(max_examples=75, deadline=None)
-def test_a_replay_of_shared_nodes_is_what_the_engine_does(workload, run, machine, unit):
-    gaps, runtime, slack, processors, bandwidth, disk = map(np.array, zip(*workload))
-    trace = clean(
-        Trace(
-            job_id=np.arange(len(gaps)),
-            submit=np.cumsum(gaps) * unit,
-            runtime=1 + runtime * unit,
-            requested_time=1 + (runtime + slack) * unit,
-            processors=processors,  # the widest are rejected
-            annotations={"bandwidth": bandwidth, "disk": disk},
-        )
-    )
-    assert_same_sharing(trace, machine, *run)
-
-
-@pytest.mark.parametrize(("policy", "solver", "chosen"), SHARING)
-def test_a_replay_of_a_log_on_shared_nodes_is_what_the_engine_does(policy, solver, chosen):
-    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 150)
-    demands = {"bandwidth": np.random.default_rng(1).choice([500, 1000, 2000], len(trace))}
-    trace = replace(trace, annotations=demands)
-    assert_same_sharing(trace, "smp:64x4", policy, solver, chosen)
-
-
-class LikeSharing(ResourceSharing):
-    """Slows jobs down as resource sharing does; what it does beside that no replay knows."""
-
-
-class LikeLessConsume(LessConsume):
-    """Decides as less-consume does; what it does beside that no replay knows."""
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"event_order": "one-by-one"},
-        {"charge_decisions": True},
-        {"solver": "highs"},
-        {"solver": LikeLessConsume()},
-        {"execution": LikeSharing()},
-        {"budget": Budget(seconds=10), "solver": "bottleneck-search"},
-        {"check": True},
-        {"journal": True},
-    ],
-)
-def test_shared_nodes_are_replayed_with_own_solvers_and_speeds_alone(other, monkeypatch):
-    monkeypatch.setattr(_sharing_replay, "replay", None)  # the replay would call it
-    run = simulate(few_sharing_jobs(), "smp:2x4", "sjbf", compiled_from=0, **other)
-    assert run.timing["solver_seconds"] > 0
-
-
-@pytest.mark.parametrize("space", ["MOST_POSED", "MOST_REPLAYED", "FEW_RESOURCES"])
-def test_the_engine_runs_what_takes_more_space_than_a_replay_has(space, monkeypatch):
-    monkeypatch.setattr(sharing, space, 0)
-    assert simulate(few_sharing_jobs(), "smp:2x4", "sjbf", compiled_from=0).fallbacks == 0
-
-
-def test_the_engine_reports_what_a_replay_cannot_place():
-    one = np.ones(1, dtype=np.int64)
-    known = {"bandwidth": 2000 * one}
-    trace = clean(Trace(one, one, 90 * one, 100 * one, 4 * one, annotations=known))
-    given = {"solver": "first-fit", "settings": {"threshold": 1.15}, "compiled_from": 0}
-    with pytest.raises(InputError, match=r"no place for job 1 within a factor of 1\.15;"):
-        simulate(trace, "smp:2x4", "sjbf", **given)
-
-
-def test_a_subclass_for_shared_nodes_is_not_replayed_as_its_parent():
-    class Lazy(SJBF):
-        def decide(self, system):
-            return ()
-
-    run = simulate(few_sharing_jobs(), "smp:2x4", Lazy(), compiled_from=0)
-    assert run.summary["waiting"] == 20
-
-
-def few_sharing_jobs():
-    numbers = np.arange(20)
-    known = {"bandwidth": np.full(20, 4000)}
-    return clean(
-        Trace(numbers, numbers, 5 + numbers % 3, 9 + numbers, 1 + numbers % 4, annotations=known)
-    )
