@@ -18,8 +18,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
+    from collections.abc import Callable
 
 
 @policies.register("conservative")
@@ -69,7 +68,7 @@ class Conservative(Policy):
         self._table = _reservations.no_reservations(
             self._processors, self._durations, system.machine.size
         )
-        self._shared = _reservations.share(self._table)
+        self._decide: Callable[..., int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
         self._starts = np.full(len(system.submit), np.inf)
@@ -97,9 +96,10 @@ class Conservative(Policy):
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
         ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        count = self._by_runs.decide_shared(
-            self._shared, float(system.now), self._starts, ended, submitted, self._started
-        )
+        others = self._starts, ended, submitted, self._started
+        if self._decide is None:
+            self._decide = self._by_runs.decide.bound(self._table, numbers=(0.0, *others))
+        count = self._decide(float(system.now), *others)
         refused = []
         for job in self._started[:count].tolist():
             if system.processors[job] <= system.machine.free:
@@ -176,22 +176,34 @@ class Conservative(Policy):
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of a site, unless jobs ask for licences or may end late.
+        """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
 
         Nor is it for partitions of several tiers, or for reservations of the site.
         """
         machine, trace = run.machine, run.trace
-        if self._on_nodes is None or not isinstance(machine, SiteMachine):
-            return None
-        queues, over = machine.queues, trace.runtime - trace.requested_time
+        over = trace.runtime - trace.requested_time
         is_late = ((over > 0) & (over <= run.way.tolerance)).any()
+        if self._on_nodes is None or not isinstance(machine, SiteMachine):
+            is_late |= run.execution is not None or self.interval > 0
+            return None if is_late else self._on_line(run)
+        queues = machine.queues
         if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
             return None
         self._on_nodes = ReservationsByKernel(run, machine)
         return self._on_nodes
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
-        """Replay the policy; return None if jobs exceed their requested times."""
-        from optsched.policies.parts._reservations import replay_by_runs
+    def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of a line, if it is on disk or worth compiling."""
+        from optsched.kernel_cache import NotOnDiskError
+        from optsched.policies.parts.line_decisions import LineDecisions, is_line
 
-        return None if (state.runtime > state.requested).any() else replay_by_runs(state, nodes)
+        if not is_line(run):
+            return None
+        kernels, table = self._by_runs, self._table
+        log = np.zeros(2 * len(run.trace), dtype=np.int64)
+        state = table, self._starts, self._started, log
+        kept = log, table.tally, kernels.LOGGED
+        try:
+            return LineDecisions(run, kernels.decide_by_news, kernels.run, state, kept)
+        except NotOnDiskError:
+            return None

@@ -16,8 +16,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
+    from optsched.policies.parts.line_decisions import QueueDecisions
 
 
 @policies.register("easy")
@@ -41,6 +40,7 @@ class Easy(Policy):
         self._head = -1
         self._promised: Mapping[int, float] = {}
         self._queues = queues_of(system, backfills=True)
+        self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
@@ -70,21 +70,21 @@ class Easy(Policy):
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first shadow time of each head."""
-        return self._promised if self._queues is None else self._queues.promised
+        kept = self._queues or self._line
+        return self._promised if kept is None else kept.promised
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in backfill order."""
         return sorted(jobs, key=system.requested_time.__getitem__) if self.shortest_first else jobs
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of a site, unless the order of backfilling is another."""
-        if self._queues is None or type(self).in_order is not Easy.in_order:
+        """Bind the decision kernel of the machine, unless the order of backfilling is another."""
+        from optsched.policies.parts.line_decisions import queue_decisions
+
+        if type(self).in_order is not Easy.in_order:
             return None
-        return self._queues.compiled(run, shortest_first=self.shortest_first)
-
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
-        """Replay the policy."""
-        from optsched.policies.parts._priority_queue import replay_by_score
-
         shortest_first = self.shortest_first
-        return replay_by_score(state, nodes, backfills=True, shortest_first=shortest_first)
+        if self._queues is not None:
+            return self._queues.compiled(run, shortest_first=shortest_first)
+        self._line = queue_decisions(run, backfills=True, shortest_first=shortest_first, keeps=True)
+        return self._line

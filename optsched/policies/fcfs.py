@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from optsched.policies.parts.partition_queues import queues_of
 from optsched.registry import policies
@@ -12,10 +11,6 @@ from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
 
 
 @policies.register("fcfs")
@@ -42,11 +37,7 @@ class FCFS(Policy):
             yield Start(queue[0])
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of a site."""
-        return None if self._queues is None else self._queues.compiled(run)
+        """Bind the decision kernel of the machine."""
+        from optsched.policies.parts.line_decisions import queue_decisions
 
-    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
-        """Replay the policy."""
-        from optsched.policies.parts._priority_queue import replay_by_score
-
-        return replay_by_score(state, nodes)
+        return queue_decisions(run) if self._queues is None else self._queues.compiled(run)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.machines.machine import Machine
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace
 
@@ -25,6 +26,11 @@ class CompiledRun(NamedTuple):
     news: News
     own_time: Mapping[float, float]
     """The trace's own number for a time of the core that is not the same number."""
+    execution: ExecutionModel | None
+    is_alone: bool
+    """Whether nothing but the policy hears of events and decisions."""
+    may_compile: bool
+    """Whether to compile kernels that are not on disk, if the policy can decide without them."""
 
 
 class CompiledDecisions(ABC):
@@ -37,12 +43,19 @@ class CompiledDecisions(ABC):
     decide : callable
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
+    run : callable or None
+        A kernel that makes decisions, and processes the events between them, where the policy is
+        alone. It takes the most decisions, and returns 0 after the last event.
+    states_places : bool
+        Whether `place` states where each job starts.
     places : named tuple or None
         The nodes of each job that has started, as arrays for the kernel of an execution model, if
         the decisions keep them.
     """
 
     decide: Callable[[], int]
+    run: Callable[[int], int] | None = None
+    states_places: bool = True
     places: Any = None
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:

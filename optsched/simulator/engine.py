@@ -133,6 +133,8 @@ class Engine:
         self._expiring: list[tuple[float, int]] = []
         self._decisions: CompiledDecisions | None = None
         self._set_speeds: Callable[[int], object] | None = None
+        self._advance: Callable[[], int] = lambda: _core.OVER
+        self._loop: Callable[[int], int] | None = None
         self._is_followed = True
         self._handlers: dict[int, Callable[[], object]] | None = None
 
@@ -161,10 +163,16 @@ class Engine:
             self._way,
             self._news,
             self._submitted_at,
+            execution,
+            is_alone=execution is None and not self._is_seen(),
+            may_compile=self.may_compile,
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
         self._is_followed = self._decisions is None or self._needs_view(run)
-        self._bind()
+        if run.is_alone and self._decisions is not None and self._decisions.run is not None:
+            self._loop = self._decisions.run
+        else:
+            self._bind()
         tally = self._core.tally
         if self._is_followed:
             self._handlers = {
@@ -195,6 +203,10 @@ class Engine:
         assert self._handlers is not None
         system, clock, own = self.system, self._core.clock, self._submitted_at
         advance, handlers, is_followed = self._advance, self._handlers, self._is_followed
+        if self._loop is not None:
+            while self._loop(PROGRESS_EVERY):
+                self._keep_time()
+                self._report_progress()
         while event := advance():
             if is_followed:
                 now = clock.item(_core.NOW)
@@ -219,19 +231,24 @@ class Engine:
             or self._last_start
         )
 
-    def _needs_view(self, run: CompiledRun) -> bool:
-        """Return whether something reads the queue or the machine while a kernel decides."""
-        execution = self.execution
-        if (
+    def _is_seen(self) -> bool:
+        """Return whether something beside a decision kernel reads the queue or the machine."""
+        return bool(
             self.journal is not None
             or self.observe is not None
             or self.holds
             or self._last_start
             or is_extended(type(self.policy))
-        ):
-            return True
-        if execution is None or vars(type(execution)).get("places_suffice", False):
-            return False
+        )
+
+    def _needs_view(self, run: CompiledRun) -> bool:
+        """Return whether something reads the queue or the machine while a kernel decides."""
+        execution = self.execution
+        if execution is None or self._is_seen():
+            return self._is_seen()
+        assert self._decisions is not None
+        if vars(type(execution)).get("places_suffice", False):
+            return not self._decisions.states_places
         if execution.compiled is not None and not is_extended(type(execution)):
             self._set_speeds = execution.compiled(run, self._decisions)
         return self._set_speeds is None
@@ -260,7 +277,9 @@ class Engine:
                 )
 
         try:
-            with nullcontext() if self.may_compile else only_loading():
+            # a kernel that decides is compiled, or on disk: the core is worth no less
+            may_compile = self.may_compile or self._decisions is not None
+            with nullcontext() if may_compile else only_loading():
                 bound = [*bind(plain=False)]
         except NotOnDiskError:
             bound = [*bind(plain=True)]

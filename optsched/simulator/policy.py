@@ -63,11 +63,10 @@ class Policy(ABC):
         Method that binds a kernel which decides in place of `decide`, see
         `optsched.simulator.compiled_decisions`. It may return None for a run that the kernel is not
         for. A subclass with a `decide` of its own does not inherit it.
-    replay : callable or None
-        Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
-        subclass that overrides a method, other than an abstract one, does not inherit it.
     replay_run : callable or None
-        The same of a policy that poses problems, for the whole run.
+        Method that implements the policy, for the whole run, in compiled kernels, see
+        `optsched.simulator.replay`. A subclass that overrides a method, other than an abstract one,
+        does not inherit it.
     replays : callable or None
         Method that tells whether `replay_run` covers the solvers and the execution model of a run.
     replay_from : int
@@ -87,7 +86,6 @@ class Policy(ABC):
     execution: ClassVar[str | None] = None
     measures: ClassVar[Mapping[str, Measure]] = {}
     compiled: ClassVar[Callable[..., Any] | None] = None
-    replay: ClassVar[Callable[..., Any] | None] = None
     replay_run: ClassVar[Callable[..., Any] | None] = None
     replays: ClassVar[Callable[..., bool]]
     replay_from: ClassVar[int] = 50_000
@@ -103,7 +101,6 @@ class Policy(ABC):
         if "compiled" not in vars(stated):  # a class of the user's, perhaps not a policy itself
             cls.compiled = None
         if any(_overrides(cls, name) for name in own):
-            cls.replay = own.get("replay")
             cls.replay_run = own.get("replay_run")
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)

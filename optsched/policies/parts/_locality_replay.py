@@ -15,7 +15,6 @@ from optsched.compiled import kernel
 from optsched.machines._node_memory import drop, forget, residents, use
 from optsched.models.data_placement._check import is_sound, load_times
 from optsched.policies.parts._planned_cores import book, from_now
-from optsched.simulator._replay import Ends, pop, push
 from optsched.solvers.data_placement._cores import unsorted_cores
 from optsched.solvers.data_placement._plan import plan
 from optsched.solvers.data_placement.score import Score
@@ -31,6 +30,14 @@ NEXT, RUNNING, STARTED, WAITING, ADDED, PLANNED, DECISIONS, PROBLEMS, OPENED = r
 """Entries of `State.tally`: the next job to be submitted, running jobs, jobs started so far, jobs
 in `State.waiting`, `State.added` and `State.planned`, decisions, problems, whether decisions have
 begun."""
+
+
+class Ends(NamedTuple):
+    """The ends of the running jobs: a binary heap by time, then order of starting."""
+
+    time: Times  # infinite behind the last
+    order: Numbers
+    job: Numbers
 
 
 class Rule(NamedTuple):
@@ -181,6 +188,45 @@ def new_state(
         add_planned(state.planned, state.tally[PLANNED], start, *place)
         state.tally[PLANNED] += 1
     return state
+
+
+@kernel(allocates=False)
+def push(ends: Ends, count: int, time: float, order: int, job: int) -> None:
+    """Add an end to the first `count`; `order` is above those of all others."""
+    entry = count
+    while entry > 0:
+        parent = (entry - 1) >> 1
+        if ends.time[parent] <= time:
+            break
+        ends.time[entry] = ends.time[parent]
+        ends.order[entry] = ends.order[parent]
+        ends.job[entry] = ends.job[parent]
+        entry = parent
+    ends.time[entry], ends.order[entry], ends.job[entry] = time, order, job
+
+
+@kernel(allocates=False)
+def pop(ends: Ends, count: int) -> int:
+    """Remove the first of the first `count` ends; return its job."""
+    found, last = ends.job[0], count - 1
+    time, order, job = ends.time[last], ends.order[last], ends.job[last]
+    ends.time[last] = np.inf
+    entry, child = 0, 1
+    while child < last:
+        other = child + 1
+        if ends.time[other] < ends.time[child] or (
+            ends.time[other] == ends.time[child] and ends.order[other] < ends.order[child]
+        ):
+            child = other
+        if ends.time[child] > time or (ends.time[child] == time and ends.order[child] > order):
+            break
+        ends.time[entry] = ends.time[child]
+        ends.order[entry] = ends.order[child]
+        ends.job[entry] = ends.job[child]
+        entry, child = child, 2 * child + 1
+    if last > 0:
+        ends.time[entry], ends.order[entry], ends.job[entry] = time, order, job
+    return int(found)
 
 
 @kernel(allocates=False)
