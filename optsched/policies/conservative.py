@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations
+from optsched.policies.parts.node_reservations import NodeReservations, ReservationsByKernel
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -54,7 +54,7 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        self._on_nodes: NodeReservations | None = None
+        self._on_nodes: NodeReservations | ReservationsByKernel | None = None
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
@@ -78,6 +78,7 @@ class Conservative(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
         if self._on_nodes is not None:
+            assert isinstance(self._on_nodes, NodeReservations)
             return self._on_nodes.decide()
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
@@ -174,17 +175,23 @@ class Conservative(Policy):
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy; return None if jobs exceed their requested times.
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of a site, unless jobs ask for licences or may end late.
 
-        On a site also if they ask for licences, all of them for nothing but cores, or
-        partitions have tiers.
+        Nor is it for partitions of several tiers, or for reservations of the site.
         """
-        from optsched.policies.parts._reservations import replay_by_runs
-        from optsched.policies.parts._site_reservations import replay_on_site
-
-        if (state.runtime > state.requested).any():
+        machine, trace = run.machine, run.trace
+        if self._on_nodes is None or not isinstance(machine, SiteMachine):
             return None
-        if isinstance(nodes, int):
-            return replay_by_runs(state, nodes)
-        return None if nodes.queues.has_tiers else replay_on_site(state, nodes)
+        queues, over = machine.queues, trace.runtime - trace.requested_time
+        is_late = ((over > 0) & (over <= run.way.tolerance)).any()
+        if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
+            return None
+        self._on_nodes = ReservationsByKernel(run, machine)
+        return self._on_nodes
+
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
+        """Replay the policy; return None if jobs exceed their requested times."""
+        from optsched.policies.parts._reservations import replay_by_runs
+
+        return None if (state.runtime > state.requested).any() else replay_by_runs(state, nodes)

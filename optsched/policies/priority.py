@@ -15,12 +15,12 @@ from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
@@ -62,13 +62,13 @@ class PriorityOrder(Policy):
     def begin(self, system: System) -> None:
         """Prepare for the machine."""
         self._promised: Mapping[int, float] = {}
-        self._queues = queues_of(system)
+        self._queues = queues_of(system, backfills=self.backfill == "easy")
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
         backfills = self.backfill == "easy"
         if self._queues is not None:
-            yield from self._queues.decide(self._in_order(system), backfills=backfills)
+            yield from self._queues.actions(system, self._in_order(system))
             return
         machine = system.machine
         if not system.queue or not machine.free:
@@ -154,7 +154,7 @@ class ScoreOrder(PriorityOrder):
     def scores(self, jobs: Waiting) -> Column:
         """Return the score of each job; the lowest starts first."""
 
-    def _replay(self, state: ReplayState, nodes: int | OnSite, **order: Any) -> Runs | None:
+    def _replay(self, state: ReplayState, nodes: int, **order: Any) -> Runs | None:
         from optsched.policies.parts._priority_queue import replay_by_score
 
         backfills = self.backfill == "easy"
@@ -177,7 +177,13 @@ class FixedOrder(ScoreOrder):
         """Return the scores of waiting jobs."""
         return self._scores[jobs]
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of a site, unless the scores change."""
+        if self._queues is None or type(self).scores_now is not FixedOrder.scores_now:
+            return None
+        return self._queues.compiled(run, self._scores)
+
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         processors = state.processors.astype(np.float64)
         everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
@@ -206,7 +212,7 @@ class WaitOrder(ScoreOrder):
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
         terms = {"unit": unit, "weight": weight, "power": self.power}

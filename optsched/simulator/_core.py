@@ -34,8 +34,8 @@ START, SHARE, WAKE, MOVE = range(4)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
 time, the time of the timer."""
 
-N_ENDED, N_SUBMITTED, N_ACTIONS, FULL = range(4)
-"""Entries of `News.counts`; the last is 1 if there was no room for an action."""
+N_ENDED, N_SUBMITTED, N_ACTIONS, FULL, N_REJECTED = range(5)
+"""Entries of `News.counts`; `FULL` is 1 if there was no room for an action."""
 
 ACTING, PICKING, ENDING, SUBMITTING, WAKING, SETTLING = range(6)
 """Phases of an instant."""
@@ -75,6 +75,7 @@ class News(NamedTuple):
     now: Times  # one entry
     ended: Numbers
     submitted: Numbers
+    rejected: Numbers  # waiting jobs that can no longer start
     kind: Numbers  # of each action
     job: Numbers
     value: Times
@@ -147,10 +148,11 @@ def new_news(jobs: int) -> News:
         now=np.zeros(1),
         ended=np.zeros(jobs, dtype=np.int64),
         submitted=np.zeros(jobs, dtype=np.int64),
+        rejected=np.zeros(jobs, dtype=np.int64),
         kind=np.zeros(actions, dtype=np.int64),
         job=np.zeros(actions, dtype=np.int64),
         value=np.zeros(actions),
-        counts=np.zeros(4, dtype=np.int64),
+        counts=np.zeros(5, dtype=np.int64),
     )
 
 

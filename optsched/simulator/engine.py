@@ -380,6 +380,7 @@ class Engine:
         for heard, count, jobs in (
             (news.ended, _core.N_ENDED, system.ended),
             (news.submitted, _core.N_SUBMITTED, system.submitted),
+            (news.rejected, _core.N_REJECTED, system.rejected),
         ):
             heard[: len(jobs)] = jobs
             news.counts[count] = len(jobs)

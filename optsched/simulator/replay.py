@@ -15,15 +15,12 @@ import numpy as np
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
-from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.holds import Holds
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
-from optsched.traces.requests import columns_of
 from optsched.traces.trace import Trace
 
 
@@ -44,9 +41,9 @@ def find_replay(
     no replay, or if its kernels are not on disk and it may not compile them.
     """
     if execution is None and can_replay(machine, policy):
-        small = machine.emptied() if isinstance(machine, SiteMachine) else Nodes(1)
-        sample = sample_of(trace)
-        if not _is_ready(lambda: replay(sample, small, policy, EventOrder.BATCHED), may_compile):
+        one = np.ones(1, dtype=np.int64)
+        first = Trace(np.arange(1), one * int(trace.submit.min()), one, one, one)
+        if not _is_ready(lambda: replay(first, Nodes(1), policy, EventOrder.BATCHED), may_compile):
             return None
         return lambda trace: replay(trace, machine, policy, order)
     run, batched = policy.replay_run, order is EventOrder.BATCHED
@@ -64,22 +61,6 @@ def find_replay(
     return lambda trace: run(trace, machine, problem_solver, execution)
 
 
-def sample_of(trace: Trace) -> Trace:
-    """Return jobs for which the replay calls the kernels that it calls for a trace.
-
-    Some replays are not for jobs of several tiers, so the sample has a job of each partition. All
-    jobs ask for more than cores, as some replays leave out those that do not.
-    """
-    partitions = [*dict.fromkeys(trace.texts.get("partition_name", np.array([""])).tolist())]
-    one = np.ones(len(partitions), dtype=np.int64)
-    return Trace(
-        *(np.arange(len(one)), one * int(trace.submit.min()), one, one, one),
-        header=trace.header,
-        annotations={"exclusive": one},
-        texts={"partition_name": np.array(partitions, dtype=object)},
-    )
-
-
 def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
     """Load, or compile, the kernels of a replay; return whether they are there."""
     from optsched.kernel_cache import NotOnDiskError, only_loading
@@ -92,52 +73,34 @@ def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
     return True
 
 
-def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes | SiteMachine]:
+def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
     """Return whether `policy` has a compiled implementation on `machine`.
 
-    The machine must be a site, or extend `Nodes` and, as `Nodes` does, allocate the first free
-    nodes.
+    The machine must extend `Nodes` and, as `Nodes` does, allocate the first free nodes.
     """
     first_free = isinstance(machine, Nodes) and type(machine).allocate is Nodes.allocate
-    return (first_free or type(machine) is SiteMachine) and policy.replay is not None
+    return first_free and policy.replay is not None
 
 
-def replay(
-    trace: Trace, machine: Nodes | SiteMachine, policy: Policy, order: EventOrder
-) -> Schedule | None:
-    """Return the schedule of a cleaned trace on an empty line of nodes, or site.
+def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule | None:
+    """Return the schedule of a cleaned trace on an empty line of nodes.
 
     The policy is one for which `can_replay` is True. Its method ``replay(state, nodes)`` processes
     all events by the kernels of ``optsched.simulator._replay`` and returns the runs of nodes that
     the jobs held, or None if it cannot replay these jobs with its settings. Then the schedule is
-    None as well, and so it is for jobs that are held, and where a reservation of the site counts.
-    On a site, `nodes` is an `OnSite`.
+    None as well.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
 
     assert policy.replay is not None
-    nodes: Any = machine.size
-    if isinstance(machine, SiteMachine):
-        from optsched.machines._site_nodes import InQueues, OnSite
-
-        if Holds(trace, [], []):
-            return None
-        requests = np.array(machine.demands(columns_of(trace)), dtype=np.int64)
-        queues = machine.queues
-        if queues.reservations:
-            return None
-        of_job, tier = np.array(queues.of_job), np.array(queues.tier)
-        in_queues = InQueues(of_job, tier, queues.cells, queues.has_tiers)
-        only_cores = machine.requests.only_cores
-        nodes = OnSite(machine.asked, machine.nodes, requests, only_cores, in_queues)
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)
     submit = trace.submit.astype(np.float64)
     one_by_one = order is EventOrder.ONE_BY_ONE
     state = new_state(submit, runtime, requested, trace.processors, machine.size, one_by_one)
-    runs = policy.replay(state, nodes)
+    runs: Any = policy.replay(state, machine.size)
     if runs is None:
         return None
     ended = np.array([State.FINISHED, State.KILLED], dtype=object)

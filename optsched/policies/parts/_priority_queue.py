@@ -13,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.machines._site_nodes import OnSite
 from optsched.policies.parts._kinds import Kinds, kinds_of
-from optsched.policies.parts._site_replay import replay_on_site
 from optsched.policies.parts._tournament import (
     BEHIND,
     Tournament,
@@ -398,7 +396,7 @@ def replay(
 
 def replay_by_score(
     state: State,
-    nodes: int | OnSite,
+    nodes: int,
     *,
     score: Times | None = None,
     unit: Times | None = None,
@@ -413,15 +411,8 @@ def replay_by_score(
     -------
     int64 array, shape (runs, 2), or None
         The runs of nodes, see `replay`. None, and nothing is done, if of two jobs of a kind the
-        first submitted does not have the better score, or on a site if scores change with time.
+        first submitted does not have the better score.
     """
-    if isinstance(nodes, OnSite):
-        if power:
-            return None
-        rank = np.arange(len(state.submit), dtype=np.float64) if score is None else score
-        return replay_on_site(
-            state, nodes, rank, backfills=backfills, shortest_first=shortest_first
-        )
     if score is None and not (power or backfills):  # then all jobs that fit are alike
         kinds = kinds_of(np.where(state.processors > nodes, 2, 1), np.ones_like(state.requested))
     else:
