@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 import optsched
-from optsched.studies.page import Written, difference, numbers
+from optsched.studies.page import Written, numbers
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"<!-- (is|holds) (.+?) -->", re.DOTALL)
@@ -69,7 +69,7 @@ def not_in_files(text: str) -> list[str]:
             found += [
                 f"{file}: {one.text}"
                 for one in said
-                if one.in_digits and not any(one.says(value) for value in known)
+                if one.half and not any(one.says(value) for value in known)
             ]
     return found
 
@@ -83,10 +83,10 @@ def wrong(text: str, values: list[Any]) -> list[str]:
     """Return the marks that do not hold, given the values of their expressions."""
     found = []
     for mark, value in zip(MARK.finditer(text), values, strict=True):
-        before = text[: mark.start()].rstrip()
-        said = bool(value == 1) if mark[1] == "holds" else float(value)  # 1 for what holds
-        if differs := difference(before, mark[2], said, SCALE):
-            found.append(differs)
+        said = numbers(text[: mark.start()].rstrip())[-1:] if mark[1] == "is" else []
+        right = [one.says(float(value) / SCALE.get(one.unit, 1)) for one in said]
+        if right != [True] and not (mark[1] == "holds" and value == 1):
+            found.append(f"{', '.join(one.text for one in said)}: {mark[2]} is {value}")
     return found
 
 

@@ -236,7 +236,7 @@ def test_the_growth_of_cost_is_measured_and_drawn(tmp_path):
     )  # fmt: skip
     assert told == (tmp_path / "growth.txt").read_text()
     rows = rows_of(tmp_path / "growth.csv")
-    names = ["easy", "easy (compiled)", "gang", "gang (compiled)", "torus"]
+    names = ["easy", "easy (compiled)", "gang", "torus"]
     names += ["locality", "locality (compiled)", "rua", "rua (compiled)", "window"]
     assert [row["policy"] for row in rows if row["axis"] == "by jobs"] == names
     assert [row["policy"] for row in rows if row["axis"] == "by queue"] == names

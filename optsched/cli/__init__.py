@@ -25,7 +25,7 @@ COMMANDS = {
     ),
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run a study, judge its claims, and check the numbers on its page.",
-    "report": "Write the HTML pages of run, comparison, sweep and study folders from their files.",
+    "report": "Write the HTML pages of folders that optsched wrote, from their files.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",
     "slurm": "Plan the pending jobs of Slurm, and let Slurm follow the plan.",

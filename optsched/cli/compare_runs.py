@@ -113,17 +113,15 @@ def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, j
         effects_folder.fill(found, folder, path)
     for note in found.notes:
         say(f"optsched: {note}")
-    said = [effects_folder.lead(found), *effects_folder.sentences(found)]
     if json:
-        effects = effects_folder.records(found)
-        print_json({"units": found.units, "sentences": said, "effects": effects})
+        print_json(effects_folder.described(found, path))
         return
     first = 1 if any(one.of != ALL for one in found.effects) else 2
     heads = effects_folder.columns(found)
-    spare = ("by", found.baseline, "mean", "units needed")  # for a narrow terminal
+    spare = ("from", *heads[8:], heads[7])  # for a narrow terminal
     rows = [effects_folder.cells(one) for one in found.effects]
     print_table(heads[:1] + heads[first:], [row[:1] + row[first:] for row in rows], spare)
-    for sentence in said:
+    for sentence in (effects_folder.lead(found), *effects_folder.sentences(found)):
         print_hanging(sentence, 2)
     print_lines([("comparison folder", output)])
 

@@ -12,14 +12,14 @@ from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.report import comparison_folder, run_folder, runs_folder
-from optsched.studies import running
+from optsched.studies import effects_folder, running
 from optsched.sweeps import sweep_folder
 
-KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, running)
+KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, effects_folder, running)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
-    """Write the HTML pages of run, comparison, sweep and study folders from their files.
+    """Write the HTML pages of folders that optsched wrote, from their files.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.studies import running
+from optsched.studies import evaluation
 from optsched.studies.cases import Cases
 from optsched.studies.folder import StudyFolder, find_study
 from optsched.studies.running import Running
@@ -71,7 +72,7 @@ def command(
         if not write:
             expected = "expected -o DIR to run it, or --check or --write of its results"
             raise InputError(f"missing; {expected}", field="--output")
-        print_lines([("page", running.rewrite(found).page)])
+        print_lines([("page", evaluation.evaluate(found, found.path).page)])
         return 0
     if write and trace is not None:
         expected = "expected no --trace, since a study's results are those of its own logs"
@@ -82,14 +83,13 @@ def command(
         return INTERRUPTED
     ended = planned.conclude(write=write)
     print_lines([("runs", planned.total), ("results" if quick else "page", ended.page)])
-    if not quick:
-        _say_mistakes(planned.mistakes)
+    _say_mistakes(ended.mistakes)
     return 1 if isinstance(planned.work, Sweep) and say_wrong_answers(planned.work) else 0
 
 
 def _check(study: StudyFolder) -> int:
     """Print the mistakes of a page, and return the exit code."""
-    mistakes, names = running.check(study)
+    mistakes, names = evaluation.check(study)
     for one in mistakes:
         print_line(one)
     if not mistakes:
@@ -97,7 +97,7 @@ def _check(study: StudyFolder) -> int:
     return 1 if mistakes else 0
 
 
-def _say_mistakes(mistakes: list[str]) -> None:
+def _say_mistakes(mistakes: Sequence[str]) -> None:
     """Say where the page differs from what was computed."""
     for one in mistakes[:SHOWN]:
         say(one)

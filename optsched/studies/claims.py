@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.models.schema import markdown_row
+from optsched.report.folder_files import Expected, checked
 from optsched.studies.intervals import Interval, Noise
 from optsched.text_files import read_toml
 
@@ -25,9 +27,15 @@ MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}
 """Verdicts, each with its shape in tables and figures."""
 
 BOUNDS = ("above", "at_least", "below", "at_most")
-TEXTS = ("key", "text", "of", "group", "unit", "not_judged")
 PUBLISHED = "published"
-
+KEYS: Expected = {
+    "key": str, "text": str, "group": str, "of": str, "unit": str, "not_judged": str,
+    "panel": bool, "readings": list, PUBLISHED: (str, int, float),
+    **dict.fromkeys(BOUNDS, (int, float)),
+}  # fmt: skip
+"""Keys of a claim with their types; all others are arguments of its functions."""
+PARTS = ("low", "high", "half", "n", "smallest", "deviation")
+"""What of an interval or a noise floor has a name."""
 
 DIGITS = "%.12g"
 """How numbers are written in files: without the digits that differ between processors."""
@@ -66,26 +74,9 @@ class Region(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim, with what is found under each reading of the paper; the first is the main one.
+    """A claim, with the paper's number and what is found under each reading, the main one first.
 
-    Parameters
-    ----------
-    key : str
-        The name of its number.
-    group, text : str
-        What it claims, with others and by itself.
-    region : Region
-        Where the number has to lie.
-    published : float or None
-        What the paper has for it.
-    found : mapping of str to Interval
-        Our number, by reading; none if the claim is not judged.
-    unit : str
-        The unit of all its numbers: ``%`` is written behind them, others where there is room.
-    not_judged : str
-        Why it is not judged.
-    panel : bool
-        Whether it has a row in the panel.
+    There is nothing found if it is not judged. `panel` says whether it has a row in the panel.
     """
 
     key: str
@@ -126,86 +117,62 @@ class Stated(NamedTuple):
 def read_claims(file: Path) -> Stated:
     """Read the claims of a study; there are none without the file.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a claim is not whole.
+    Raises `InputError` if the file cannot be read, or a claim is not whole.
     """
     if not file.is_file():
         return Stated({"": ""}, [])
-    table = read_toml(file)
-    if unknown := set(table) - {"readings", "groups"}:
-        key = sorted(unknown)[0]
-        raise InputError(str(UnknownNameError("key", key, ("readings", "groups"))), file=file)
-    readings = table.get("readings", {"main": "the main reading"})
-    mistakes, claims, keys = [], list[dict[str, Any]](), set[str]()
-    if not (isinstance(readings, dict) and all(isinstance(one, str) for one in readings.values())):
-        raise InputError("expected a text for each reading", file=file, field="readings")
-    for number, group in enumerate(_tables(table, "groups", file), 1):
-        usual = {key: value for key, value in group.items() if key != "claims"}
-        for place, own in enumerate(_tables(group, "claims", file), 1):
-            claim = {"unit": "%"} | usual | own
+    table = {"readings": {"main": "the main reading"}, "groups": []} | read_toml(file)
+    whole: Expected = {"readings": dict, "groups": list}
+    if unknown := sorted(table.keys() - whole):
+        raise UnknownNameError("key", unknown[0], whole).within(file)
+    readings = checked(table, whole, file)["readings"]
+    checked(readings, dict.fromkeys(readings, str), file, "readings")
+    claims, mistakes = dict[str, dict[str, Any]](), list[str]()
+    for number, group in enumerate(table["groups"], 1):
+        usual = {"unit": "%"} | checked(group, {"claims": list}, file, f"groups[{number}]")
+        for place, own in enumerate(usual.pop("claims"), 1):
             at = f"groups[{number}].claims[{place}]"
-            by_paper = PUBLISHED in claim  # so that a bound may be its number
-            stated = [k for k in BOUNDS if k in claim and not (by_paper and claim[k] == PUBLISHED)]
-            stated += [] if isinstance(claim.get(PUBLISHED, ""), str) else [PUBLISHED]
-            wrong = [key for key in stated if type(claim[key]) not in (int, float)]
-            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a number" for key in wrong]
-            needed = [*TEXTS[:2], *(() if "not_judged" in claim else TEXTS[2:3]), "group"]
-            mistakes += [f"{at}.{key}: missing" for key in needed if key not in claim]
-            texts = [key for key in TEXTS if not isinstance(claim.get(key, ""), str)]
-            mistakes += [f"{at}.{key}: {claim[key]!r}; expected a text" for key in texts]
+            claim = usual | checked(own, {}, file, at)
+            needed = ["key", "text", "group"] + ["of"] * ("not_judged" not in claim)
+            by_paper = [k for k in BOUNDS if PUBLISHED in claim and claim.get(k) == PUBLISHED]
+            stated = [key for key in KEYS if key in claim and key not in by_paper]
+            checked(claim, {key: KEYS[key] for key in (*needed, *stated)}, file, at)
             if "not_judged" not in claim and not any(bound in claim for bound in BOUNDS):
                 mistakes.append(f"{at}: no region; expected {', '.join(BOUNDS[:-1])} or at_most")
-            if claim.get("key") in keys:
+            if claim["key"] in claims:
                 mistakes.append(f"{at}.key: {claim['key']!r} is that of another claim")
-            asked = claim.get("readings", [])
-            asked = asked if isinstance(asked, list) else [asked]
-            strange = [str(name) for name in asked if name not in [*readings]]
+            strange = [str(name) for name in claim.get("readings", ()) if name not in [*readings]]
             mistakes += [f"{at}: {UnknownNameError('reading', one, readings)}" for one in strange]
-            keys.add(str(claim.get("key")))
-            claims.append(claim)
+            claims[claim["key"]] = claim
     if mistakes:
         raise InputError(*mistakes, file=file)
-    return Stated(readings, claims)
-
-
-def _tables(table: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
-    """Return a list of tables."""
-    found = table.get(key, [])
-    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
-        raise InputError("expected a list of tables", file=file, field=key)
-    return found
+    return Stated(readings, [*claims.values()])
 
 
 def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
     """Compute the number of each claim under its readings, and return the claims by key.
 
-    Parameters
-    ----------
-    stated : Stated
-        The claims.
-    call : callable
-        Calls a function of ``study.py`` by its name: with the reading and the arguments of the
-        claim for our number, without the reading for a published one.
+    `call` calls a function of ``study.py`` by its name: with the reading and the arguments of the
+    claim for our number, without the reading for a published one.
     """
     judged = {}
     for table in stated.claims:
-        known = {*TEXTS, *BOUNDS, PUBLISHED, "readings", "panel"}
-        own = {key: value for key, value in table.items() if key not in known}
+        own = {key: value for key, value in table.items() if key not in KEYS}
+        readings = () if "not_judged" in table else table.get("readings", stated.readings)
         found: dict[str, Interval] = {}
-        for reading in table.get("readings", stated.readings):
-            if "not_judged" not in table:
-                with suppress(NotRunError):
-                    found[reading] = one = call(table["of"], reading, **own)
-                    if not isinstance(one, Interval):
-                        wrong = f"{table['of']} returned {one!r}; expected an Interval"
-                        raise InputError(wrong, field=table["key"])
+        for reading in readings:
+            with suppress(NotRunError):
+                found[reading] = one = call(table["of"], reading, **own)
+                if not isinstance(one, Interval):
+                    wrong = f"{table['of']} returned {one!r}; expected an Interval"
+                    raise InputError(wrong, field=table["key"])
         published = table.get(PUBLISHED)
         if isinstance(published, str):
             published = float(call(published, **own))
         bounds: dict[str, Any] = {
-            k: published if table[k] == PUBLISHED else table[k] for k in BOUNDS if k in table
+            key: published if table[key] == PUBLISHED else table[key]
+            for key in BOUNDS
+            if key in table
         }
         region = Region(
             bounds.get("above", bounds.get("at_least", -inf)),
@@ -243,17 +210,11 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
         names |= {f"claims.{name}": verdicts.count(one) for name, one in counts.items()}
         names["claims"] = len(verdicts)
     for name, one in list(names.items()):
-        if isinstance(one, Interval):
-            names |= {
-                name: one.mean, f"{name}±": (one.mean, one.low, one.high), f"{name}.n": one.n,
-                f"{name}.low": one.low, f"{name}.high": one.high, f"{name}.half": one.half,
-                f"{name}.interval": (one.low, one.high),
-            }  # fmt: skip
-        elif isinstance(one, Noise):
-            names |= {
-                name: one.mean, f"{name}.n": one.n, f"{name}.smallest": one.smallest,
-                f"{name}.deviation": one.deviation, f"{name}.range": (one.low, one.high),
-            }  # fmt: skip
+        if isinstance(one, Interval | Noise):
+            ends = (one.low, one.high)
+            names |= {f"{name}.{part}": getattr(one, part) for part in PARTS if hasattr(one, part)}
+            names |= {name: one.mean, f"{name}±": (one.mean, *ends)}
+            names |= dict.fromkeys((f"{name}.interval", f"{name}.range"), ends)
         elif hasattr(one, "item"):
             names[name] = one.item()
     return names
@@ -267,24 +228,25 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
     several = len(readings) > 1 or any(one.not_judged for one in claims.values())
     published = any(one.published is not None for one in claims.values())
     head = ["claim", "verdict", "here (paper)" if published else "here"]
-    rows, rules = [head + ["another verdict if"] * several], ["---", "---", "---:", "---"]
-    rows.append(rules[: len(rows[0])])
-    group = ""
+    head += ["another verdict if"] * several
+    rows, group = [head, ["---", "---", "---:", "---"][: len(head)]], ""
     for one in claims.values():
         if one.group != group:
             group = one.group
-            rows.append([f"**{group}**", *[""] * (len(head) - 1 + several)])
+            rows.append([f"**{group}**", *[""] * (len(head) - 1)])
         here = _with_unit(one.main.mean, one.unit) if one.found else "–"
         if one.published is not None:
             here += f" ({_with_unit(one.published, one.unit)})"
         turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
         row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
         rows.append(row + [one.not_judged or ", ".join(turned)] * several)
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join(markdown_row(*row) for row in rows)
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return written(value, unit) + ("" if unit[:1] == "%" or unit == "points" else f"&nbsp;{unit}")
+    return without_noise(value, unit) + (
+        "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
+    )
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
@@ -319,18 +281,27 @@ def written(value: float | None, unit: str = "", digits: int | None = None) -> s
     return text.replace("-", "−")
 
 
+def without_noise(value: float | None, unit: str) -> str:
+    """Write a number of a claim: times below 10 to a hundredth, percent and points to a tenth."""
+    size = abs(value or 0.0)
+    if unit == "times" and 0 < size < 9.995:
+        return written(value, unit, 2)
+    tenths = (unit[:1] == "%" or unit == "points") and 0 < size < 0.995
+    return written(value, unit, 1 if tenths else None)
+
+
 def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:
     """Return a table in Markdown, with its index first where that has a name."""
     frame = frame.reset_index() if frame.index.names != [None] else frame
     numeric = [kind.kind in "iuf" for kind in frame.dtypes]
     rows: list[Iterable[Any]] = [frame.columns, ["---:" if one else "---" for one in numeric]]
     rows += [[_cell(value, digits) for value in row] for row in frame.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    return "\n".join(markdown_row(*map(str, row)) for row in rows)
 
 
 def _cell(value: Any, digits: int | None) -> str:
     if isinstance(value, str):
-        return value.replace("|", "\\|")
+        return value
     if value is None or value != value:
         return ""
     if isinstance(value, bool) or (abs(value) < inf and int(value) == value):

@@ -36,6 +36,10 @@ from optsched.traces.formats import stem
 if TYPE_CHECKING:
     import pandas as pd
 
+NOUNS = {"jobs": "part", "measure": "part", "workload_seed": "seed", "shake_seed": "seed"}
+NOUNS |= {name: name for name in ("trace", "workload", "load", "seed")}
+"""What a unit is called, by the key that is named; any other is a repetition."""
+
 FIGURES = ("mean_wait", "mean_bounded_slowdown", "p95_wait", "utilization")
 SHARES = tuple(figure for figure in FIGURES if MEASURES[figure].unit == "share")
 SOURCES = ("trace", "workload")
@@ -56,12 +60,13 @@ class Effect(NamedTuple):
     """A figure of what is compared: a key of ``summary.json``, and its change from the baseline.
 
     It is `of` a trace or load, or of `ALL`. `before` and `after` are the means over the units under
-    the baseline and under this; the change is in percent, of shares in percentage points.
+    the baseline and under what is `compared`; the change is in percent, of shares in percentage
+    points.
     """
 
     figure: str
     of: str
-    run: str
+    compared: str
     before: float
     after: float
     change: Interval
@@ -156,10 +161,16 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
     tables = _paired(rows, names, over, notes) if rows else {}
     units = sum(own["unit"].nunique() for own in tables.values())
     if units < 2:
-        only = f"{'one' if units else 'no'} unit of {over} with all of {', '.join(names)}"
+        number = "one" if units else "no"
+        only = f"{number} {noun_of(over)} with all of {', '.join(names)}"
         raise InputError("; ".join([f"{only}; expected two or more", *notes]), file=folder)
     drawn = over in (*DRAWN, "seed")
     return Effects(over, units, names[0], [*_effects(tables, names, drawn=drawn)], notes)
+
+
+def noun_of(over: str) -> str:
+    """Return what a unit is called."""
+    return NOUNS.get(over, "repetition")
 
 
 def _stated(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,12 +213,12 @@ def _paired(
     of_unit = kept.groupby(["trace", "unit"])["system"].transform("nunique")
     kept = kept[of_unit == kept.groupby("trace")["system"].transform("nunique")]
     if len(kept) < len(frame):
-        left = _some([*dict.fromkeys(frame.drop(kept.index)["place"])], "unit")
+        left = _some([*dict.fromkeys(frame.drop(kept.index)["place"])], noun_of(over))
         notes.append(f"left out, without {over} or one of {', '.join(names)}: {left}")
     ran = kept[kept.groupby(jobs)["ran"].transform("nunique") > 1]
     if different := [*dict.fromkeys(ran["place"])]:
         told = "means are over finished jobs, of which not all compared have the same number"
-        notes.append(f"{told}: {_some(different, 'unit')}")
+        notes.append(f"{told}: {_some(different, noun_of(over))}")
     cells = kept.groupby(["trace", "unit", "system", "name"], sort=False)[list(FIGURES)]
     means = cells.mean().where(cells.count().eq(cells.size(), axis=0)).reset_index()
     return {str(trace): own for trace, own in means.groupby("trace", sort=False)}

@@ -18,13 +18,12 @@ from optsched.files import write_text
 from optsched.report import style
 from optsched.report.dark_mode import with_dark_variant
 from optsched.report.style import GREY, INK
-from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, written
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, without_noise, written
 from optsched.studies.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 BAND = "#E4E4E4"
 COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
@@ -36,6 +35,12 @@ WIDE, NARROW = 9.17, 3.75
 
 STEPS = (1, 3)
 """Ticks in each power of ten of a stretched axis."""
+
+ONE_SIZE = 10
+"""Numbers of one size differ by a lower factor."""
+
+TIMES = "times"
+"""The unit of ratios; their axis begins at 0, and its middle is 1."""
 
 
 class Column(NamedTuple):
@@ -54,18 +59,17 @@ class Column(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Inches of the panel: heights of a row, a heading and the legend, margins, width."""
+    """Inches of the panel: heights of a row and a heading, margins, width."""
 
     pitch: float
     head: float
-    top: float
     left: float
     right: float
     width: float
 
 
-WIDE_PANEL = _Layout(0.215, 0.30, 0.24, 2.95, 2.2, WIDE)
-NARROW_PANEL = _Layout(0.37, 0.34, 0.55, 0.06, 0.06, NARROW)
+WIDE_PANEL = _Layout(0.215, 0.30, 2.95, 2.2, WIDE)
+NARROW_PANEL = _Layout(0.37, 0.34, 0.06, 0.76, NARROW)
 
 
 def claims_panel(
@@ -75,36 +79,46 @@ def claims_panel(
 
     With `words` for the verdicts, the rows are no claims of a paper: only intervals are drawn.
 
-    An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show.
-    Groups that follow one another share an axis if their claims have the same unit; percent and
-    points do. Claims that are not judged, or have no `panel`, are left out.
+    An axis is linear near 0 and logarithmic far from it, so that points and tens of percent show;
+    it is linear where all numbers are of one size, or small.
+    Ratios (the unit ``times``) are compared with 1. Groups that follow one another share an
+    axis if their claims have the same unit; percent and points do. Claims that are not judged, or
+    have no `panel`, are left out.
     """
     from matplotlib.figure import Figure
 
-    layout = NARROW_PANEL if narrow else WIDE_PANEL
     judged = [one for one in claims.values() if one.found and one.panel]
     known = any(one.published is not None for one in judged)
+    layout = NARROW_PANEL if narrow else WIDE_PANEL
+    if narrow and not known:
+        layout = layout._replace(right=layout.left)
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
         layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
     ]
-    place, below = layout.top, 0.52
-    height = place + sum(heights) + below * len(parts)
+    handles = _handles(judged, known=known, words=words)
+    columns = 3 if narrow else len(handles)
+    top, below = 0.05 + 0.17 * -(-len(handles) // columns), 0.52
+    place, height = top, top + sum(heights) + below * len(parts)
     figure = Figure((layout.width, height))
     for (unit, own), inches in zip(parts, heights):
         wide = layout.width - layout.left - layout.right
         bottom = 1 - (place + inches) / height
         box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
         axes = figure.add_axes(box)
-        _stretch(axes, _limits(own), narrow=narrow)
-        label = "percent, or percentage points" if unit == "%" else unit
+        label = "percent or points" if unit == "%" else unit
+        label += _scale(axes, own, unit, narrow=narrow)
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
-        headed = place == layout.top
+        headed = place == top
         _rows(axes, own, layout, narrow=narrow, headed=headed, known=known, band=words is None)
         place += inches + below
-    _legend(figure, height, narrow=narrow, known=known, words=words)
+    figure.legend(
+        handles.values(), handles, loc="upper left", ncols=columns, frameon=False,
+        bbox_to_anchor=(0.0, 1 - 0.02 / height), handlelength=1.5, columnspacing=0.9,
+        handletextpad=0.5, borderaxespad=0.1, fontsize=8 if narrow else None,
+    )  # fmt: skip
     return figure
 
 
@@ -113,29 +127,44 @@ def _axis(unit: str) -> str:
     return "%" if unit in ("", "%", "points") else unit
 
 
-def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
+def _origin(unit: str) -> float:
+    """Return the value at which nothing differs."""
+    return 1.0 if unit == TIMES else 0.0
+
+
+def _limits(claims: Sequence[Claim], unit: str) -> tuple[float, float]:
     """Return ends that hold all means and published numbers, and intervals if they are not wide."""
     inner = [one.main.mean for one in claims]
     inner += [one.published for one in claims if one.published is not None]
     far = 3 * max(3.0, *map(abs, inner))
     ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
-    shown = [*inner, *(min(max(end, -far), far) for end in ends), 0.0]
+    shown = [*inner, *(min(max(end, -far), far) for end in ends), _origin(unit)]
+    if unit == TIMES:
+        return -0.05, 1.15 * max(shown)
     return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
 
 
-def _stretch(axes: Axes, limits: tuple[float, float], *, narrow: bool) -> None:
-    """Make the horizontal axis linear near 0 and logarithmic outside, with round ticks."""
+def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
+    """Scale the horizontal axis, with round ticks, and return what to say of its form."""
+    limits = _limits(claims, unit)
     most = max(map(abs, limits))
-    linear = min(3.0, most / 3)
+    least = min(abs(one.main.mean) for one in claims)
+    if unit != TIMES and (most < ONE_SIZE or least > most / ONE_SIZE):
+        axes.set_xlim(*limits)
+        axes.locator_params("x", nbins=4)
+        return ""
+    linear = 1.0 if unit == TIMES else min(3.0, most / 3)
     powers = range(int(np.floor(np.log10(linear))), int(np.log10(most)) + 1)
-    sizes = [step * 10.0**power for power in powers for step in STEPS]
-    sizes = [size for size in sizes if size >= linear * 0.99][:: 2 if narrow else 1]
+    steps, every = ((0.5, 1, 2), 1) if unit == TIMES else (STEPS, 2 if narrow else 1)
+    sizes = [step * 10.0**power for power in powers for step in steps]
+    sizes = [size for size in sizes if size >= steps[0] * linear * 0.99][::every]
     ticks = [-size for size in reversed(sizes)] + [0.0, *sizes]
     shown = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
     axes.set_xscale("asinh", linear_width=linear)
     axes.set_xlim(*limits)
     axes.set_xticks(shown, [f"{tick:g}".replace("-", "−") for tick in shown])
     axes.set_xticks([], minor=True)
+    return f" (axis {'compressed above 1' if unit == TIMES else 'stretched around 0'})"
 
 
 def _rows(
@@ -167,22 +196,26 @@ def _rows(
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
         _mark(axes, one, row, half, band=band)
-        text = written(one.main.mean)
+        number = without_noise if band else written
+        text, low, high = (number(end, one.unit).rstrip("%") for end in one.main[:3])
         if one.main.kind not in ("none", "exact"):
-            text += f" [{written(one.main.low)}, {written(one.main.high)}]"
+            text += f" [{low}, {high}]"
         look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
+        paper = without_noise(one.published, one.unit).rstrip("%")
         if narrow:
             axes.text(0.0, row - 0.16, one.text, **at)
-            axes.text(1.0, row - 0.16, text, **look)
+            axes.text(ours, row - 0.16, text, **look)
+            if one.published is not None:
+                axes.text(ours, row, f"paper {paper}", **look | {"color": GREY})
         else:
             axes.text(left + 0.03, row, one.text, **at)
             if known:
-                axes.text(theirs, row, written(one.published), **look | {"color": GREY})
+                axes.text(theirs, row, paper, **look | {"color": GREY})
             axes.text(ours, row, text, **look)
 
 
 def _mark(axes: Axes, one: Claim, row: float, half: float, *, band: bool) -> None:
-    """Draw the band of a claim, zero, the number of the paper, and our interval."""
+    """Draw the band of a claim, where nothing differs, the paper's number, and our interval."""
     from matplotlib.patches import Rectangle
 
     ends = axes.get_xlim()
@@ -190,7 +223,8 @@ def _mark(axes: Axes, one: Claim, row: float, half: float, *, band: bool) -> Non
     if band:
         place = (low, row - half)
         axes.add_patch(Rectangle(place, high - low, 2 * half, facecolor=BAND, zorder=0.5))
-    axes.plot([0, 0], [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
+    same = [_origin(one.unit)] * 2
+    axes.plot(same, [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
     if one.published is not None:
         look: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
         axes.plot(np.clip(one.published, *ends), row, "D", zorder=4, **look)
@@ -222,9 +256,10 @@ def _face(verdict: str) -> dict[str, Any]:
     return {"markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 5.5}
 
 
-def _legend(
-    figure: Figure, height: float, *, narrow: bool, known: bool, words: Mapping[str, str] | None
-) -> None:
+def _handles(
+    judged: Sequence[Claim], *, known: bool, words: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return the entries of the legend: the verdicts that occur, the paper, and the band."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -232,18 +267,15 @@ def _legend(
         look = {"marker": SHAPES[verdict], "linewidth": 1.8, **_face(verdict)}
         return Line2D([], [], color=COLOURS[verdict], **look)
 
-    verdicts = (HOLDS, OPEN, FAILS)
+    found = {one.verdict() for one in judged}
+    verdicts = [one for one in (HOLDS, OPEN, FAILS) if one in found]
     handles: dict[str, Any] = {(words or {}).get(one, one): line(one) for one in verdicts}
     look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
     if known:
         handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
     if words is None:
         handles["where the claim is true"] = Patch(facecolor=BAND)
-    figure.legend(
-        handles.values(), handles, loc="upper left", ncols=3 if narrow else 5, frameon=False,
-        bbox_to_anchor=(0.0, 1 - 0.02 / height), handlelength=1.5, columnspacing=0.9,
-        handletextpad=0.5, borderaxespad=0.1, fontsize=8 if narrow else None,
-    )  # fmt: skip
+    return handles
 
 
 def specification_curve(
@@ -253,6 +285,7 @@ def specification_curve(
     *,
     limits: tuple[float, float],
     claimed: Region = Region(0.0),  # noqa: B008
+    unit: str = "%",
     narrow: bool = False,
 ) -> Figure:
     """Draw the sorted effects under combinations of choices, and below them which are made.
@@ -269,6 +302,8 @@ def specification_curve(
         Ends of the axis; effects outside are arrows, with their least and largest number.
     claimed : Region
         Where the effect has to lie, above 0 by default; columns have the colors of verdicts.
+    unit : str
+        Of the effect; ratios (``times``) are compared with 1.
     """
     from matplotlib.figure import Figure
 
@@ -284,7 +319,7 @@ def specification_curve(
     effect.set(xlim=(-0.8, len(ranked) - 0.2), ylim=limits, xticks=[])
     effect.spines["bottom"].set_visible(False)
     effect.grid(axis="x", visible=False)
-    effect.axhline(0, color=GREY, linewidth=1.0)
+    effect.axhline(_origin(unit), color=GREY, linewidth=1.0)
     figure.text(0.008, 1 - 0.13 / height, label, weight="bold", va="center")
     for x, one in enumerate(ranked):
         mean = float(np.clip(one.found.mean, *limits))
@@ -293,7 +328,8 @@ def specification_curve(
         if not one.choices:
             for axes in (effect, dots):
                 axes.axvspan(x - 0.5, x + 0.5, color="#EEDD88", linewidth=0, zorder=0)
-            effect.text(x, limits[1], "main reading", ha="center", va="bottom", color=INK)
+            side = ("left", "center", "center", "center", "right")[5 * x // len(ranked)]
+            effect.text(x, limits[1], "main reading", ha=side, va="bottom", color=INK)
     means = [one.found.mean for one in ranked]
     low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
     for out, at, end, ha, va in (
@@ -301,7 +337,11 @@ def specification_curve(
         (high, len(ranked) - len(high) - 0.8, limits[1], "right", "top"),
     ):
         if out:
-            text = " to ".join(dict.fromkeys(map(written, (min(out), max(out)))))
+            ends = sorted((min(out), max(out)), key=abs)
+            if unit == "%" and ends[0] < -100:  # no gain says well what takes several times as long
+                text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
+            else:
+                text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
             effect.text(at, end, text, color=GREY, ha=ha, va=va)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)

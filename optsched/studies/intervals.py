@@ -9,13 +9,10 @@ of five units covers the truth in four of five cases, where it promises nineteen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CONFIDENCE = 0.95
 FEWEST, ENOUGH = 3, 20
@@ -27,18 +24,10 @@ MOST_UNITS = 100_000
 
 
 class Interval(NamedTuple):
-    """A quantity with its 95% interval.
+    """A quantity with the ends of its 95% interval, and the number of its units.
 
-    Parameters
-    ----------
-    mean : float
-        The quantity.
-    low, high : float
-        Ends of the interval; nan if there are fewer than `FEWEST` units.
-    n : int
-        Number of units; 0 for a quantity that is not sampled.
-    kind : {"t", "BCa", "range", "exact", "none"}
-        What the interval is. A range decides nothing: it is not an interval of confidence.
+    The kind is ``t``, ``BCa``, ``range`` (not an interval of confidence: it decides nothing),
+    ``exact`` (not sampled, from 0 units) or ``none``: the ends are nan.
     """
 
     mean: float
@@ -79,13 +68,7 @@ def range_of(units: ArrayLike) -> Interval:
 
 
 def mean_of(units: ArrayLike) -> Interval:
-    """Return the mean of a quantity that has one value for each unit.
-
-    Parameters
-    ----------
-    units : array_like, shape (units,)
-        Independent values, a paired difference for instance.
-    """
+    """Return the mean of a quantity with one value a unit, a paired difference for instance."""
     values = np.asarray(units, dtype=float)
     return _interval(values[:, None], lambda means: means[..., 0], values - values.mean())
 
@@ -94,15 +77,9 @@ def reduction(before: ArrayLike, after: ArrayLike, weights: ArrayLike = 1.0) -> 
     """Return by what share a mean falls, from values of the same units before and after.
 
     It is the change of the mean over all units, so a unit with long waits counts for more. For t it
-    is replaced by its first-order effect, what each unit adds to it (the delta method).
-
-    Parameters
-    ----------
-    before, after : array_like, shape (units,) or (units, cells)
-        Values of each unit without and with what is judged.
-    weights : array_like, shape (cells,)
-        The result is the sum of the changes of the cells times these: ``1 / cells`` for their mean,
-        ``[1, -1]`` for the difference of two.
+    is replaced by its first-order effect, what each unit adds to it (the delta method). Values may
+    have the shape (units, cells); then the result is the sum of the changes of the cells times
+    `weights`: ``1 / cells`` for their mean, ``[1, -1]`` for the difference of two.
     """
     one, other = (np.asarray(v, dtype=float).reshape(len(v), -1) for v in (before, after))  # type: ignore[arg-type]
     cells = one.shape[1]
@@ -115,13 +92,6 @@ def reduction(before: ArrayLike, after: ArrayLike, weights: ArrayLike = 1.0) -> 
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing falls from 0: no interval
         effects = ((one * new / old - other) / old) @ weights
         return _interval(np.hstack([one, other]), of, effects)
-
-
-def ratio(before: ArrayLike, after: ArrayLike, weights: ArrayLike = 1.0) -> Interval:
-    """Return how many times as large a mean is after as before; cells as in `reduction`."""
-    cells = np.asarray(before).reshape(len(np.asarray(before)), -1).shape[1]
-    total = float(np.broadcast_to(np.asarray(weights, dtype=float), cells).sum())
-    return reduction(before, after, weights) * -1 + total
 
 
 def difference(one: Interval, other: Interval) -> Interval:
@@ -162,17 +132,7 @@ def units_needed(found: Interval) -> int:
 
 
 class Noise(NamedTuple):
-    """What a number varies by if the study is run again in a way that should change nothing.
-
-    Parameters
-    ----------
-    mean, deviation : float
-        Of the runs.
-    low, high : float
-        The least and the largest of them.
-    n : int
-        Number of runs.
-    """
+    """A number from `n` runs that differ in nothing that matters: what it varies by."""
 
     mean: float
     deviation: float
@@ -196,17 +156,6 @@ def noise_floor(runs: ArrayLike) -> Noise:
     deviation = float(values.std(ddof=1))
     low, high = float(values.min()), float(values.max())
     return Noise(float(values.mean()), deviation, low, high, len(values))
-
-
-def in_all(frame: pd.DataFrame, what: str | Sequence[str], units: str) -> pd.DataFrame:
-    """Return the rows of what is there for every unit, such as the workloads run with all seeds.
-
-    Means over seeds are to be taken over a common set; one that is chosen seed by seed compares
-    different workloads.
-    """
-    keys = [what] if isinstance(what, str) else [*what]
-    count = frame.groupby(keys, dropna=False)[units].transform("nunique")
-    return frame[count == frame[units].nunique()]
 
 
 def _t(n: Any) -> Any:

@@ -6,7 +6,6 @@ File format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,28 +60,8 @@ def study_runs(
 ) -> tuple[dict[str, Any], list[Labels]]:
     """Expand the blocks of a plan by the labels of axes and by lists, and find their traces.
 
-    Parameters
-    ----------
-    table : mapping
-        The content of ``plan.toml``; ``runs`` may also be made by the function ``plan``.
-    folders : sequence of path
-        The folders of the public logs.
-    study : path
-        The folder of the study, in which traces may stand.
-    inputs : path
-        The folder of the traces that the study makes for itself.
-
-    Returns
-    -------
-    table : dict
-        What `optsched.sweeps.sweep_file.read_sweep` reads.
-    labels : list of mapping
-        The labels of each of its blocks.
-
-    Raises
-    ------
-    InputError
-        If a label, a list or a log is missing.
+    These are in the folder of the study, in `inputs`, or in the folders of the public logs. The
+    result is what `read_sweep` reads, and the labels of each of its blocks.
     """
     usual = {key: value for key, value in table.items() if key not in ABOUT}
     axes, lists = _table(table, "axes"), _table(table, "lists")
@@ -92,53 +71,48 @@ def study_runs(
         if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
             wrong = "is the name of a key of a run; expected another"
             raise InputError(wrong, field=f"axes.{axis}")
-    blocks, labels = list[dict[str, Any]](), list[Labels]()
     runs = table.get("runs", [{}])
     if not (isinstance(runs, list) and all(isinstance(run, dict) for run in runs)):
         raise InputError("expected a list of tables", field="runs")
-    for number, run in enumerate(runs, 1):
-        _table(run, "label", f"runs[{number}].")
-        for label, block in _labelled(run, axes, lists, f"runs[{number}]"):
-            trace = block.get("trace", usual.get("trace"))
-            if trace is not None:
-                several = trace if isinstance(trace, list) else [trace]
-                block["trace"] = [_trace(str(file), folders, study, inputs) for file in several]
-            blocks.append(block)
-            labels.append(label)
-    usual.pop("trace", None)
-    return usual | {"runs": blocks}, labels
+    every = [
+        pair
+        for number, run in enumerate(runs, 1)
+        for pair in _labelled(run, axes, lists, f"runs[{number}]")
+    ]
+    blocks = [block for _, block in every]
+    for block in (usual, *blocks):
+        if "trace" in block:
+            traces = block["trace"] if isinstance(block["trace"], list) else [block["trace"]]
+            block["trace"] = [_trace(str(file), folders, study, inputs) for file in traces]
+    return usual | {"runs": blocks}, [labels for labels, _ in every]
 
 
 def _labelled(
     run: Mapping[str, Any], axes: Mapping[str, Any], lists: Mapping[str, Any], at: str
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+) -> Iterator[tuple[Labels, dict[str, Any]]]:
     """Yield a block for each combination of the labels that a block names, with the labels."""
-    named = [axis for axis in axes if axis in run]
-    asked = []
-    for axis in named:
-        stated = [*axes[axis]] if run[axis] == ALL else run[axis]
-        several = stated if isinstance(stated, list) else [stated]
-        for label in several:
+    own = {key: value for key, value in run.items() if key not in (*axes, "label")}
+    stated, named = _table(run, "label", f"{at}."), dict[str, list[Any]]()
+    for axis in (one for one in axes if one in run):
+        asked = [*axes[axis]] if run[axis] == ALL else run[axis]
+        named[axis] = asked if isinstance(asked, list) else [asked]
+        for label in named[axis]:
             if label not in axes[axis]:
-                wrong = str(UnknownNameError(axis, label, axes[axis]))
-                raise InputError(wrong, field=f"{at}.{axis}")
-        asked.append(several)
-    own = {key: value for key, value in run.items() if key not in (*named, "label")}
-    for chosen in product(*asked):
+                raise InputError(
+                    f"{UnknownNameError(axis, label, axes[axis])}", field=f"{at}.{axis}"
+                )
+    for chosen in product(*named.values()):
         block: dict[str, Any] = {}
         for axis, label in zip(named, chosen):
             block = merged(block, axes[axis][label])
-        known = dict(lists) | block.pop("lists", {})
-        block = merged(block, own)
-        block = {key: _listed(value, known, f"{at}.{key}") for key, value in block.items()}
-        if isinstance(block.get("settings"), dict):
-            settings = block["settings"].items()
-            block["settings"] = {k: _listed(v, known, f"{at}.settings.{k}") for k, v in settings}
-        yield dict(zip(named, chosen)) | run.get("label", {}), block
+        known = lists | block.pop("lists", {})
+        yield dict(zip(named, chosen)) | stated, _listed(merged(block, own), known, at)
 
 
 def _listed(value: Any, lists: Mapping[str, Any], at: str) -> Any:
-    """Return the list that a text such as ``@seeds`` names, and any other value as it is."""
+    """Return a value with lists in place of the texts that name them, such as ``@seeds``."""
+    if isinstance(value, dict):
+        return {key: _listed(one, lists, f"{at}.{key}") for key, one in value.items()}
     if not (isinstance(value, str) and value.startswith("@")):
         return value
     if value[1:] not in lists:
@@ -173,25 +147,10 @@ def labelled(
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Find a sample that comes with optsched, or a log in the first folder that has it.
-
-    Raises
-    ------
-    InputError
-        If it is in no folder.
-    """
+    """Find a sample that comes with optsched, or a log in the first folder that has it."""
     for folder in (bundled("traces"), *folders):
         if (folder / file).is_file():
             return (folder / file).resolve()
     looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
     expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
     raise InputError(f"{looked}; {expected}", file=file)
-
-
-def logs_at_hand(files: Mapping[str, str], folders: Sequence[Path]) -> dict[str, Path]:
-    """Find those of the logs that are there, by name; `files` has the name of the file of each."""
-    found = {}
-    for name, file in files.items():
-        with suppress(InputError):
-            found[name] = find_log(file, folders)
-    return found

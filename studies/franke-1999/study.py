@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
 from optsched.report.style import GREY, LINES
-from optsched.studies.claims import Claim, NotRunError, written
+from optsched.studies.claims import Claim, NotRunError, without_noise, written
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.traces.reading import read_trace
@@ -493,6 +493,12 @@ def brief(found: Interval) -> str:
     return mean if found.kind == "none" else f"{mean} ({low[:-1]} to {high})"
 
 
+def in_times(found: Interval) -> str:
+    """Write a change in percent as a ratio, with its interval."""
+    mean, low, high = (without_noise(end, "times") for end in (found * 0.01 + 1)[:3])
+    return mean if found.kind == "none" else f"{mean} ({low} to {high})"
+
+
 def packed(runs: Runs, one: System, usual: System, metric: str = "mean_response") -> Interval:
     """Return the change of a mean between two ways of gang scheduling."""
     return over_draws(common(ratios(runs, one, usual, metric)))
@@ -520,12 +526,14 @@ def packings(runs: Runs) -> pd.DataFrame:
 
 
 def costs(runs: Runs) -> pd.DataFrame:
-    """Return by how many percent a cost changes the mean response, by level."""
+    """Return how many times as long a cost makes the mean response, by level."""
     names = {"no-compaction": "rows are not compacted"}
     names |= {f"switch-{s}": f"a switch takes {s} s of {SLICE} s" for s in (1, 5, 15)}
     rows = {
         words: {
-            f"level {level[-1]}": brief(packed(runs, gang(level)._replace(cost=cost), gang(level)))
+            f"level {level[-1]}": in_times(
+                packed(runs, gang(level)._replace(cost=cost), gang(level))
+            )
             for level in LEVELS
         }
         for cost, words in names.items()

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from optsched.report import style
-from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, written
-from optsched.studies.figures import NARROW, WIDE, Column, claims_panel, specification_curve
+from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, without_noise, written
+from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import (
     Interval,
     Noise,
@@ -164,6 +164,15 @@ def number(
         for one, other in pairs
     ]
     return min(each, key=lambda one: one.low)
+
+
+def as_times(found: Runs, reading: str, **what: Any) -> Interval:
+    """Return how many times as fast sessions are; or, of a sum, how much is left of it."""
+    gain = number(found, reading, **what) * 0.01
+    if what["what"] not in SUMS:
+        return gain + 1
+    left = gain * -1 + 1
+    return left._replace(low=max(left.low, 0.0))
 
 
 def over_logs(
@@ -444,9 +453,11 @@ def by_log(found: Runs) -> str:
     rows = [
         {
             "workload": one.name,
-            "LEM: median gain": written(100 * np.expm1(measured(found[one.name], "LEM", 0.5)), "%"),
-            "LEM: files": written(100 * measured(found[one.name], "LEM", FILES), "%"),
-            "LEA: files": written(100 * measured(found[one.name], "LEA", FILES), "%"),
+            "LEM: median gain": without_noise(
+                100 * np.expm1(measured(found[one.name], "LEM", 0.5)), "%"
+            ),
+            "LEM: files": without_noise(100 * measured(found[one.name], "LEM", FILES), "%"),
+            "LEA: files": without_noise(100 * measured(found[one.name], "LEA", FILES), "%"),
         }
         for one in (DAY, *WEEKS)
     ]
@@ -563,11 +574,6 @@ def tables(found: Runs, claims: Mapping[str, Any]) -> dict[str, pd.DataFrame | s
 
 def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str, Figure]:
     """Draw the figures of the page, for a wide page or a phone."""
-    panel = claims_panel(claims, narrow=narrow)
-    shares = panel.axes[1]  # all numbers are of one size there
-    shares.set_xscale("linear")
-    shares.set_xlim(0, 100)
-    shares.set_xticks(range(0, 100, 25))
     options: dict[str, Any] = {"narrow": narrow, "claimed": claims["lem.median"].region}
     curve = specification_curve(
         columns(found, 0.5), [*CHOICES.values()], "gain of sessions with LEM, %",
@@ -579,7 +585,7 @@ def figures(found: Runs, claims: Mapping[str, Any], *, narrow: bool) -> dict[str
         "time of files saved with LEM, %", limits=(-5, 15), **options,
     )  # fmt: skip
     both = {"readings": curve, "readings-files": files}
-    return {"claims": panel, **both, "sessions": improvement_figure(found, narrow=narrow)}
+    return both | {"sessions": improvement_figure(found, narrow=narrow)}
 
 
 def improvement_figure(found: Runs, *, narrow: bool) -> Figure:

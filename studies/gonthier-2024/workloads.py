@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
 from optsched.metrics.sessions import window_sessions
-from optsched.studies.plan import find_log, logs_at_hand
+from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
 from optsched.traces.input_files import Sharing, infer_files
@@ -146,10 +148,13 @@ def at_hand(plan: Mapping[str, Any], folders: Sequence[Path]) -> list[Workload]:
     if plan["own"].get("only"):
         return [WORKLOADS[plan["own"]["only"]]]
     files = {TABLE["day"]["file"]: DAY.log} | {own["file"]: log for log, own in LOGS.items()}
-    found = logs_at_hand({file: file for file in files}, folders)
-    if not found:
+    there = []
+    for file, log in files.items():
+        with suppress(InputError):
+            find_log(file, folders)
+            there.append(log)
+    if not there:
         find_log(TABLE["day"]["file"], folders)
-    there = [files[file] for file in found]
     return [one for one in WORKLOADS.values() if one.log in there]
 
 

@@ -226,7 +226,7 @@ def sums(
     return np.concatenate(found)
 
 
-def change_at(
+def times_at(
     runs: pd.DataFrame,
     reading: Reading,
     one: str,
@@ -235,7 +235,7 @@ def change_at(
     centres: Sequence[str] = CENTRES,
     mixes: Sequence[str] = MIXES,
 ) -> Interval:
-    """Return by how many percent a metric differs from another scheduler's: the mean over parts.
+    """Return how many times another scheduler's a metric is: the mean over parts.
 
     Of several others, the least number is taken in each part.
     """
@@ -243,8 +243,14 @@ def change_at(
     new, *old = (sums(runs, name, metric, reading, centres, mixes) for name in (one, *others))
     least = np.min(old, axis=0)
     if not least.all():
-        raise NotRunError  # what is more than nothing has no percentage
-    return mean_of(np.round(100 * (new / least - 1), 6))  # sums of equal numbers may differ
+        raise NotRunError  # nothing is no multiple of nothing
+    found = mean_of(np.round(new / least, 8))  # sums of equal numbers may differ
+    return found._replace(low=max(found.low, 0.0))
+
+
+def in_percent(times: Interval) -> Interval:
+    """Return a ratio as a change in percent."""
+    return (times + -1) * 100
 
 
 def spanning(one: Interval, other: Interval) -> Interval:
@@ -260,15 +266,15 @@ def spanning(one: Interval, other: Interval) -> Interval:
 # ---- What claims.toml names: our numbers, and those of the paper
 
 
-def change(runs: pd.DataFrame, reading: str, **what: Any) -> Interval:
-    """Return by how many percent a metric differs; at both ends, an interval that spans the two."""
+def times(runs: pd.DataFrame, reading: str, **what: Any) -> Interval:
+    """Return how many times another's a metric is; at both ends, an interval that spans the two."""
     if reading not in BOTH_ENDS:
-        return change_at(runs, READINGS[reading], **what)
+        return times_at(runs, READINGS[reading], **what)
     ends = (Reading(high, **BOTH_ENDS[reading]) for high in ENDS)
-    return spanning(*(change_at(runs, end, **what) for end in ends))
+    return spanning(*(times_at(runs, end, **what) for end in ends))
 
 
-def paper_change(
+def paper_times(
     runs: pd.DataFrame,
     *,
     one: str,
@@ -284,7 +290,7 @@ def paper_change(
     for centre in centres:
         table = pd.DataFrame(PAPER[metric][centre], columns=COLUMNS).iloc[rows][names].dropna()
         total = table.sum()
-        found.append(100 * (total.iloc[0] / total.iloc[1:].min() - 1))
+        found.append(total.iloc[0] / total.iloc[1:].min())
     return float(np.mean(found))
 
 
@@ -322,8 +328,8 @@ def scanned(runs: pd.DataFrame, mix: str = "HIGH") -> list[int]:
 
 
 def killed_at(runs: pd.DataFrame, reading: Reading, centre: str, mix: str = "HIGH") -> Interval:
-    """Return by how many percent RUA changes the killed jobs of First Fit at a center."""
-    return change_at(runs, reading, "RUA", "FF", KILLED, (centre,), (mix,))
+    """Return how many times First Fit's killed jobs RUA has at a center."""
+    return times_at(runs, reading, "RUA", "FF", KILLED, (centre,), (mix,))
 
 
 BELOW, ABOVE = "up to 1,725 MB/s", "from 1,726 MB/s on"
@@ -339,7 +345,7 @@ TURN = 1725
 
 
 def columns(runs: pd.DataFrame) -> Iterator[Column]:
-    """Yield the change of killed jobs in CTC under every combination of choices that was run."""
+    """Yield RUA's killed jobs in CTC over First Fit's under all combinations that were run."""
     rules = {"in-all": None, "at-each-instant": INSTANT}
     limits = {"": None, "raised": RAISED, "requested": NOBODY}
     sizes: dict[str, Any] = {"": {}, HEADER: {"CTC": "CTC of 340"}}
@@ -417,8 +423,8 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         ),
         "lc.killed.never": {quarter.verdict(one) for one in quarter.found} == {"does not hold"},
         "rua.fewer": claims["rua.lc.killed"].verdict() == "holds"
-        and all(killed_at(runs, Reading(end), at).high < 0 for end, at in product(ENDS, CENTRES)),
-        "third.most": 100 + claims["rua.killed.ctc"].region.high,
+        and all(killed_at(runs, Reading(end), at).high < 1 for end, at in product(ENDS, CENTRES)),
+        "third.most": 100 * claims["rua.killed.ctc"].region.high,
         "parts.ctc.low": (shares.min(), shares.max()),
         "scan.n": len(highs),
         "scan.others": len(highs) - 2,
@@ -431,10 +437,10 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "misfit.chosen": fits["all"][CHOSEN],
         "factor.turn": PROCESSORS * TURN / BANDWIDTH,
         "turn.between": best["ctc"] < TURN < best["sdsc"],
-        "turn.at.ctc": 100 + killed_at(runs, Reading(TURN), "CTC").mean,
-        "turn.at.sdsc": 100 + killed_at(runs, Reading(TURN), "SDSC").mean,
-        "turn.after.ctc": 100 + killed_at(runs, Reading(TURN + 1), "CTC").mean,
-        "turn.after.sdsc": 100 + killed_at(runs, Reading(TURN + 1), "SDSC").mean,
+        "turn.at.ctc": 100 * killed_at(runs, Reading(TURN), "CTC").mean,
+        "turn.at.sdsc": 100 * killed_at(runs, Reading(TURN), "SDSC").mean,
+        "turn.after.ctc": 100 * killed_at(runs, Reading(TURN + 1), "CTC").mean,
+        "turn.after.sdsc": 100 * killed_at(runs, Reading(TURN + 1), "SDSC").mean,
         "high.for-1.25": 1.25 * BANDWIDTH / PROCESSORS,
         "high.for-1.5": 1.5 * BANDWIDTH / PROCESSORS,
         "thresholds.are-first-fit": is_first_fit("LCT=1.25", HIGH_END),
@@ -443,9 +449,9 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "curve.fails": verdicts.count("does not hold"),
         "curve.apart": max(below) < min(above),
         "slack.none": 100 * (1 - slack.sum() / killed.sum()),
-        "raised.fall.low": raised[0] * -1,
+        "raised.low": raised[0],
         "raised.high": raised[1],
-        "raised.as-few": all(one.high > 0 for one in raised),
+        "raised.as-few": all(one.high > 1 for one in raised),
         "raised.ff.sdsc": sum(
             sums(runs, "FF", KILLED, Reading(one, limits="raised"), ("SDSC",), MIXES[:2]).sum()
             for one in ENDS
@@ -463,14 +469,14 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "exact.same": same(runs, "LC, exact", "LC", "raised"),
     }
     for name, metric, sign in (("killed.fall", KILLED, -1), ("slowdown", SLOWDOWN, 1)):
-        own = change_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
-        found[f"exact.{name}"] = own * sign
+        own = times_at(runs, READINGS["raised"], "RUA, exact", "RUA", metric)
+        found[f"exact.{name}"] = in_percent(own) * sign
     shaken = {one[:3]: one[3] for one in floors(runs)}["SDSC", "RUA", SLOWDOWN]
     found |= {"slowdown.shaken.low": -shaken.low, "slowdown.shaken.high": shaken.high}
     for metric in (KILLED, PENALTY, SLOWDOWN):
         short = TITLES[metric].partition(",")[0].split()[0]
-        ties = change_at(runs, READINGS["raised"], "LC, other ties", "LC, exact", metric)
-        found[f"ties.{short}"] = ties
+        ties = times_at(runs, READINGS["raised"], "LC, other ties", "LC, exact", metric)
+        found[f"ties.{short}"] = in_percent(ties)
         found |= {
             f"noise.{centre}.{scheduler}.{short}".lower(): floor
             for centre, scheduler, one, floor in floors(runs)
@@ -535,7 +541,7 @@ def tables(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, pd.DataFra
             ("LCT=1.15, least penalty", "LCT=1.15"), ("RUA, exact", "RUA"),
         )
         for metric in TITLES
-        for own in [change_at(runs, READINGS["raised"], one, other, metric)]
+        for own in [in_percent(times_at(runs, READINGS["raised"], one, other, metric))]
     )  # fmt: skip
     found["all"] = usual(runs)[[*FIGURES]].groupby(level=[0, 1, 2, 3, 4, 5]).mean().reset_index()
     return found
@@ -546,7 +552,7 @@ def scan(runs: pd.DataFrame) -> pd.DataFrame:
     rows = {}
     for high in scanned(runs):
         own = {
-            centre: written(100 + killed_at(runs, Reading(high), centre).mean, "%", 0)
+            centre: written(100 * killed_at(runs, Reading(high), centre).mean, "%", 0)
             for centre in CENTRES
         }
         try:
@@ -566,8 +572,8 @@ def noise(runs: pd.DataFrame) -> pd.DataFrame:
             "log": centre,
             "First Fit to": {"LC": "LessConsume"}.get(scheduler, scheduler),
             "change of": TITLES[metric].partition(",")[0],
-            "from … to, %": f"{written(floor.low, digits=1)} … {written(floor.high, digits=1)}",
-            "smallest effect seen": written(floor.smallest, digits=1),
+            "from … to, %": f"{written(floor.low)}&nbsp;…&nbsp;{written(floor.high)}",
+            "smallest effect seen": written(floor.smallest),
         }
         for centre, scheduler, metric, floor in floors(runs)
     )
@@ -611,9 +617,10 @@ def figures(runs: pd.DataFrame, claims: dict[str, Claim], *, narrow: bool) -> di
     curve = specification_curve(
         columns(runs),
         [*CHOICES],
-        "killed jobs in CTC, RUA against First Fit, %",
-        limits=(-102, 82),
+        "RUA's killed jobs in CTC over First Fit's",
+        limits=(-0.02, 1.82),
         claimed=claims["rua.killed.ctc"].region,
+        unit="times",
         narrow=narrow,
     )
     return {"scan": draw_scan(runs, narrow=narrow), "readings": curve}

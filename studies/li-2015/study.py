@@ -368,8 +368,11 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         for name in levels
         if name.startswith("at start")
     }
+    posed = [mean(runs, name, "problems") for name in (main, windowed("joint", 1000))]
     found: dict[str, Any] = {
         "runs": len(runs),
+        "problems.100": posed[0],
+        "problems.1000": posed[1],
         "jobs": int(runs["jobs"].sum()),
         "claims.judged": sum(bool(one.found) for one in claims.values()),
         "units": len(by_unit(runs, main, "useful")),

@@ -62,7 +62,7 @@ OF_SWITCHES = [Way(**way) for way in TABLE["switches"]]
 class Answers:
     """The answers of a way, and what they have cost; with a budget of work for each problem."""
 
-    _nominal = _wall = 0.0
+    _nominal = 0.0
 
     def __init__(self, way: Way, work: float | None = None) -> None:
         self._solver, _ = find_solver(way.solver, "node-placement", way.options)
@@ -74,7 +74,6 @@ class Answers:
         result = solve_problem(problem, self._solver, budget=self._budget, interruptible=False)
         price = self._solver.seconds_per_work
         self._nominal += self._solver.seconds_per_solve + result.work * price
-        self._wall += result.seconds
         return result
 
     def __call__(self, problem: NodePlacement) -> Placements:
@@ -88,10 +87,9 @@ class Answers:
 
     @property
     def cost(self) -> Row:
-        """The columns with nominal and wall-clock seconds of all answers."""
+        """The column with the nominal seconds of all answers."""
         own = [self] if self._first is None else [self, self._first]
-        nominal, wall = sum(one._nominal for one in own), sum(one._wall for one in own)
-        return {"nominal_seconds": nominal, "wall_seconds": wall}
+        return {"nominal_seconds": sum(one._nominal for one in own)}
 
 
 class Files:

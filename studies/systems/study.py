@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
@@ -17,7 +18,7 @@ from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import least_large
 from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
-from optsched.studies.claims import NotRunError, written
+from optsched.studies.claims import NotRunError, without_noise, written
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.studies.plan import find_log
 from optsched.traces.bandwidth import drawn
@@ -44,10 +45,10 @@ def users_jobs(trace: str, most: int) -> tuple[Trace, dict[str, Any]]:
     return jobs, site
 
 
-def words(plan: dict[str, Any], trace: str | None) -> dict[str, Any]:
+def words(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the braces in plan.toml; machines may be a little larger."""
     own = plan["own"]
-    site = own["site"] if trace is None else users_jobs(trace, own["site"]["jobs"])[1]
+    site = users_jobs(own["trace"], own["site"]["jobs"])[1] if own["trace"] else own["site"]
     size, shapes = site["processors"], own["shapes"]
     smp, cores = shapes["smp"], shapes["cluster"]
     return {
@@ -80,19 +81,17 @@ def torus_of(processors: int) -> tuple[int, int, int]:
     raise AssertionError("unreachable: a cube is such a torus")
 
 
-def inputs(
-    plan: dict[str, Any], folders: Sequence[Path], *, trace: str | None = None
-) -> dict[str, Trace]:
+def inputs(plan: dict[str, Any], folders: Sequence[Path]) -> dict[str, Trace]:
     """Make the traces: the first jobs of the log, with demands, and in pieces with files.
 
     Pieces of a job come together, and keep their file, in shaken traces too.
     """
-    own, log = plan["own"], words(plan, trace)["log"]
+    own, log = plan["own"], words(plan)["log"]
     site, demands, cores = own["site"], own["demands"], own["shapes"]["cluster"]
-    if trace is None:
-        jobs = read_trace(find_log(site["file"], folders)).jobs(1, site["jobs"])
+    if own["trace"]:
+        jobs = users_jobs(own["trace"], site["jobs"])[0]
     else:
-        jobs = users_jobs(trace, site["jobs"])[0]
+        jobs = read_trace(find_log(site["file"], folders)).jobs(1, site["jobs"])
     pieces = infer_files(split_jobs(jobs, cores).trace)
     made = {
         f"{log}.swf.gz": jobs,
@@ -108,11 +107,9 @@ def inputs(
     return made
 
 
-def runs(
-    plan: dict[str, Any], folders: Sequence[Path], *, trace: str | None = None
-) -> list[dict[str, Any]]:
+def runs(plan: dict[str, Any], folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Fill in the braces of the worlds, and repeat their blocks with shaken submissions."""
-    known, blocks, seeds = words(plan, trace), [], plan["lists"]["seeds"]
+    known, blocks, seeds = words(plan), [], plan["lists"]["seeds"]
     for block in plan["runs"]:
         for world in np.atleast_1d(block["world"]).tolist():
             own = {"world": world} | filled_in(plan["axes"]["world"][world], known)
@@ -338,13 +335,20 @@ def best(runs: pd.DataFrame) -> pd.DataFrame:
         apart = {one: mean_of(gains[first] - gains[one]) for one in gains if one != first}
         alike = [one for one in gains.mean().sort_values(ascending=False).index if one in apart]
         alike = [one for one in alike if not apart[one].low > 0]
-        shown = mean_of(gains[first])
-        gained = f"{written(shown.mean, '%')} ({' to '.join(map(written, shown[1:3]))})"
+        mean, *ends = (
+            without_noise(one, "times") for one in (mean_of(gains[first]) * -0.01 + 1)[:3]
+        )
         rows.append(
-            {"world": world, "shortest responses": first, "gain": gained}
-            | {"not told from it": "; ".join(alike)}
+            {"world": world, "shortest responses": shown(first)}
+            | {"times as long": f"{mean} ({' to '.join(sorted(ends))})"}
+            | {"not told from it": "; ".join(map(shown, alike))}
         )
     return pd.DataFrame(rows)
+
+
+def shown(system: str) -> str:
+    """Return the name of a system as the page writes it."""
+    return re.sub(r"\b(easy|fcfs)\b", lambda found: found[0].upper(), system)
 
 
 def noise(claims: dict[str, Any]) -> pd.DataFrame:
@@ -362,7 +366,7 @@ def floors(runs: pd.DataFrame, claims: dict[str, Any]) -> pd.DataFrame:
     rows = []
     for group, own in noise(claims).groupby("group", sort=False):
         least = own["smallest effect, points"]
-        ends = dict.fromkeys([written(least.min()), written(least.max())])
+        ends = dict.fromkeys(without_noise(one, "points") for one in (least.min(), least.max()))
         rows.append(
             {
                 "gain": group,
@@ -371,9 +375,9 @@ def floors(runs: pd.DataFrame, claims: dict[str, Any]) -> pd.DataFrame:
             }
         )
     for world in ("plain nodes", "contiguous nodes"):
-        shown = written(ties(runs, world).smallest)
+        size = written(ties(runs, world).smallest)
         what = f"{world.capitalize()}: window, backfilled"
-        rows.append({"gain": what, "drawn again": "ties", "smallest effect, points": shown})
+        rows.append({"gain": what, "drawn again": "ties", "smallest effect, points": size})
     return pd.DataFrame(rows)
 
 
@@ -390,6 +394,12 @@ def gains_table(runs: pd.DataFrame) -> pd.DataFrame:
     own = runs[runs["ties"].isna() & ~is_baseline(runs)]
     means = own.groupby(["world", "system", "over"], sort=False)[[*names]].mean().round(1)
     return means.rename(columns=names).reset_index()
+
+
+def spelled(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the names of systems as the page writes them."""
+    names = table.columns.intersection(["system", "over"])
+    return table.assign(**{name: table[name].map(shown) for name in names})
 
 
 def is_baseline(runs: pd.DataFrame) -> Any:
@@ -459,9 +469,9 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "floors": floors(runs, claims),
         "worlds": worlds(runs),
         "noise": noise(claims),
-        "gains": gains_table(runs),
-        "systems": figures_table(runs),
-        "own": own_table(runs),
+        "gains": spelled(gains_table(runs)),
+        "systems": spelled(figures_table(runs)),
+        "own": spelled(own_table(runs)),
     }
 
 

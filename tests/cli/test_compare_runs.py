@@ -107,12 +107,12 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     done = optsched("compare", "parts", "--over", "jobs", "-o", "out", cwd=parts)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    heads = "figure run change interval by it is units needed easy mean"
+    heads = "figure compared change interval verdict from parts needed mean, easy mean, compared"
     assert " ".join(lines[0].split()) == heads
     assert [line.split("  ")[0] for line in lines[1:5]] == [
         *("mean wait", "mean bounded slowdown", "p95 wait", "utilization"),
     ]  # fmt: skip
-    assert "of 4 differences from easy over 3 units of jobs can be told from noise." in lines[5]
+    assert "of 4 differences from easy over 3 parts can be told from noise." in lines[5]
     assert lines[-1] == "comparison folder  out"
     page = (parts / "out" / "report.html").read_text()
     assert "optsched compare parts --over jobs --baseline easy -o DIR" in page
@@ -120,7 +120,7 @@ def test_a_sweep_is_compared_over_its_parts(optsched, parts):
     done = optsched("compare", "parts", *words, cwd=parts)
     found = json.loads(done.stdout)
     assert found["units"] == 3
-    assert {row["run"] for row in found["effects"]} == {"easy"}
+    assert {row["compared"] for row in found["effects"]} == {"easy"}
     assert "--baseline fcfs" in (parts / "out" / "report.html").read_text()
 
 

@@ -41,7 +41,7 @@ def test_what_is_neither_is_refused_before_anything_is_written(optsched, run_fol
         assert done.stderr == (
             f"optsched: {wrong}: {what}; expected that of a run (run.json)"
             " or a comparison (comparison.json) or a comparison of runs (runs.json)"
-            " or a sweep (sweep.json) or a study (study.json)\n"
+            " or a sweep (sweep.json) or effects (effects.json) or a study (study.json)\n"
         )
     assert not (run_folder / "report.html").exists()
 

@@ -139,6 +139,13 @@ def test_rua_starts_a_job_where_and_when_its_slowdown_is_least():
     assert found.start.tolist() == [0, 0]
 
 
+def test_of_equal_slowdowns_rua_takes_that_of_the_least_threshold():
+    # next to the first for 20 s the second loses 20 s, as much as it would wait
+    trace = jobs_with((0, 20, 20, 3, 2000), (0, 100, 100, 1, 6000))
+    found = run(trace, "rua", "less-consume-threshold", "smp:1x4", thresholds="1,1.5")
+    assert found.start.tolist() == [0, 20]
+
+
 def test_rua_backfills_the_job_that_suffers_least_first():
     # two processors are free for 100 s; one of 0 MB/s goes before one of 4,000
     trace = jobs_with(

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
+from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.studies import effects_folder
-from optsched.studies.effects import ALL, effects_over
+from optsched.studies.effects import ALL, Effect, Effects, effects_over
+from optsched.studies.intervals import Interval
 from optsched.sweeps.executing import Task, execute
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweep_folder import planned, speaking
@@ -26,6 +28,7 @@ interval is 4.3027 (t with 2 degrees) * 0.18028 / sqrt(3) = 44.78%.
 """
 
 HALF = 44.783
+PICTURES = {"changes.svg", "changes-narrow.svg"}
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ def waits(values):
 
 
 def effect(found, figure="mean_wait", of=ALL, run="sjf"):
-    [one] = [e for e in found.effects if (e.figure, e.of, e.run) == (figure, of, run)]
+    [one] = [e for e in found.effects if (e.figure, e.of, e.compared) == (figure, of, run)]
     return one
 
 
@@ -82,8 +85,8 @@ def test_the_interval_over_parts_is_students(swept):
     assert points.change[:3] == pytest.approx((1, 1 - 2.4841, 1 + 2.4841), abs=1e-4)
     assert points.unit == "points"
     assert effects_folder.sentences(found)[0] == (
-        "Mean wait, compared with easy: sjf cannot be told apart, +10% (−35 to 55%): about 15 units"
-        " could, in place of 3."
+        "Mean wait, compared with easy: sjf +10% (−35 to 55%), not decided (about 15 parts would be"
+        " needed; there are 3)."
     )
     other = effect(effects_over(folder, "jobs", "sjf"), run="easy")
     assert other.change.mean == pytest.approx(100 * (20 / 22 - 1))
@@ -157,7 +160,7 @@ def test_equal_runs_are_told_from_undecided_ones(swept):
     )
     found = effects_over(folder, "jobs")
     assert effect(found).verdict == "equal"
-    said = "Mean wait, compared with easy: sjf is equal in every unit."
+    said = "Mean wait, compared with easy: sjf is equal in every part."
     assert effects_folder.sentences(found)[0] == said
 
 
@@ -183,12 +186,10 @@ def test_what_not_all_have_is_left_out_and_counted(swept):
     assert found.units == 2
     assert found.notes == [
         "left out, failed or not finished: 1 run (sjf, jobs=4:6)",
-        "left out, without jobs or one of easy, sjf, fcfs: 1 unit (jobs=4:6)",
+        "left out, without jobs or one of easy, sjf, fcfs: 1 part (jobs=4:6)",
     ]
     shutil.rmtree(folder / "runs" / runs["fcfs, jobs=1:3"])
-    with pytest.raises(
-        InputError, match=r"one unit of jobs with all of easy, sjf, fcfs; .* 2 runs"
-    ):
+    with pytest.raises(InputError, match=r"one part with all of easy, sjf, fcfs; .* 2 runs"):
         effects_over(folder, "jobs")
 
 
@@ -198,7 +199,7 @@ def test_other_numbers_of_finished_jobs_are_named(swept):
         lambda v: {"finished": 2 + (v["policy"] == "sjf" or v["jobs"] == "1:3")},
     )
     [note] = effects_over(folder, "jobs").notes
-    assert note.endswith("2 units (jobs=4:6; jobs=7:9)")
+    assert note.endswith("2 parts (jobs=4:6; jobs=7:9)")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_other_numbers_of_finished_jobs_are_named(swept):
         (
             {"runs": [{"jobs": "1:4", "policy": "easy"}, {"jobs": "5:9", "policy": "sjf"}]},
             "jobs",
-            "no unit of jobs with all of easy, sjf; expected two or more",
+            "no part with all of easy, sjf; expected two or more",
         ),
     ],
 )
@@ -228,8 +229,42 @@ def test_the_folder_is_the_same_to_the_byte(swept, tmp_path):
         effects_folder.fill(effects_over(folder, "jobs"), tmp_path / name, folder)
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
-    assert set(made[0]) == {"effects.csv", "changes.svg", "changes-narrow.svg", "report.html"}
+    assert set(made[0]) == {"effects.json", "effects.csv", *PICTURES, "report.html"}
+    page = tmp_path / "one" / "report.html"
+    page.unlink()
+    assert optsched(["report", str(tmp_path / "one")]) == 0
+    assert page.read_bytes() == made[0]["report.html"]
     head, first = made[0]["effects.csv"].decode().splitlines()[:2]
-    assert head == ("figure,of,run,before,after,change,low,high,unit,interval,verdict,units_needed")
+    assert head == (
+        "figure,of,compared,before,after,change,low,high,n,interval,unit,verdict,needed"
+    )
     assert first.startswith("mean_wait,all,sjf,110.0,121.0,10.0,")
-    assert first.endswith(',%,"t, n = 6",not decided,18')
+    assert first.endswith(",6,t,%,not decided,18")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"over": "jobs"', '"over": 5', "over: 5; expected a text"),
+        ('"n": 6', '"n": "six"', r"effects\[0\] n: 'six'; expected an integer"),
+        ('"figure": "mean_wait"', '"figure": "wait"', "'wait'; expected one of mean_wait"),
+        ('"over": "jobs",', '"over": "jobs"', "not JSON"),
+    ],
+)
+def test_a_damaged_folder_is_refused(old, new, told, swept, tmp_path):
+    folder = swept({"trace": ["a.swf", "b.swf"], "jobs": PARTS, "policy": ["easy", "sjf"]}, waits)
+    (tmp_path / "one").mkdir()
+    effects_folder.fill(effects_over(folder, "jobs"), tmp_path / "one", folder)
+    file = tmp_path / "one" / "effects.json"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(InputError, match=told):
+        effects_folder.report(tmp_path / "one")
+
+
+def test_a_higher_utilization_is_better():
+    change = Interval(1.0, 0.5, 1.5, 5, "t")
+    effects = [Effect(name, ALL, "sjf", 1.0, 2.0, change) for name in ("mean_wait", "utilization")]
+    found = Effects("seed", 5, "easy", effects, [])
+    assert [effects_folder.cells(one)[5].text for one in effects] == ["■ higher", "● higher"]
+    assert effects_folder.columns(found)[7] == "seeds needed"
+    assert effects_folder.lead(found).startswith("2 of 2 differences from easy over 5 seeds can")

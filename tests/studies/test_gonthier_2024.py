@@ -18,9 +18,8 @@ from optsched.metrics.sessions import consecutive_sessions, session_stretches, w
 from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.reading import read_trace
+from optsched.traces.reading import read_trace, write_trace
 
 pytestmark = pytest.mark.long
 
@@ -117,6 +116,7 @@ def test_gains_are_averaged_as_logarithms():
     runs = made(gain)
     found = OWN.number(runs, "weeks", what=0.5, names=["LEM"])
     assert (found.mean, found.low) == (pytest.approx(100), pytest.approx(100))  # 1 and 4 times
+    assert OWN.as_times(runs, "weeks", what=0.5, names=["LEM"]).mean == pytest.approx(2)
     found = OWN.number(runs, "weeks", what=0.5, names=["LEA"], over=["LEO", "LEM"])
     assert (found.mean, found.n) == (pytest.approx(300), 4)  # over LEM, the better of the two
     found = OWN.number(runs, "program", what=0.5, names=["LEA", "LEM"], saturated=True)
@@ -134,6 +134,9 @@ def test_sums_weigh_logs_by_what_they_have():
         for run in own.values():
             run["file_time"] *= 10 if name.startswith("CTC") else 1
     assert OWN.number(runs, "program", what="file_time", names=["LEM"]).mean == pytest.approx(10)
+    left = OWN.as_times(runs, "program", what="file_time", names=["LEM"])
+    assert left.mean == pytest.approx(0.9)
+    assert left.low >= 0
     found = OWN.number(runs, "sums", what="file_time", names=["LEM"])
     assert found.mean == pytest.approx(100 * (1 - (10 + 3 * 2 + 1) / (20 + 3 * 2 + 1)))
 
@@ -151,7 +154,9 @@ def test_better_may_mean_faster_and_what_was_not_run_is_not_judged():
 def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_path):
     files = {one.file for one in WORK.WORKLOADS.values()}
     sample = WORK.inputs(QUICK, [])[WORK.SAMPLE.file]
-    write_inputs(dict.fromkeys(files, sample), tmp_path)
+    (tmp_path / "inputs").mkdir()
+    for file in files:
+        write_trace(sample, tmp_path / "inputs" / file)
     logs = [shared("traces")]
     stated = PLAN | {"runs": WORK.runs(PLAN, logs)}
     table, _ = study_runs(stated, logs, STUDY.path, tmp_path / "inputs")

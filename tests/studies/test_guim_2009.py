@@ -11,9 +11,9 @@ import pytest
 from optsched.content import bundled
 from optsched.schedule import State
 from optsched.studies.claims import NotRunError
+from optsched.studies.evaluation import read_results
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import read_results
 
 FOLDER = Path(bundled("studies")) / "guim-2009"
 
@@ -60,21 +60,23 @@ def test_a_threshold_above_the_penalty_of_a_full_node_is_first_fit(study, runs):
 
 def test_an_interval_of_both_ends_spans_those_of_each(study, runs):
     what = {"one": "RUA", "other": "FF", "metric": "killed", "mixes": ["HIGH"]}
-    both, low, high = (study.call("change", runs, end, **what) for end in ("both", "low", "high"))
+    both, low, high = (study.call("times", runs, end, **what) for end in ("both", "low", "high"))
     assert both.mean == pytest.approx((low.mean + high.mean) / 2)
     assert (both.low, both.high) == (min(low.low, high.low), max(low.high, high.high))
     assert both.n == 6
+    none = study.call("times", runs, "both", one="LCT=1", other="FF", metric="killed")
+    assert 0 == none.low < none.mean < none.high < 0.1  # no number of jobs is below 0
 
 
-def test_a_change_is_the_mean_of_those_of_the_parts(study, runs):
+def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
     what = {"one": "LC", "other": ["FF", "RUA"], "metric": "killed", "centres": ["SDSC"]}
-    found = study.call("change", runs, "chosen", **what)
+    found = study.call("times", runs, "chosen", **what)
     own = runs.loc[(2000, "at-each-instant")]["killed"]
     killed = {
         name: own.loc[(limits, name, "SDSC")].unstack("part").sum().to_numpy()
         for name, limits in (("LC", "requested"), ("FF", "requested"), ("RUA", "raised"))
     }
-    expected = 100 * (killed["LC"] / np.minimum(killed["FF"], killed["RUA"]) - 1)
+    expected = killed["LC"] / np.minimum(killed["FF"], killed["RUA"])
     assert found.mean == pytest.approx(expected.mean())
 
 
@@ -82,14 +84,14 @@ def test_what_was_not_run_is_told(study, runs):
     what = {"one": "RUA", "other": "FF", "metric": "killed", "mixes": ["LOW"]}
     smaller = study.call("Reading", 1600)
     with pytest.raises(NotRunError):
-        study.call("change_at", runs, smaller, **what)
+        study.call("times_at", runs, smaller, **what)
 
 
-def test_published_changes_leave_out_what_is_lost(study, runs):
+def test_published_ratios_leave_out_what_is_lost(study, runs):
     """Killed jobs with First Fit and HIGH are lost for SDSC."""
     what = {"one": "LCT=1.15", "other": "FF", "metric": "killed", "mixes": ["HIGH", "MED"]}
     ctc, sdsc = (70 + 77) / (428 + 247), 79 / 255
-    assert study.call("paper_change", runs, **what) == pytest.approx(50 * (ctc + sdsc) - 100)
+    assert study.call("paper_times", runs, **what) == pytest.approx((ctc + sdsc) / 2)
 
 
 def test_the_plan_names_a_trace_for_each_workload(study, shared, tmp_path):

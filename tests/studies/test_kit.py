@@ -14,7 +14,18 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.studies import intervals, page, running
-from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, judge, named, read_claims
+from optsched.studies.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Region,
+    judge,
+    named,
+    read_claims,
+    without_noise,
+)
+from optsched.studies.evaluation import evaluate
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder
 from optsched.studies.intervals import Interval
@@ -124,7 +135,6 @@ def test_an_interval_says_what_it_is():
 def test_a_reduction_that_is_the_same_everywhere_has_no_width():
     before = np.array([10.0, 20.0, 70.0])
     assert intervals.reduction(before, 0.8 * before)[:3] == pytest.approx((0.2, 0.2, 0.2))
-    assert intervals.ratio(before, 0.8 * before)[:3] == pytest.approx((0.8, 0.8, 0.8))
     both = np.column_stack([before, before])
     found = intervals.reduction(both, both * [0.8, 0.5], [-1, 1])
     assert found[:3] == pytest.approx((0.3, 0.3, 0.3))
@@ -207,11 +217,6 @@ def test_a_noise_floor_is_what_one_more_run_stays_within():
     assert np.mean(seen) == pytest.approx(0.95, abs=0.015)
 
 
-def test_means_over_seeds_are_taken_over_what_all_seeds_have():
-    frame = pd.DataFrame({"seed": [1, 1, 2], "work": ["a", "b", "a"], "wait": [1, 9, 3]})
-    assert intervals.in_all(frame, "work", "seed")["wait"].tolist() == [1, 3]
-
-
 @pytest.mark.parametrize(
     ("region", "found", "verdict"),
     [
@@ -280,18 +285,18 @@ def test_claims_are_judged_under_each_reading(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('of = "gain"', "", r"groups\[1\].claims\[1\].of: missing"),
+        ('of = "gain"', "", r"groups\[1\].claims\[1\] of: missing"),
         ("above = 0.0", "", r"claims\[1\]: no region; expected above"),
         ('key = "two"', 'key = "one"', r"claims\[2\].key: 'one' is that of another claim"),
         ('["main"]', '["mian"]', "unknown reading 'mian'; did you mean main"),
         ("[readings]", "[reading]", "unknown key 'reading'; did you mean readings"),
-        ('text = "It falls",', "text = 5,", r"claims\[1\].text: 5; expected a text"),
-        ("above = 0.0", 'above = "zero"', r"claims\[1\].above: 'zero'; expected a number"),
-        ("above = 0.0", 'above = "published"', r"claims\[3\].above: 'published'; expected a n"),
-        ("published = 5", "published = true", r"claims\[1\].published: True; expected a number"),
-        ('["main"]', '"mian"', "unknown reading 'mian'; did you mean main"),
-        ('other = "otherwise"', "other = 5", "readings: expected a text for each reading"),
-        ("[[groups]]", "[groups]", "groups: expected a list of tables"),
+        ('text = "It falls",', "text = 5,", r"claims\[1\] text: 5; expected a text"),
+        ("above = 0.0", 'above = "zero"', r"claims\[1\] above: 'zero'; expected an integer or a n"),
+        ("above = 0.0", 'above = "published"', r"claims\[3\] above: 'published'; expected an i"),
+        ("published = 5", "published = true", r"claims\[1\] published: True; expected a text"),
+        ('["main"]', '"mian"', r"claims\[4\] readings: 'mian'; expected a list"),
+        ('other = "otherwise"', "other = 5", "readings other: 5; expected a text"),
+        ("[[groups]]", "[groups]", "groups: .*; expected a list"),
         ('"Waits"', '"Waits"\nclaims = 5\n[other]', "unknown key 'other'"),
     ],
 )
@@ -308,8 +313,34 @@ def test_a_panel_has_a_row_for_each_claim_and_a_shape_for_each_verdict(tmp_path)
     assert len(figure.axes) == 2  # percent, and hours
     narrow = claims_panel(judged(tmp_path), narrow=True)
     assert narrow.get_figwidth() * 96 <= 390 - 2 * 12
+    assert "paper 5.0" in {text.get_text() for axes in narrow.axes for text in axes.texts}
     marks = {line.get_marker() for line in figure.axes[0].lines} - {"None"}
     assert marks == {"D", "o", "s"} or marks == {"D", "o", "s", ">"}
+
+
+def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
+    one = judged(tmp_path)["one"]._replace(published=None)
+    figure = claims_panel({"one": one._replace(unit="times")}, narrow=True)
+    legend = [text.get_text() for text in figure.legends[0].texts]
+    assert legend == ["holds", "where the claim is true"]
+    assert figure.axes[0].get_xlabel() == "times (axis compressed above 1)"
+    far = one._replace(found={"main": Interval(40.0, 30.0, 50.0, 5, "t")})
+    (axes,) = claims_panel({"one": one, "far": far}).axes
+    assert (axes.get_xscale(), axes.get_xlabel()[-19:]) == ("asinh", "stretched around 0)")
+    (axes,) = claims_panel({"far": far}).axes  # numbers of one size
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "percent or points")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (-0.0062, "%", "0.0%"), (0.32, "points", "0.3"), (16.6, "%", "17%"), (0.0, "%", "0%"),
+        (0.0111, "times", "0.01"), (1.0, "times", "1.00"), (29.1, "times", "29"),
+        (0.0062, "GPUs", "0.0062"), (None, "%", "–"),
+    ],
+)  # fmt: skip
+def test_digits_below_the_noise_are_not_written(value, unit, text):
+    assert without_noise(value, unit) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():
@@ -319,7 +350,7 @@ def test_a_specification_curve_sorts_effects_and_shows_choices():
     ]
     figure = specification_curve(columns, ["a", "b"], "gain", limits=(-10, 10))
     effect, dots = figure.axes
-    assert [text.get_text() for text in effect.texts] == ["main reading", "−200"]
+    assert [text.get_text() for text in effect.texts] == ["main reading", "3 times"]
     places = {tuple(line.get_xdata()) for line in dots.lines}
     assert places == {(0, 2), (0,)}
 
@@ -421,7 +452,7 @@ def test_blocks_are_expanded_by_labels_and_lists(folder):
     assert [labels["kind"] for labels in found] == ["usual"] * 3 + ["again"]
     policies = [block["policy"] for block in runs["runs"]]
     assert policies == [["fcfs", "easy"], ["fcfs", "easy"], ["easy", "fcfs"], "easy"]
-    assert runs["runs"][0]["trace"][0].endswith("sample-256.swf")
+    assert runs["trace"][0].endswith("sample-256.swf")
     quick, _ = study_runs(looked_at(table, quick=True), [], folder, folder)
     assert [block["jobs"] for block in quick["runs"]] == ["1:20"]
 
@@ -476,7 +507,7 @@ def test_a_study_runs_from_its_folder_and_its_page_is_checked(folder, tmp_path, 
     assert optsched(["study", str(folder), "--check"]) == 1
     [mistake] = capsys.readouterr().out.splitlines()
     place = folder / "page.md"
-    verdict = running.rewrite(StudyFolder(folder)).claims["verdict"][0]
+    verdict = evaluate(StudyFolder(folder), folder).claims["verdict"][0]
     assert mistake == f"{place}:3: expected {verdict!r} before gain.verdict"
     place.write_text(place.read_text().replace("{verdict}", verdict))
     assert optsched(["study", str(folder), "--check"]) == 0

@@ -11,10 +11,12 @@ from scipy import stats
 
 from optsched.content import bundled
 from optsched.studies.claims import NotRunError
+from optsched.studies.evaluation import read_results
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import read_results, with_parts, write_inputs
+from optsched.studies.running import with_parts
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.traces.reading import write_trace
 
 FOLDER = bundled("studies") / "li-2015"
 MAIN = "ahead, joint"
@@ -109,7 +111,9 @@ def planned(study, shared, tmp_path):
     plan = looked_at(study.plan, quick=True)
     [trace] = list(study.call("inputs", plan, folders).values())[:1]
     files = (axis["trace"] for axis in plan["axes"]["log"].values())
-    write_inputs({file.removeprefix("inputs/"): trace for file in files}, folder)
+    (folder / "inputs").mkdir()
+    for file in files:
+        write_trace(trace, folder / file)
     table, labels = study_runs(
         looked_at(study.plan, quick=False), folders, FOLDER, folder / "inputs"
     )
@@ -166,7 +170,7 @@ def test_parts_of_metrics_become_columns(tmp_path):
     for run, summary in {"a": {"held": {"80": 1.0}}, "b": {"held": {"85": 0.5, "90": 0.5}}}.items():
         (tmp_path / run).mkdir()
         (tmp_path / run / "summary.json").write_text(json.dumps(summary))
-    table = pd.DataFrame({"run": ["a", "b", "failed"], "error": [None, None, "why"]})
+    table = pd.DataFrame({"run": ["a", "b"], "wait": [1, 2]})
     found = with_parts(table, ("held", "none"), tmp_path)
-    assert found.columns.tolist() == ["run", "error", "held.80", "held.85", "held.90"]
-    assert found["held.85"].fillna(-1).tolist() == [-1, 0.5, -1]
+    assert found.columns.tolist() == ["run", "wait", "held.80", "held.85", "held.90"]
+    assert found["held.85"].fillna(-1).tolist() == [-1, 0.5]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import sys
 
 import numpy as np
@@ -18,9 +17,9 @@ from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
+from optsched.studies.evaluation import Evaluated, read_results
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at
-from optsched.studies.running import read_results
 from optsched.text_files import read_toml
 
 FOLDER = bundled("studies") / "openb-2023"
@@ -337,7 +336,7 @@ def test_the_noise_floor_is_that_of_orders_of_the_nodes(runs):
     wide = own.pivot(index="order", columns="way", values="placed")
     gains = wide["FGD"] - wide["GPU packing"]
     low, high = stats.t.interval(0.95, 7, scale=gains.std(ddof=1) * (9 / 8) ** 0.5)
-    found = STUDY.evaluated(runs).values
+    found = Evaluated(STUDY, runs).values
     assert found["noise.packing.default.smallest"] == pytest.approx((high - low) / 2)
 
 
@@ -380,7 +379,6 @@ def test_the_quick_study_of_openb(shared, tmp_path, capsys):
     results = tmp_path / "q" / "results"
     frame = read_results(results)
     assert set(frame["part"]) == set(ANSWERS.PARTS_OF)
-    assert len(json.loads((results / "timing.json").read_text())["wall_seconds"]) == len(frame)
     exact = frame[(frame["way"] == "exact") & frame["bound"].notna()]
     assert len(exact) >= 6
     assert (exact["placed"] <= exact["bound"]).all()

@@ -10,9 +10,9 @@ import pytest
 
 from optsched.content import bundled
 from optsched.studies import page
+from optsched.studies.evaluation import Evaluated, check, evaluate, read_results
 from optsched.studies.folder import PLAN, StudyFolder
 from optsched.studies.pages import HEADING, verdicts, with_verdicts
-from optsched.studies.running import check, read_results, rewrite
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(file.parent.name for file in bundled("studies").glob("*/study.py"))
@@ -30,7 +30,7 @@ def test_tables_and_figures_are_those_of_the_results(name, tmp_path):
     """Otherwise: optsched study NAME --write."""
     own = bundled("studies") / name
     shutil.copytree(own, tmp_path / name)
-    rewrite(StudyFolder(tmp_path / name))
+    evaluate(StudyFolder(tmp_path / name), tmp_path / name)
     for file in own.rglob("*.*"):
         if file.parent.name != "__pycache__":
             assert (tmp_path / name / file.relative_to(own)).read_bytes() == file.read_bytes(), file
@@ -41,7 +41,7 @@ def test_tables_and_figures_are_those_of_the_results(name, tmp_path):
 def test_every_changed_digit_of_a_page_is_found(name):
     own = bundled("studies") / name
     study = StudyFolder(own)
-    found = study.evaluated(read_results(own / "results"))
+    found = Evaluated(study, read_results(own / "results"))
     text, blocks = (own / "page.md").read_text(), found.blocks()
     prose = page.BLOCK.sub(lambda block: " " * len(block[0]), page.FREE.sub(_blank, text))
     changed = 0

@@ -16,9 +16,10 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.schedule import State
+from optsched.studies.evaluation import Evaluated, read_results
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import Running, read_results
+from optsched.studies.running import Running
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.header import Header
 from optsched.traces.reading import write_trace
@@ -35,7 +36,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def found(frame):
-    return STUDY.evaluated(frame)
+    return Evaluated(STUDY, frame)
 
 
 def rows(*runs):
