@@ -134,7 +134,7 @@ def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -
         number=np.zeros(jobs, dtype=np.int64),
         due=np.zeros(jobs, dtype=np.int64),
         was_due=np.zeros(jobs, dtype=np.bool_),
-        wakes=np.zeros(jobs + 2),
+        wakes=np.zeros(2 * jobs + 2),
         clock=np.array([-np.inf, np.inf, -np.inf, 0.0, np.inf, np.inf, np.inf]),
         tally=tally,
     )
