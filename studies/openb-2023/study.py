@@ -169,7 +169,8 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     found |= {f"batch.150.{way}.{size}": mean for (way, size), mean in means.loc[150].items()}
     found["draws.150"] = len(batches)
     found["batches.behind"] = bool((means[EXACT.name, 16] < means[FGD.name, 0]).all())
-    found["forecast.ahead"] = (batches[FORECAST.name, 16] > batches[FGD.name, 0]).all().item()
+    ahead = {size: batches[FORECAST.name, size] > batches[FGD.name, 0] for size in (16, 64)}
+    found |= {"forecast.ahead": ahead[64].all().item(), "forecast.16.ahead": int(ahead[16].sum())}
     for way, own in of_part(runs, "leaving").groupby("way"):
         found[f"wait.{way}"] = mean_of(own["mean_wait"] / HOUR)
     waits = by_way(of_part(runs, "leaving"), "mean_wait") / HOUR
