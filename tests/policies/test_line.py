@@ -189,6 +189,25 @@ def test_the_head_starts_first_and_a_short_job_passes_it():
     assert [*runs[0].resources] == ["0-2", "0-3", "3", "0"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "starts"), [("easy", [0, 0, 20, 30, 130]), ("sjf, easy", [0, 0, 24, 213, 13])]
+)
+def test_a_reservation_whose_time_has_passed(policy, starts):
+    """By hand, on 8 processors: estimated ends at 10 and 12 pass, the jobs end at 20 and 24.
+
+    Job 2 (6 processors) is blocked from 1 on, with nothing to spare at 10; job 3 waits behind it.
+    At 13 both ends are overdue, so that 2 processors are to spare for job 4. EASY looks again only
+    when a job has ended.
+    """
+    requested = [10, 12, 5, 50, 100]
+    trace = Trace(*np.array([[0, 1, 2, 3, 4], [0, 0, 1, 2, 13], requested, requested]),
+                  np.array([4, 2, 6, 8, 2]))  # fmt: skip
+    for one in policies_of(policy):
+        one.enforces_limits = False
+        run = simulate(trace, "nodes:8", one, execution=HalfSpeed(), compiled_from=0)
+        assert run.start.tolist() == starts
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.randoms())
 def test_jobs_are_sorted_by_key_and_then_by_number(keys, random):
     order = list(range(len(keys)))
