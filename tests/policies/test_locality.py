@@ -64,6 +64,14 @@ def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_
     assert run(trace, backfill="conservative").start.tolist() == [0, 100, 2, 150]
 
 
+def test_a_job_in_a_hole_uses_it_up(jobs_with_files):
+    # job 3 runs in the hole before job 2 until 92; job 4 does not fit into what is left
+    trace = jobs_with_files(
+        (0, 100, 100, 1, -1), (1, 50, 50, 2, -1), (2, 90, 90, 1, -1), (3, 50, 50, 1, -1)
+    )
+    assert run(trace, backfill="holes").start.tolist() == [0, 100, 2, 150]
+
+
 def test_a_full_profile_uses_the_gaps_between_reservations(jobs_with_files):
     trace = jobs_with_files(
         (0, 20, 20, 1, -1),
