@@ -51,7 +51,7 @@ class Cases:
         return self._folder / f"{name}.json"
 
     def _solved(self, name: str) -> dict[str, Any] | None:
-        """Return what is on file of a case, None if it is to be solved (again)."""
+        """Return the content of a solved case, None if it is to be solved (again)."""
         file = self._file(name)
         try:
             solved = read_object(file, SOLVED)

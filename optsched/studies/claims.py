@@ -56,11 +56,7 @@ class Region(NamedTuple):
     with_high: bool = False
 
     def verdict(self, found: Interval) -> str:
-        """Judge a number by its interval.
-
-        The claim holds if the whole interval is inside, and does not hold if all of it is outside.
-        Otherwise, or without an interval of confidence, it is not decided.
-        """
+        """Judge a number: by an interval wholly inside or outside; all else is not decided."""
         low, high = found.low, found.high
         if isnan(low) or found.kind == "range":
             return OPEN
@@ -74,10 +70,7 @@ class Region(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim, with the paper's number and what is found under each reading, the main one first.
-
-    There is nothing found if it is not judged. `panel` says whether it has a row in the panel.
-    """
+    """A claim, with the paper's number and what is found under each reading, the main one first."""
 
     key: str
     group: str
@@ -115,10 +108,7 @@ class Stated(NamedTuple):
 
 
 def read_claims(file: Path) -> Stated:
-    """Read the claims of a study; there are none without the file.
-
-    Raises `InputError` if the file cannot be read, or a claim is not whole.
-    """
+    """Read the claims of a study; there are none without the file."""
     if not file.is_file():
         return Stated({"": ""}, [])
     table = {"readings": {"main": "the main reading"}, "groups": []} | read_toml(file)
@@ -189,14 +179,7 @@ def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
 
 
 def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, Any]:
-    """Return all values by the names that a page uses.
-
-    An interval ``x`` is also ``x±`` (mean and ends), ``x.interval`` (its ends), ``x.low``,
-    ``x.high``, ``x.half`` and ``x.n``. A noise floor ``x`` has ``x.smallest``, ``x.deviation``,
-    ``x.range`` and ``x.n``. A claim ``c`` is the interval of its number, ``c.verdict``,
-    ``c.published``, and ``c@reading`` and ``c@reading.verdict`` for each reading. ``claims``,
-    ``claims.hold``, ``claims.fail``, ``claims.open`` and ``claims.unjudged`` count.
-    """
+    """Return all values, also of claims, by the names that a page uses."""
     names = dict(values)
     for key, one in claims.items():
         names |= {f"{key}.verdict": one.verdict(), f"{key}.published": one.published}
@@ -221,10 +204,7 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
 
 
 def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
-    """Return the table of claims in Markdown: verdict, number, and readings that would change it.
-
-    `readings` has the words of the page for each reading.
-    """
+    """Return the table of claims in Markdown: verdict, number, readings that would change it."""
     several = len(readings) > 1 or any(one.not_judged for one in claims.values())
     published = any(one.published is not None for one in claims.values())
     head = ["claim", "verdict", "here (paper)" if published else "here"]
@@ -274,20 +254,46 @@ def written(value: float | None, unit: str = "", digits: int | None = None) -> s
     """
     if value is None or isnan(value):
         return "–"
-    if digits is None:
-        size = 0.0 if abs(value) < 1e-9 else abs(value)
-        digits = 0 if size >= 9.95 or not size else 1 if size >= 0.995 else 1 - floor(log10(size))
+    digits = _digits(value) if digits is None else digits
     text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
     return text.replace("-", "−")
 
 
 def without_noise(value: float | None, unit: str) -> str:
-    """Write a number of a claim: times below 10 to a hundredth, percent and points to a tenth."""
-    size = abs(value or 0.0)
+    """Write a number of a claim: times below 10 to a hundredth, others to a tenth at most."""
+    return written(value, unit, _digits(value or 0.0, unit))
+
+
+def _digits(value: float, unit: str = "") -> int:
+    size = 0.0 if abs(value) < 1e-9 else abs(value)
     if unit == "times" and 0 < size < 9.995:
-        return written(value, unit, 2)
-    tenths = (unit[:1] == "%" or unit == "points") and 0 < size < 0.995
-    return written(value, unit, 1 if tenths else None)
+        return 2
+    if size >= 9.95 or not size:
+        return 0
+    return 1 if size >= 0.995 or unit else 1 - floor(log10(size))
+
+
+def with_interval(found: Interval, unit: str, edges: Sequence[float] = ()) -> str:
+    """Write a number with its interval, if it has one: ``2.73 [−0.04, 5.44]``.
+
+    It has as many digits as tell its ends from each other, and from the edges of a claim.
+    """
+    ends = (found.low, found.high)
+    if isnan(found.low) or found.low == found.high:
+        return without_noise(found.mean, unit).rstrip("%")
+    pairs = [ends, *((end, edge) for end in ends for edge in edges)]
+
+    def digits(value: float, more: int) -> int:
+        return _digits(value, unit) + more * (value != 0)
+
+    def alike(more: int) -> bool:
+        return any(
+            a != b and round(a, digits(a, more)) == round(b, digits(b, more)) for a, b in pairs
+        )
+
+    more = next(count for count in range(3) if count == 2 or not alike(count))
+    mean, low, high = (written(end, "", digits(end, more)) for end in found[:3])
+    return f"{mean} [{low}, {high}]"
 
 
 def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:

@@ -61,7 +61,7 @@ class Effect(NamedTuple):
 
     It is `of` a trace or load, or of `ALL`. `before` and `after` are the means over the units under
     the baseline and under what is `compared`; the change is in percent, of shares in percentage
-    points.
+    points, and its interval does not go below -100%.
     """
 
     figure: str
@@ -169,7 +169,7 @@ def effects_over(folder: Path, over: str, baseline: str | None = None) -> Effect
 
 
 def noun_of(over: str) -> str:
-    """Return what a unit is called."""
+    """Return the name of a unit."""
     return NOUNS.get(over, "repetition")
 
 
@@ -288,4 +288,7 @@ def _change(
     change, every = average(found), np.concatenate(changes)
     if change.kind == "none" and len(every) > 1 and np.isfinite([change.mean, *every]).all():
         return range_of(every)._replace(mean=change.mean)
-    return change if np.isfinite(change.mean) else NOTHING._replace(n=change.n)
+    if not np.isfinite(change.mean):
+        return NOTHING._replace(n=change.n)
+    low = change.low if points else np.fmax(change.low, -100.0)  # nothing falls by more
+    return change if np.isnan(change.low) else change._replace(low=float(low))

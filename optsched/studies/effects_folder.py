@@ -31,12 +31,16 @@ from optsched.studies.effects import (
     noun_of,
 )
 from optsched.studies.figures import claims_panel
-from optsched.studies.intervals import MOST_UNITS, Interval
+from optsched.studies.intervals import Interval
 
 FOLDER = FolderKind("effects", "effects.json", ("effects.csv", "*.svg", REPORT))
 PICTURES = ("changes", "changes-narrow")
 WORDS = {HOLDS: "better", OPEN: OPEN, FAILS: "worse"}
-"""Words for the shapes and colors of verdicts on claims."""
+SIGNS = MARKS | {FAILS: "✕"}
+"""Words and shapes for colors of verdicts on claims."""
+
+MOST_NEEDED = 100
+"""Most units that are said to be needed by number."""
 
 MOST_ROWS = 60
 """Most rows of a panel that shows traces and loads one by one."""
@@ -119,7 +123,7 @@ def cells(one: Effect) -> list[Cell]:
     means = (compact(MEASURES[one.figure], value) for value in (one.before, one.after))
     return [
         *map(cell, (one.figure.replace("_", " "), one.of, one.compared)), change, cell(_ends(one)),
-        cell(f"{MARKS[_shape(one)]} {one.verdict}"), cell(one.change.how),
+        cell(f"{SIGNS[_shape(one)]} {one.verdict}"), cell(one.change.how),
         Cell(_more(one), one.needed), *means,
     ]  # fmt: skip
 
@@ -127,7 +131,7 @@ def cells(one: Effect) -> list[Cell]:
 def _tables(found: Effects) -> list[Table]:
     """Return the tables of the page, of three columns each: a phone shows all of them."""
     heads, tables = columns(found), []
-    shapes = ", ".join(f"{MARKS[verdict]} {word}" for verdict, word in WORDS.items())
+    shapes = ", ".join(f"{SIGNS[verdict]} {word}" for verdict, word in WORDS.items())
     for of in ("", " of each trace or load"):
         changes, means = list[list[Cell]](), list[list[Cell]]()
         for one in (one for one in found.effects if (one.of == ALL) is (not of)):
@@ -149,7 +153,9 @@ def lead(found: Effects) -> str:
     told = sum(one.verdict in (LOWER, HIGHER) for one in own)
     over = counted(found.units, noun_of(found.over))
     differences = counted(len(own), "difference")
-    return f"{told} of {differences} from {found.baseline} over {over} can be told from noise."
+    said = f"{told} of {differences} from {found.baseline} over {over} can be told from noise."
+    several = len(own) < len(found.effects)
+    return said + " A change of all is the mean of the changes below it." * several
 
 
 def sentences(found: Effects) -> list[str]:
@@ -178,7 +184,7 @@ def _more(one: Effect) -> str:
     """Return about how many units could tell a change; empty if these can, or none is known."""
     if one.needed is None:
         return ""
-    return f"about {one.needed:,}" if one.needed < MOST_UNITS else f"over {MOST_UNITS:,}"
+    return f"about {one.needed}" if one.needed <= MOST_NEEDED else f"over {MOST_NEEDED}"
 
 
 def _signed(one: Effect) -> str:
@@ -230,11 +236,13 @@ def _page(found: Effects, pictures: Mapping[str, str], repeat: str) -> Page:
     how = (
         f"All that is compared has run the same jobs in each {noun}. The change of a figure is that"
         " of its mean, in percent of the baseline or in percentage points; of several traces or"
-        f" loads, it is the mean of their changes. A 95% interval says what other {noun}s{same}"
-        " would show if these were drawn at random; about one in twenty misses the truth. A change"
+        " loads, it is the mean of their changes, not the change of the means. A 95% interval says"
+        f" what other {noun}s{same}"
+        " would show if these were drawn at random; about one in twenty misses the truth, more if"
+        " they are few and skewed. No interval goes below −100%, as no figure does. A change"
         " can be told from noise if its whole interval is above or below 0. If not, the table says"
         f" about how many {noun}s would be needed, should mean and spread stay as they are."
-        " Blue and ● stand for better, orange and ■ for worse: higher for utilization, lower for"
+        " Blue and ● stand for better, orange and ✕ for worse: higher for utilization, lower for"
         " all other figures."
     )
     kinds = "; ".join(dict.fromkeys(one.change.how for one in found.effects))

@@ -18,7 +18,16 @@ from optsched.files import write_text
 from optsched.report import style
 from optsched.report.dark_mode import with_dark_variant
 from optsched.report.style import GREY, INK
-from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, without_noise, written
+from optsched.studies.claims import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Region,
+    with_interval,
+    without_noise,
+    written,
+)
 from optsched.studies.intervals import Interval
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 BAND = "#E4E4E4"
 COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
 SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}
+CROSSED = SHAPES | {FAILS: "X"}
 """Of verdicts; an open circle is not decided."""
 
 WIDE, NARROW = 9.17, 3.75
@@ -44,15 +54,7 @@ TIMES = "times"
 
 
 class Column(NamedTuple):
-    """A combination of choices, and the effect with it.
-
-    Parameters
-    ----------
-    found : Interval
-        The effect.
-    choices : frozenset of str
-        In what it differs from the main reading; empty for that.
-    """
+    """The effect with a combination of choices, which are none in the main reading."""
 
     found: Interval
     choices: frozenset[str]
@@ -106,7 +108,9 @@ def claims_panel(
         bottom = 1 - (place + inches) / height
         box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
         axes = figure.add_axes(box)
-        label = "percent or points" if unit == "%" else unit
+        units = {"percent" if one.unit[:1] == "%" else one.unit for one in own}
+        mixed = "percent, or points" if len(units) > 1 else units.pop()
+        label = mixed if unit == "%" else unit
         label += _scale(axes, own, unit, narrow=narrow)
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
@@ -196,10 +200,7 @@ def _rows(
         place += layout.pitch
         row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
         _mark(axes, one, row, half, band=band)
-        number = without_noise if band else written
-        text, low, high = (number(end, one.unit).rstrip("%") for end in one.main[:3])
-        if one.main.kind not in ("none", "exact"):
-            text += f" [{low}, {high}]"
+        text = with_interval(one.main, one.unit, one.region[:2])
         look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
         paper = without_noise(one.published, one.unit).rstrip("%")
         if narrow:
@@ -228,10 +229,19 @@ def _mark(axes: Axes, one: Claim, row: float, half: float, *, band: bool) -> Non
     if one.published is not None:
         look: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
         axes.plot(np.clip(one.published, *ends), row, "D", zorder=4, **look)
-    _whisker(axes, one.main, row, one.verdict(), upright=False)
+    shapes = SHAPES if band else CROSSED
+    _whisker(axes, one.main, row, one.verdict(), upright=False, shapes=shapes)
 
 
-def _whisker(axes: Axes, found: Interval, place: float, verdict: str, *, upright: bool) -> None:
+def _whisker(
+    axes: Axes,
+    found: Interval,
+    place: float,
+    verdict: str,
+    *,
+    upright: bool,
+    shapes: Mapping[str, str] = SHAPES,
+) -> None:
     """Draw an interval with its mean, and an arrow head where it leaves the axes."""
 
     def plot(values: Any, *form: str, **look: Any) -> None:
@@ -248,7 +258,7 @@ def _whisker(axes: Axes, found: Interval, place: float, verdict: str, *, upright
         if out:
             plot([end], head, markersize=5, clip_on=False, zorder=3)
     if low <= found.mean <= high:
-        plot([found.mean], SHAPES[verdict], zorder=5, **_face(verdict))
+        plot([found.mean], shapes[verdict], zorder=5, **_face(verdict))
 
 
 def _face(verdict: str) -> dict[str, Any]:
@@ -263,8 +273,10 @@ def _handles(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    shapes = SHAPES if words is None else CROSSED
+
     def line(verdict: str) -> Line2D:
-        look = {"marker": SHAPES[verdict], "linewidth": 1.8, **_face(verdict)}
+        look = {"marker": shapes[verdict], "linewidth": 1.8, **_face(verdict)}
         return Line2D([], [], color=COLOURS[verdict], **look)
 
     found = {one.verdict() for one in judged}
@@ -290,20 +302,8 @@ def specification_curve(
 ) -> Figure:
     """Draw the sorted effects under combinations of choices, and below them which are made.
 
-    Parameters
-    ----------
-    columns : iterable of Column
-        The combinations.
-    choices : sequence of str
-        All that may differ from the main reading, in the order of the rows.
-    label : str
-        What the effect is.
-    limits : pair of float
-        Ends of the axis; effects outside are arrows, with their least and largest number.
-    claimed : Region
-        Where the effect has to lie, above 0 by default; columns have the colors of verdicts.
-    unit : str
-        Of the effect; ratios (``times``) are compared with 1.
+    `label` says what the effect is, `claimed` where it has to lie. `choices` has a row each, in
+    this order. Effects outside the `limits` are arrows, with their least and largest number.
     """
     from matplotlib.figure import Figure
 
@@ -332,9 +332,11 @@ def specification_curve(
             effect.text(x, limits[1], "main reading", ha=side, va="bottom", color=INK)
     means = [one.found.mean for one in ranked]
     low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
+    free = all(one.choices for one in ranked[len(ranked) // 2 :])
+    right = len(ranked) - (0.2 if free else len(high) + 0.8)
     for out, at, end, ha, va in (
         (low, len(low) - 0.2, limits[0], "left", "bottom"),
-        (high, len(ranked) - len(high) - 0.8, limits[1], "right", "top"),
+        (high, right, limits[1], "right", "bottom" if free else "top"),
     ):
         if out:
             ends = sorted((min(out), max(out)), key=abs)
@@ -342,7 +344,8 @@ def specification_curve(
                 text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
             else:
                 text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
-            effect.text(at, end, text, color=GREY, ha=ha, va=va)
+            by, how = (0, 4 if va == "bottom" else -4), "offset points"
+            effect.annotate(text, (at, end), by, textcoords=how, color=GREY, ha=ha, va=va)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
     dots.tick_params(length=0)

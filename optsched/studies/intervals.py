@@ -125,7 +125,8 @@ def average(found: Sequence[Interval]) -> Interval:
 
 def units_needed(found: Interval) -> int:
     """Return with how many units t would exclude 0, if mean and deviation stayed as they are."""
-    deviation = found.half * found.n**0.5 / _t(found.n)
+    half = max(found.half, found.high - found.mean)  # the lower end may be cut
+    deviation = half * found.n**0.5 / _t(found.n)
     counts = np.arange(FEWEST, MOST_UNITS + 1)
     enough = np.array(_t(counts)) * deviation / counts**0.5 < abs(found.mean)
     return int(counts[enough.argmax()]) if enough.any() else MOST_UNITS

@@ -343,7 +343,7 @@ def shaken(runs: Runs, one: System, metric: str, where: pd.Index[Any]) -> Noise:
 
 
 def floors(runs: Runs) -> Iterator[tuple[str, str, str, Noise]]:
-    """Yield noise floors of level 5 beside backfilling: queue, metric, what is drawn again."""
+    """Yield noise floors of level 5 and backfilling: queue, metric, what is drawn again."""
     for queue, metric in product((ORDER, PASSING), ("mean_response", "large_mean_wait")):
         own = gang("MPL 5", queue=queue)
         every = common(ratios(runs, own, BACKFILLING, metric))
@@ -411,6 +411,7 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         "fcfs.hold": gains == {"holds"},
         "paging.most": 100 * runs.all.query("job_memory == 133").eval("paged_jobs / jobs").max(),
         "passing.reaches": highest(runs, gang("MPL 5", "passing")).low > 90,
+        "order.5.never": not found["order.5.below"],
     }
     for name, metric, key, _ in CURVES:
         own = sorted(columns(runs, "MPL 5", metric), key=lambda one: one.found.mean)
@@ -421,9 +422,9 @@ def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
         alone = [v for v, one in zip(verdicts, own) if PASSES not in one.choices]
         passing = len(own) - len(alone)
         found |= {name: len(own), f"{name}.ordered": len(alone), f"{name}.passing": passing}
+        found[f"{name}.apart"] = "holds" not in alone and verdicts.count("holds") == passing
         for verdict in ("holds", "does not hold"):
             found[f"{name}.{verdict.split()[0]}"] = verdicts.count(verdict)
-            found[f"{name}.ordered.{verdict.split()[0]}"] = alone.count(verdict)
     for row in turned.to_dict("records"):
         interval = Interval(*(row[end] for end in ("change, %", "low", "high", "n")), "t")
         found[f"{row['changed']}, {row['level 5']}"] = interval
@@ -462,10 +463,10 @@ def tables(runs: Runs, claims: dict[str, Claim]) -> dict[str, pd.DataFrame | str
     """Return the tables of the page, and those of the data beside it."""
     noise = pd.DataFrame(
         {
-            "level 5 beside backfilling": f"{METRICS[metric]}, {queue}",
+            "level 5 compared with backfilling": f"{METRICS[metric]}, {queue}",
             "drawn again": AGAIN[what],
             "range, %": " to ".join(written(end, digits=0) for end in (floor.low, floor.high)),
-            "smallest effect, points": written(floor.smallest, digits=1),
+            "smallest effect, points": written(floor.smallest, digits=0),
         }
         for queue, metric, what, floor in floors(runs)
     )
@@ -580,7 +581,7 @@ def figures(runs: Runs, claims: dict[str, Claim], *, narrow: bool) -> dict[str, 
         name: specification_curve(
             columns(runs, "MPL 5", metric),
             [*CHOICES.values()],
-            f"{METRICS[metric]}, level 5 beside backfilling, %",
+            f"{METRICS[metric]}, level 5 compared with backfilling, %",
             limits=limits,
             claimed=claims[key].region,
             narrow=narrow,

@@ -80,24 +80,12 @@ def _made(one: Workload, own: Own, blue: Trace) -> Trace:
 class Change(NamedTuple):
     """What is changed of the paper's workload; by default nothing.
 
-    Parameters
-    ----------
-    run_power : float
-        Run times are raised to this power: above 1 they vary more, with 0 all are equal.
-    size_factor : float
-        Sizes are multiplied by this number, and are at least one node and at most the machine.
-    power_of_two : bool
-        Whether sizes are raised to the next power of two.
-    shuffled : bool
-        Whether sizes are dealt to the jobs at random, so that they say nothing of run times.
-    poisson : bool
-        Whether jobs arrive in a Poisson process.
-    gap_power : float
-        Times between submissions are raised to this power: above 1 jobs come in bursts.
-    requests : float
-        Times requested, up to this many times the run time; if infinite, all the longest run time.
-    published_shares : bool
-        Whether classes have the shares of the paper's tables, not those of their arrivals.
+    Run times are raised to `run_power`: above 1 they vary more, with 0 all are equal. Sizes are
+    multiplied by `size_factor`, within the machine, raised to the next power of two, or dealt to
+    the jobs at random (`shuffled`), so that they say nothing of run times. Jobs arrive in a Poisson
+    process, or times between submissions are raised to `gap_power`: above 1 jobs come in bursts.
+    Times requested are up to `requests` times the run time; if infinite, all the longest run time.
+    Classes may have the shares of the paper's tables, not those of their arrivals.
     """
 
     run_power: float = 1.0

@@ -131,24 +131,10 @@ def number(
 ) -> Interval:
     """Return the mean over the logs of a quantity, in percent or points.
 
-    Parameters
-    ----------
-    what : float or str
-        One of `SHARES`, ``better``, one of `SUMS`, a quantile of the improvements, or their
-        ``mean``.
-    names : sequence of str
-        Schedulers. Of several, it is the number of the one with the lowest interval.
-    over : sequence of str
-        Those whose quantity is subtracted, each by itself; ``-BF`` for the same with backfilling.
-    load : float
-        The clusters that count, by default all.
-    saturated : bool
-        Whether to take what is more on the saturated cluster of a log than on its underused one.
-
-    Raises
-    ------
-    NotRunError
-        If a scheduler has not been run on all workloads.
+    It is one of `SHARES`, ``better``, one of `SUMS`, a quantile of the improvements, or their
+    ``mean``. Of several schedulers `names`, the one with the lowest interval counts; the quantity
+    of each of `over` is subtracted (``-BF``: of the same with backfilling). `load` chooses the
+    clusters; `saturated` takes how much more it is on the saturated than on the underused one.
     """
     instead = INSTEAD.get(what, {})
     what = instead.get(reading, instead.get("", what))
@@ -391,6 +377,8 @@ def values(found: Runs, claims: Mapping[str, Any]) -> dict[str, Any]:
         "throttle": PUBLISHED["throttle"],
         "day.results": table["scheduler"].nunique(),
         "day.numbers": len(table),
+        "day.lem.results": sum("LEM" in name for name in PUBLISHED["day"]),
+        "day.lem.80.results": sum("80 %" in name for name in PUBLISHED["day"]),
         "day.all-equal": bool((table["equal"] == "yes").all()),
         "day.jobs": here["FCFS"]["submitted"],
         "day.evaluated": here["FCFS"]["evaluated"],

@@ -448,6 +448,14 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
         "curve.holds": verdicts.count("holds"),
         "curve.fails": verdicts.count("does not hold"),
         "curve.apart": max(below) < min(above),
+        **{
+            f"{name}.times": tuple(
+                100 * killed_at(runs, Reading(one, instead=own), "CTC").mean for one in ENDS
+            )
+            for name, own in (("slack", SLACK), ("all", {}))
+        },
+        "lc.killed.percent": 100 * quarter.main.mean,
+        "raised.high.more": 100 * raised[1].mean - 100,
         "slack.none": 100 * (1 - slack.sum() / killed.sum()),
         "raised.low": raised[0],
         "raised.high": raised[1],

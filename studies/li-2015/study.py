@@ -398,7 +398,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "moves.at-start": 100 * share(runs, main, "migrations_at_start", "migrations"),
         "started-in-box": 100 * share(runs, main, "prepared_starts", "large_detected"),
         "buffer": mean(runs, main, "large_mean_buffer") / 3600,
-        "buffer.prepared": mean(runs, main, "prepared_mean_buffer") / 3600,
+        "buffer.prepared.min": mean(runs, main, "prepared_mean_buffer") / 60,
         "beside": share(runs, main, "prepared_beside", "prepared"),
         "jointly": apart(runs, main, "ahead", "useful"),
         "four.alike": all(
@@ -528,7 +528,7 @@ def systems_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "": name,
                 "running": written(100 * mean(runs, variant, "useful"), "%") if boxes else "–",
                 "wait, h": written(next(waits)),
-                "large jobs": written(next(waits)),
+                "of large jobs, h": written(next(waits)),
                 "moves": f"{mean(runs, variant, 'migrations'):,.0f}" if boxes else "–",
             }
         )
@@ -688,7 +688,7 @@ def draw_node_time(runs: pd.DataFrame, *, narrow: bool) -> Figure:
             color=color,
             edgecolor=INK,
             linewidth=0.3,
-            label=part,
+            label=part.replace("undecided", "overlooked"),
         )
         left += shares
     axes.set(xlim=(0, 100), xlabel="recorded node time, %")

@@ -14,11 +14,8 @@ from optsched.models.node_placement.fields import WHOLE
 
 from .trace import RESOURCES, Ints, Nodes, Pods, Table
 
-Answer = Callable[[NodePlacement], Placements]
-"""Places the pods of a problem, in the order of their arrival."""
-
-Forecast = Callable[[int], Pods]
-"""Draws pods that ask for this many thousandths of GPUs."""
+Answer = Callable[[NodePlacement], Placements]  # in the order of the pods' arrival
+Forecast = Callable[[int], Pods]  # pods that ask for so many thousandths of GPUs
 
 
 class Cluster:
@@ -43,8 +40,7 @@ class Cluster:
     def problem(self, pods: Pods, forecast: Pods | None = None) -> NodePlacement:
         """Return the problem to place pods, weighted by the thousandths of GPUs that they need.
 
-        Pods of a `forecast` are placed, too, but each thousandth counts half as much. A model of
-        GPUs that no node has is left out of what a pod may use.
+        Pods of a `forecast` count half. Models of GPUs that no node has are left out.
         """
         weights = pods.share
         if forecast is not None:
@@ -87,9 +83,8 @@ def partly_busy(
 ) -> tuple[Cluster, Pods]:
     """Return a cluster on which pods run, and a queue that asks for all its free GPUs.
 
-    Pods drawn from a list arrive one after the other on random nodes that can hold them, until
-    they have a share `load` of the GPUs or the list is drawn once. Then a share `left` of them
-    leaves again, at random. The queue is drawn from the same list.
+    Pods of a list arrive on random nodes that can hold them, up to a share `load` of the GPUs; then
+    a share `left` of them leaves. The queue is drawn from the same list.
     """
     rng = np.random.default_rng(seed)
     cluster = Cluster(nodes)
@@ -116,8 +111,7 @@ def in_batches(
 ) -> Placements:
     """Place pods on a cluster, each batch of this size at once; what is placed stays.
 
-    With a forecast, each batch is posed together with pods that may come after it, as many as ask
-    for the GPUs that it leaves free. These are not placed.
+    With a forecast, a batch is posed with pods that may come, enough for all free GPUs.
     """
     at: list[tuple[int, ...]] = []
     on: list[tuple[tuple[int, ...], ...]] = []
@@ -138,9 +132,8 @@ def in_batches(
 def coming_and_going(nodes: Nodes, pods: Pods, answer: Answer) -> tuple[Ints, int]:
     """Run pods, each for the time between its creation and its deletion in the list.
 
-    An idle node can hold each of them. Pods that cannot be placed wait. Whenever pods have arrived
-    or left, all that wait are posed, in the order of their arrival; departures of an instant come
-    before arrivals. Returns the seconds at which pods start, and the number of problems posed.
+    Whenever pods have arrived or left, all that wait are posed, in the order of their arrival;
+    departures of an instant come first. Returns when pods start, and the number of problems.
     """
     cluster = Cluster(nodes)
     number = len(pods.share)

@@ -142,6 +142,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "packing": len(PACKING),
         "few.types": FEW_TYPES.options["types"],
         "few.loses": all(one["few"].high < 0 for one in leads),
+        "margin": claims["same.default"].region.high,
         "same.share": 100 * abs(claims["same.default"].main.mean) / GPUS,
         "paper.left.packing": GPUS - published("default", "GPU packing"),
         "samples": len(busy),
@@ -211,13 +212,21 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
     switched = switched.astype(int).astype(str) + less.replace({True: "*", False: ""})
     return {
         "left": pd.DataFrame(shown),
-        "batches": of_best(runs).groupby("nodes").mean().T.round(1).add_suffix(" nodes").dropna(),
+        "batches": batches_table(runs),
         "placed": wide["placed"].join(proof),
         "fragmentation": wide["fragmentation"],
         "leaving": leaving[columns].mean().round(3).rename_axis("way"),
         "switches": switched.reset_index(),
         "answers": runs,
     }
+
+
+def batches_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of `of_best` as a table, with words for the size 0."""
+    means = of_best(runs).groupby("nodes").mean().T.round(1).add_suffix(" nodes").dropna()
+    table = means.reset_index()
+    whole = table["way"].map(lambda way: "all at once" if way == EXACT.name else "pod by pod")
+    return table.assign(size=table["size"].astype(str).where(table["size"] > 0, whole))
 
 
 def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict[str, Figure]:

@@ -74,8 +74,7 @@ class Nodes(NamedTuple):
 class Pods(NamedTuple):
     """Pods in the order of their arrival.
 
-    Each has a demand of the resources, thousandths of GPUs (below 1000 a share of one, from 1000 a
-    number of whole ones), the models that it may use (none: all), and the seconds of its stay.
+    A `share` below 1000 is a part of one GPU, from 1000 whole ones. No models: all may be used.
     """
 
     demand: Ints

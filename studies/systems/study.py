@@ -18,7 +18,7 @@ from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import least_large
 from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
-from optsched.studies.claims import NotRunError, without_noise, written
+from optsched.studies.claims import NotRunError, with_interval, without_noise, written
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.studies.plan import find_log
 from optsched.traces.bandwidth import drawn
@@ -335,12 +335,10 @@ def best(runs: pd.DataFrame) -> pd.DataFrame:
         apart = {one: mean_of(gains[first] - gains[one]) for one in gains if one != first}
         alike = [one for one in gains.mean().sort_values(ascending=False).index if one in apart]
         alike = [one for one in alike if not apart[one].low > 0]
-        mean, *ends = (
-            without_noise(one, "times") for one in (mean_of(gains[first]) * -0.01 + 1)[:3]
-        )
+        own = mean_of(gains[first]) * -0.01 + 1
         rows.append(
             {"world": world, "shortest responses": shown(first)}
-            | {"times as long": f"{mean} ({' to '.join(sorted(ends))})"}
+            | {"times as long": with_interval(own, "times") if own.half else "–"}
             | {"not told from it": "; ".join(map(shown, alike))}
         )
     return pd.DataFrame(rows)
@@ -348,7 +346,9 @@ def best(runs: pd.DataFrame) -> pd.DataFrame:
 
 def shown(system: str) -> str:
     """Return the name of a system as the page writes it."""
-    return re.sub(r"\b(easy|fcfs)\b", lambda found: found[0].upper(), system)
+    return re.sub(
+        r"\b(easy|fcfs)\b", lambda found: found[0].upper(), system.removeprefix("files, ")
+    )
 
 
 def noise(claims: dict[str, Any]) -> pd.DataFrame:
@@ -528,6 +528,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         "orders.won": (min(won, default=nan), max(won, default=nan)),
         "orders.lost": lost == ["f4, backfilled", "unicef, backfilled"],
         "shared.rules": (min(rules), max(rules)),
+        "f1.either": round(claims["f1"].main.mean) == round(claims["f1-backfilled"].main.mean),
         "window-gang.never": bool((losers["mean response"] < 0).all()),
         "conservative.slowdown": claims["conservative"].verdict("slowdown") == "not decided",
         "contiguous.loss": claims["contiguous-window-backfilled"].main * -1,

@@ -400,6 +400,7 @@ def values(runs: Runs, claims: dict[str, Any]) -> dict[str, Any]:
         "greedy.never-short.intrepid": bool(
             (grid(runs, INTREPID)["contested_matched"].dropna() == 1).all()
         ),
+        "windows.longer": tuple(-claims[f"window.{one}"].main.mean for one in (20, 50)),
         "exact.wait": reduction(*over_greedy, 1 / CELLS) * 100,
         "curve": len(means),
         "curve.above": int((means > 0).sum()),

@@ -61,6 +61,12 @@ def leaf(node: str) -> int:
     return (int(node[1:]) - 1) // 8
 
 
+def _seconds_run(slurm: RealSlurm, node: str) -> int:
+    used = slurm.call("squeue", "-h", "-w", node, "-O", "TimeUsed").strip()
+    minutes, _, seconds = used.partition(":")
+    return 60 * int(minutes) + int(seconds)
+
+
 def test_jobs_start_on_the_planned_nodes_on_fewest_switches(slurm):
     jobs = [slurm.submit(f"-N{size}", "--exclusive", "--comment=mine") for size in SIZES]
     applied = optsched(slurm, "apply", "--yes")
@@ -139,6 +145,8 @@ def test_a_snapshot_and_the_files_it_is_made_of(slurm, tmp_path):
 
 def test_the_lines_of_explain_start_a_stuck_job_before_others(slurm):
     """Seven nodes of one leaf: two are to be requeued, and the job before it would take them."""
+    # jobs may start seconds apart, and those that lose the least are requeued
+    slurm.wait(lambda: 2 * _seconds_run(slurm, "n09") < 3 * _seconds_run(slurm, "n01"))
     before = slurm.submit("-N13", "--exclusive", "--nice=-100")
     stuck = slurm.submit("-N7", "--exclusive", "--switches=1@10:00", "--comment=mine")
     found = json.loads(optsched(slurm, "explain", stuck, "--json").stdout)

@@ -265,6 +265,6 @@ def test_a_higher_utilization_is_better():
     change = Interval(1.0, 0.5, 1.5, 5, "t")
     effects = [Effect(name, ALL, "sjf", 1.0, 2.0, change) for name in ("mean_wait", "utilization")]
     found = Effects("seed", 5, "easy", effects, [])
-    assert [effects_folder.cells(one)[5].text for one in effects] == ["■ higher", "● higher"]
+    assert [effects_folder.cells(one)[5].text for one in effects] == ["✕ higher", "● higher"]
     assert effects_folder.columns(found)[7] == "seeds needed"
     assert effects_folder.lead(found).startswith("2 of 2 differences from easy over 5 seeds can")

@@ -23,6 +23,7 @@ from optsched.studies.claims import (
     judge,
     named,
     read_claims,
+    with_interval,
     without_noise,
 )
 from optsched.studies.evaluation import evaluate
@@ -328,7 +329,7 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     (axes,) = claims_panel({"one": one, "far": far}).axes
     assert (axes.get_xscale(), axes.get_xlabel()[-19:]) == ("asinh", "stretched around 0)")
     (axes,) = claims_panel({"far": far}).axes  # numbers of one size
-    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "percent or points")
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "percent")
 
 
 @pytest.mark.parametrize(
@@ -336,11 +337,24 @@ def test_a_panel_says_what_it_shows_and_no_more(tmp_path):
     [
         (-0.0062, "%", "0.0%"), (0.32, "points", "0.3"), (16.6, "%", "17%"), (0.0, "%", "0%"),
         (0.0111, "times", "0.01"), (1.0, "times", "1.00"), (29.1, "times", "29"),
-        (0.0062, "GPUs", "0.0062"), (None, "%", "–"),
+        (0.0062, "GPUs", "0.0"), (None, "%", "–"),
     ],
 )  # fmt: skip
 def test_digits_below_the_noise_are_not_written(value, unit, text):
     assert without_noise(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("ends", "unit", "edges", "text"),
+    [
+        ((0.426, 0, 0.737), "times", (-math.inf, 1), "0.43 [0, 0.74]"),
+        ((1.554, 0.997, 2.124), "times", (1, math.inf), "1.554 [0.997, 2.124]"),
+        ((21.9, 11.1, 32.8), "%", (100 / 3, math.inf), "21.9 [11.1, 32.8]"),
+        ((0.2, -0.04, 0.44), "%", (0, math.inf), "0.20 [−0.04, 0.44]"),
+    ],
+)
+def test_an_end_does_not_round_to_an_edge_beyond_which_it_lies(ends, unit, edges, text):
+    assert with_interval(Interval(*ends, 6, "t"), unit, edges) == text
 
 
 def test_a_specification_curve_sorts_effects_and_shows_choices():

@@ -62,12 +62,12 @@ def test_single_changes_are_compared_on_the_workloads_of_both(study, runs):
         for name in ("at start", "at start, CP-SAT placement")
     )
     apart = (other - one).dropna()
-    assert len(apart) == 7
+    assert len(apart) == 4
     seed_1 = [apart["load 0.9, seed 1"], apart["load 1.1, seed 1"]]
     others = [name for name in apart.index if not name.endswith("seed 1")]
     expected = np.mean([np.mean(seed_1), *apart[others]])
     assert found["points running"] == pytest.approx(100 * expected)
-    assert found["interval"] == "t, n = 6"
+    assert found["interval"] == "t, n = 3"
 
 
 def test_every_detected_large_job_has_its_reason(runs):
