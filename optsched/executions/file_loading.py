@@ -84,10 +84,7 @@ class FileLoading(ExecutionModel):
         """Bind the kernel to a run; ``decisions.node`` has the node of each job."""
         from optsched.executions._file_loading import follow
 
-        bound: Callable[[int], object] = follow.bound(
-            run.core, self._loading, decisions.node, numbers=(0,)
-        )
-        return bound
+        return run.bind(follow, run.core, self._loading, decisions.node, numbers=(0,))
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
         """Return the seconds that a job waits for its file."""

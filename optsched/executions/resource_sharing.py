@@ -150,8 +150,7 @@ class ResourceSharing(ExecutionModel):
             return None
         nodes, places = self._new_nodes(decisions.places), decisions.places
         given = (run.core, run.way, nodes, places, self.worst_node == "in-all")
-        bound: Callable[[int], object] = set_speeds.bound(*given, numbers=(0,))
-        return bound
+        return run.bind(set_speeds, *given, numbers=(0,))
 
     measures = {
         "penalised_jobs": Measure(

@@ -416,15 +416,17 @@ class LocalityDecisions(CompiledDecisions):
         now = self._memory.residents(0.0), self._memory.started(0.0)
         until_next = self._memory.kept == "next"
         arrays = Arrays(*written, *now, until_next, True, capacity)
-        self.decide = decide.bound(self._state, rule, run.news)
-        self._state_problem = state_problem.bound(self._state, rule, arrays, numbers=(0.0,))
+        self.decide = run.bind(decide, self._state, rule, run.news)
+        given = state_problem, self._state, rule, arrays
+        self._state_problem = run.bind(*given, numbers=(0.0,))
         self._arrays = Arrays._make(map(read, arrays))
         self._plan_by_rule: Callable[[Arrays], int] | None = None
         self._answered: list[tuple[float, int, int, int]] = []
         chosen = solver.solvers["data-placement"].solver
         if solver.only_solves and is_published(chosen) and chosen.backfill != "conservative":
             options = chosen.options(*shape)
-            self._plan_by_rule = plan_by_rule.bound(self._state, options, numbers=(self._arrays,))
+            numbers = (self._arrays,)
+            self._plan_by_rule = run.bind(plan_by_rule, self._state, options, numbers=numbers)
         self.resources()  # loads the kernels
 
     def _plan_history(self, job: int, node: int, requested: float) -> None:
@@ -435,7 +437,7 @@ class LocalityDecisions(CompiledDecisions):
         state.available[node, order] = start + requested
         state.node[job], state.start[job] = node, start
         state.cores[job] = sum(1 << core for core in order.tolist())
-        add_planned.plain(state, job)
+        add_planned.plain()(state, job)
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
         """Have the queue planned by the kernel, or pose the problem."""

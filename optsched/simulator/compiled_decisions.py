@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from optsched.compilation import clock
+from optsched.compiled import Kernel
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
@@ -13,6 +20,13 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator._core import Core, News, Way
+
+
+SEARCHES = r"optsched\.(models|solvers)\."
+"""Modules of kernels that take too long in plain Python."""
+
+PATIENCE = 10.0
+"""Seconds that a kernel may take in plain Python before it is compiled."""
 
 
 class CompiledRun(NamedTuple):
@@ -30,7 +44,39 @@ class CompiledRun(NamedTuple):
     is_alone: bool
     """Whether nothing but the policy hears of events and decisions."""
     may_compile: bool
-    """Whether to compile kernels that are not on disk, if the policy can decide without them."""
+    """Whether kernels that are not on disk are worth compiling at once."""
+
+    def bind(self, kernel: Kernel, *given: Any, numbers: Sequence[Any] = ()) -> Callable[..., Any]:
+        """Return a kernel with its first arguments given, see `Kernel.bound`.
+
+        One that is not on disk, and not worth compiling at once, runs in plain Python until that
+        has taken some seconds.
+        """
+        if self.may_compile:
+            return kernel.bound(*given, numbers=numbers)
+        try:
+            with only_loading():
+                return kernel.bound(*given, numbers=numbers)
+        except NotOnDiskError:
+            return _Plain(kernel, given, numbers)
+
+
+class _Plain:
+    """A kernel in plain Python, until that has taken some seconds."""
+
+    def __init__(self, kernel: Kernel, given: Sequence[Any], numbers: Sequence[Any]) -> None:
+        self._call: Callable[..., Any] = partial(kernel.plain(SEARCHES), *given)
+        self._left = PATIENCE
+        self._compiled = partial(kernel.bound, *given, numbers=numbers)
+
+    def __call__(self, *numbers: Any) -> Any:
+        began = clock()
+        with np.errstate(over="ignore"):  # sets of bits
+            result = self._call(*numbers)
+        self._left -= clock() - began
+        if self._left < 0:
+            self._call, self._left = self._compiled(), math.inf
+        return result
 
 
 class CompiledDecisions(ABC):

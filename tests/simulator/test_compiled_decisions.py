@@ -38,10 +38,10 @@ class InOrder(CompiledDecisions):
     """First come, first served; the kernel is a function in Python."""
 
     def __init__(self, run):
-        self.free, self.queue, self.run = run.machine.size, deque(), run
+        self.free, self.queue, self.given = run.machine.size, deque(), run
 
     def decide(self):
-        news, processors = self.run.news, self.run.trace.processors
+        news, processors = self.given.news, self.given.trace.processors
         self.free += int(processors[news.ended[: news.counts[N_ENDED]]].sum())
         self.queue.extend(news.submitted[: news.counts[N_SUBMITTED]].tolist())
         while self.queue and processors[self.queue[0]] <= self.free:
@@ -54,7 +54,7 @@ class InOrder(CompiledDecisions):
         return None  # the machine chooses
 
     def resources(self):
-        return [""] * len(self.run.trace)
+        return [""] * len(self.given.trace)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -176,7 +176,7 @@ class ReservationsByKernel(CompiledDecisions):
     def __init__(self, run: CompiledRun, machine: SiteMachine) -> None:
         from optsched.policies.parts import _site_reservations
 
-        self._kernels, self._news = _site_reservations, run.news
+        self._kernels, self._run = _site_reservations, run
         requested = run.trace.requested_time.astype(np.float64)
         requests = np.array(machine.requests.numbers, dtype=np.int64)
         self._bind(
@@ -213,4 +213,4 @@ class ReservationsByKernel(CompiledDecisions):
 
     def _bind(self, tables: OnNodes) -> None:
         self._tables = tables
-        self.decide: Callable[[], int] = self._kernels.decide.bound(tables, self._news)
+        self.decide = self._run.bind(self._kernels.decide, tables, self._run.news)

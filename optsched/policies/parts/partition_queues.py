@@ -120,7 +120,7 @@ class PartitionQueues(CompiledDecisions):
             waiting=waiting._replace(rank=first, backfilling=behind),
             log=new_log(len(jobs)),
         )
-        self._news = run.news
+        self._news, self._bind = run.news, run.bind
         self.answer(run.problem_solver)
         return self
 
@@ -130,7 +130,7 @@ class PartitionQueues(CompiledDecisions):
 
         log = with_runs(self.tables.log, len(self.tables.running.held.node))
         self.tables = self.tables._replace(log=log)
-        self.decide = self._kernels.decide.bound(self.tables, self._news, self._backfills)
+        self.decide = self._bind(self._kernels.decide, self.tables, self._news, self._backfills)
 
     def place(self, job: int, value: float) -> Held:
         """Return the nodes of a running job."""

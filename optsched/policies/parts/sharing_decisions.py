@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,8 +84,7 @@ class SharingDecisions(CompiledDecisions):
         self._counts, self._search = self._state.counts[0], self._state.search[0]
         self.places = new_places(jobs.asked, machine.size)
         self._held: tuple[int, NDArray[np.int64]] = (-1, jobs.demand)
-        bound = (self._state, self.places, rule, run.news)
-        self.decide: Callable[[], int] = _sharing.decide.bound(*bound)
+        self.decide = run.bind(_sharing.decide, self._state, self.places, rule, run.news)
         self.resources()  # loads the kernels
 
     def _job_numbers(self, factors: Sequence[int]) -> JobNumbers:
