@@ -30,13 +30,21 @@ from optsched.simulator._core import (
 
 NOBODY = -1
 
-FREE, FIRST, LAST, RUNNING, HEAD, EXTRA, PROMISED, LOGGED = range(8)
+FREE, FIRST, LAST, RUNNING, HEAD, EXTRA, PROMISED, LOGGED, FRONT, FLOOR = range(10)
 """Entries of `Line.tally`: free processors; the waiting jobs are ``queue[FIRST:LAST]``; running
 jobs; the blocked job with the reservation, and the processors that it leaves over; the job of which
-a start was promised; entries of the log."""
+a start was promised; entries of the log; jobs of the front, and the job that others are compared
+with."""
 
-SHADOW, PROMISED_START = range(2)
-"""Entries of `Line.times`: shadow time of the blocked job, its earliest since it is blocked."""
+SHADOW, PROMISED_START, SURE_UNTIL = range(3)
+"""Entries of `Line.times`: shadow time of the blocked job, its earliest since it is blocked; until
+when all jobs behind the front are behind its floor."""
+
+MOST = 32
+"""Jobs of the front."""
+
+MARGIN = 1e-9
+"""Relative difference of slopes that is beyond rounding."""
 
 
 class Rule(NamedTuple):
@@ -62,7 +70,9 @@ class Line(NamedTuple):
     score: Times  # the lowest is first: the rank, unless it changes
     unit: Times
     weight: Times
+    slope: Times  # scores are in the reverse order of this times the wait
     queue: Numbers
+    front: Numbers  # the first waiting jobs if scores change, in any order
     candidates: Numbers
     estimated_end: Times
     end: Times  # estimated ends of the running jobs, ascending
@@ -86,14 +96,16 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
         score=rank,
         unit=np.ones(1),
         weight=np.ones(1),
+        slope=np.ones(1),
         queue=queue,
+        front=np.zeros(MOST, dtype=np.int64),
         candidates=candidates,
         estimated_end=np.zeros(jobs),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
         log=log,
-        times=np.zeros(2),
-        tally=np.array([nodes, 0, 0, 0, NOBODY, 0, NOBODY, 0]),
+        times=np.zeros(3),
+        tally=np.array([nodes, 0, 0, 0, NOBODY, 0, NOBODY, 0, 0, NOBODY]),
     )
 
 
@@ -156,6 +168,11 @@ def begin(line: Line, news: News, job: int) -> None:
     """Start a waiting job."""
     tally, width = line.tally, line.processors[job]
     dequeue(line, job)
+    for at in range(tally[FRONT]):
+        if line.front[at] == job:
+            tally[FRONT] -= 1
+            line.front[at] = line.front[tally[FRONT]]
+            break
     end = line.estimated_end[job] = news.now[0] + line.requested[job]
     place = position(line.end, tally[RUNNING], end)
     insert(line.end, tally[RUNNING], place, end)
@@ -183,32 +200,89 @@ def end(line: Line, job: int) -> None:
 
 
 @kernel(allocates=False)
-def first_in_order(line: Line, rule: Rule, now: float) -> int:
-    """Return the first waiting job; scores that change are computed for all."""
-    queue, first, last = line.queue, line.tally[FIRST], line.tally[LAST]
-    submit, unit, weight, score = line.submit, line.unit, line.weight, line.score
-    if not rule.power:
-        return int(queue[first])
-    best, least = queue[first], np.inf
-    for place in range(first, last):
-        job = queue[place]
-        waits = (now - submit[job]) / unit[job]
-        if rule.power == 3:
-            waits = waits * waits * waits
-        new = score[job] = -waits * weight[job]
-        if new < least:
-            best, least = job, new
-    return int(best)
+def set_score(line: Line, rule: Rule, job: int, now: float) -> float:
+    """Compute the score of a job that changes while it waits."""
+    waits = (now - line.submit[job]) / line.unit[job]
+    if rule.power == 3:
+        waits = waits * waits * waits
+    line.score[job] = -waits * line.weight[job]
+    return float(line.score[job])
 
 
 @kernel(allocates=False)
-def some_fit(line: Line) -> bool:
-    """Return whether a waiting job fits."""
-    queue, processors, free = line.queue, line.processors, line.tally[FREE]
-    for place in range(line.tally[FIRST], line.tally[LAST]):
-        if processors[queue[place]] <= free:
-            return True
-    return False
+def sure_until(line: Line, job: int, now: float) -> float:
+    """Return until when a job is behind the floor of the front, whatever is rounded.
+
+    Both are lines over time, which cross once at most.
+    """
+    submit, slope, floor = line.submit, line.slope, line.tally[FLOOR]
+    own = slope[job] + MARGIN * abs(slope[job])
+    other = slope[floor] - MARGIN * abs(slope[floor])
+    ahead = other * (now - submit[floor]) - own * (now - submit[job])
+    if ahead >= 0.0 and own <= other:
+        return np.inf
+    is_alike = submit[job] == submit[floor] and line.unit[job] == line.unit[floor]
+    if is_alike and line.weight[job] == line.weight[floor]:
+        return np.inf
+    return now + ahead / (own - other) if ahead >= 0.0 else -np.inf
+
+
+@kernel(allocates=False)
+def find_front(line: Line, rule: Rule, now: float) -> None:
+    """Find the first jobs, and until when none of the others can be the first."""
+    tally, queue, front, score = line.tally, line.queue, line.front, line.score
+    number = 0
+    for place in range(tally[FIRST], tally[LAST]):
+        job = queue[place]
+        new = set_score(line, rule, job, now)
+        if number == MOST and new >= score[front[MOST - 1]]:
+            continue
+        at = min(number, MOST - 1)
+        while at > 0 and new < score[front[at - 1]]:
+            front[at] = front[at - 1]
+            at -= 1
+        front[at] = job
+        number = min(number + 1, MOST)
+    tally[FRONT], last, line.times[SURE_UNTIL] = number, front[number - 1], np.inf
+    tally[FLOOR] = front[number // 2]
+    for place in range(tally[FIRST], tally[LAST] if number == MOST else 0):
+        job = queue[place]
+        if is_behind(score, job, last):
+            line.times[SURE_UNTIL] = min(line.times[SURE_UNTIL], sure_until(line, job, now))
+
+
+@kernel(allocates=False)
+def enter_front(line: Line, job: int, now: float) -> None:
+    """Put a submitted job into the front or behind it, before it is in the queue."""
+    tally, times = line.tally, line.times
+    if tally[FRONT] < tally[LAST] - tally[FIRST]:
+        times[SURE_UNTIL] = min(times[SURE_UNTIL], sure_until(line, job, now))
+    elif tally[FRONT] < MOST:
+        line.front[tally[FRONT]] = job
+        tally[FRONT] += 1
+    else:
+        times[SURE_UNTIL] = -np.inf
+
+
+@kernel(allocates=False)
+def first_in_order(line: Line, rule: Rule, now: float) -> int:
+    """Return the first waiting job."""
+    tally, front, score = line.tally, line.front, line.score
+    if not rule.power:
+        return int(line.queue[tally[FIRST]])
+    is_all = tally[FRONT] == tally[LAST] - tally[FIRST]
+    if tally[FRONT] == 0 or not (is_all or now < line.times[SURE_UNTIL]):
+        find_front(line, rule, now)
+        return int(front[0])
+    best = front[0]
+    for at in range(tally[FRONT]):
+        set_score(line, rule, front[at], now)
+        if is_behind(score, best, front[at]):
+            best = front[at]
+    if not is_all and score[best] > set_score(line, rule, tally[FLOOR], now):
+        find_front(line, rule, now)
+        best = front[0]
+    return int(best)
 
 
 @kernel(allocates=False)
@@ -270,14 +344,16 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     number = count[N_SUBMITTED]
     for at in range(number):
         job = line.candidates[at] = news.submitted[at]
+        if rule.power:
+            enter_front(line, job, now)
         insert(queue, tally[LAST], place_of(line, job), job)
         tally[LAST] += 1
-    if tally[FIRST] == tally[LAST] or tally[FREE] == 0 or (rule.power and not some_fit(line)):
+    if tally[FIRST] == tally[LAST] or tally[FREE] == 0:
         tally[HEAD] = NOBODY
         return DONE
+    first = first_in_order(line, rule, now)
     passed = line.times[SHADOW] < now and not rule.keeps
-    if rule.power or count[N_ENDED] or passed or queue[tally[FIRST]] != tally[HEAD]:
-        first = first_in_order(line, rule, now)
+    if count[N_ENDED] or passed or first != tally[HEAD]:
         while line.processors[first] <= tally[FREE]:
             tally[PROMISED] = NOBODY
             begin(line, news, first)
@@ -289,6 +365,8 @@ def decide(line: Line, rule: Rule, news: News) -> int:
             return DONE
         reserve(line, now, first)
         number = find_candidates(line, now)
+    for at in range(number if rule.power else 0):
+        set_score(line, rule, line.candidates[at], now)
     sort(line.candidates, number, line.requested if rule.shortest_first else line.score)
     backfill(line, news, number)
     return DONE

@@ -91,8 +91,11 @@ class QueueDecisions(LineDecisions):
             order.get(name, kept).astype(np.float64)
             for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
         )
-        score = rank.copy() if rule.power else rank
-        self._line = line = line._replace(rank=rank, score=score, unit=unit, weight=weight)
+        line = line._replace(rank=rank, score=rank, unit=unit, weight=weight)
+        if rule.power:
+            slope = (weight if rule.power == 1 else np.cbrt(weight)) / unit
+            line = line._replace(score=rank.copy(), slope=slope)
+        self._line = line
         log = line.log, line.tally, _line.LOGGED
         super().__init__(run, _line.decide, _line.run, (line, rule), log)
 
