@@ -28,7 +28,7 @@ from results import Times, circumstances, keep, shown
 import optsched
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 

@@ -17,14 +17,10 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
     recompiled if a file of these packages that kernels can depend on has changed. Copy arrays in
     kernels by loops: one slice assignment or array expression compiles for two to three seconds.
 
-    Parameters
-    ----------
-    function : callable, optional
-        The function; left out in ``@kernel(allocates=False)``.
-    allocates : bool
-        Whether the kernel may create arrays or lists, or call kernels that return such. Without,
-        nothing counts the references to its arrays, which can take most of the time of kernels
-        that call small kernels with many arrays.
+    `function`: the function; left out in ``@kernel(allocates=False)``. `allocates`: whether the
+    kernel may create arrays or lists, or call kernels that return such. Without, nothing counts the
+    references to its arrays, which can take most of the time of kernels that call small kernels
+    with many arrays.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates)
@@ -34,22 +30,12 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
 class Kernel:
     """A function that is compiled at its first call. numba is imported then, and not before.
 
-    Parameters
-    ----------
-    function : callable
-        The function.
-    allocates : bool
-        See `kernel`.
-
-    Attributes
-    ----------
-    py_func : callable
-        The function, not compiled.
+    `allocates`: see `kernel`.
     """
 
     def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func = function  # the function, not compiled
         self._allocates = allocates
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

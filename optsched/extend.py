@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from optsched.errors import InputError as InputError
 from optsched.errors import MissingDependencyError as MissingDependencyError
+from optsched.fields import LARGEST_FIELD as LARGEST_FIELD
+from optsched.fields import Integer as Integer
+from optsched.fields import Kind as Kind
 from optsched.machines.machine import Allocation as Allocation
 from optsched.machines.machine import Machine as Machine
 from optsched.metrics.measure import Group as Group
 from optsched.metrics.measure import Measure as Measure
 from optsched.metrics.metric import Metric as Metric
-from optsched.models.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.models.fields import FieldChecks as FieldChecks
+from optsched.models.fields import Integers as Integers
 from optsched.models.formulation import Formulation as Formulation
 from optsched.models.formulation import formulations as formulations
 from optsched.models.problem import Problem as Problem
@@ -22,9 +25,6 @@ from optsched.models.problem import Violation as Violation
 from optsched.models.program import UNBOUNDED as UNBOUNDED
 from optsched.models.program import Program as Program
 from optsched.models.program_builder import ProgramBuilder as ProgramBuilder
-from optsched.models.schema import Integer as Integer
-from optsched.models.schema import Integers as Integers
-from optsched.models.schema import Kind as Kind
 from optsched.models.schema import declared as declared
 from optsched.models.schema import field as field
 from optsched.models.snapshot import Snapshot as Snapshot
@@ -66,7 +66,7 @@ from optsched.solvers.result import Status as Status
 from optsched.solvers.solver import OnIncumbent as OnIncumbent
 from optsched.solvers.solver import Solver as Solver
 from optsched.traces.trace import Trace as Trace
-from optsched.workloads.spec_table import SpecTable as SpecTable
-from optsched.workloads.streams import Stream as Stream
 from optsched.workloads.workload_model import Jobs as Jobs
+from optsched.workloads.workload_model import SpecTable as SpecTable
+from optsched.workloads.workload_model import Stream as Stream
 from optsched.workloads.workload_model import WorkloadModel as WorkloadModel

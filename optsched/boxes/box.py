@@ -21,8 +21,6 @@ class Box(NamedTuple):
 
     In a dimension that wraps around, the box may continue from the last router to the first.
 
-    Examples
-    --------
     >>> box = Box(3, 0, 22, 2, 24, 4)
     >>> str(box), box.volume
     ('2x24x4@3,0,22', 192)
@@ -66,26 +64,16 @@ def box_of_text(text: str) -> Box | None:
 class Grid(NamedTuple):
     """Grid of routers in three dimensions, each a line or a ring.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Routers in each dimension.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    convex : bool
-        Whether boxes of jobs have to be convex: all shortest paths between two routers of the box
-        stay inside. Then a side of a box is a whole ring, or at most half of it, rounded up; see
-        `longest`. By default, a box may have any sides.
-
-    Examples
-    --------
     >>> grid = Grid((4, 4, 4), (True, False, True))
     >>> grid.overlap(Box(3, 0, 0, 2, 1, 1), Box(0, 0, 0, 1, 4, 1))
     True
     """
 
-    shape: Triple
-    wrap: tuple[bool, bool, bool]
+    shape: Triple  # routers in each dimension
+    wrap: tuple[bool, bool, bool]  # whether each dimension wraps around
+    # Whether boxes of jobs have to be convex: all shortest paths between two routers of the
+    # box stay inside. Then a side of a box is a whole ring, or at most half of it, rounded
+    # up; see `longest`. By default, a box may have any sides.
     convex: bool = False
 
     @property
@@ -103,8 +91,6 @@ class Grid(NamedTuple):
         leaves the box, and a router may take it, so that side is excluded. On a line there is no
         way around.
 
-        Examples
-        --------
         >>> Grid((24, 5, 24), (True, True, False), convex=True).longest
         (12, 3, 24)
         """

@@ -17,8 +17,6 @@ def layer_shape(routers: int, extent: Triple, grid: Grid | None = None) -> Tripl
     fragmentation. On a grid of convex boxes, the shape is convex; without a grid, a shape may have
     any sides.
 
-    Examples
-    --------
     >>> layer_shape(6, (4, 2, 4)), layer_shape(7, (4, 2, 4)), layer_shape(17, (4, 2, 4))
     ((3, 1, 2), (4, 1, 2), (4, 2, 4))
     """

@@ -42,13 +42,9 @@ def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tupl
 def tree(layers: int) -> tuple[tuple[int, int, int, int], ...]:
     """Return the nodes of the tree over the layers, children before parents.
 
-    Returns
-    -------
-    tuple of (first, layers, left, right)
-        First layer, number of layers, and the numbers of the children; for a leaf, its own number.
+    A node is its first layer, number of layers, and the numbers of its children; for a leaf, its
+    own number.
 
-    Examples
-    --------
     >>> tree(3)
     ((0, 1, 0, 0), (1, 1, 1, 1), (2, 1, 2, 2), (1, 2, 1, 2), (0, 3, 0, 3))
     """

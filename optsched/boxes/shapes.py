@@ -21,8 +21,6 @@ def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple
     are convex. The order is by fewest idle routers, then least half-perimeter, then largest
     bisection, where `links` are the speeds of a link of each dimension.
 
-    Examples
-    --------
     >>> shapes(6, Grid((4, 4, 4), (True, True, True)))[:2]
     ((1, 2, 3), (1, 3, 2))
     """

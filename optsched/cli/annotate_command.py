@@ -49,10 +49,9 @@ def files(
     output
         The file to write, .rackham or .rackham.gz.
     """
+    from optsched.traces.annotations import infer_files, split_jobs
     from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
-    from optsched.traces.input_files import infer_files
-    from optsched.traces.job_pieces import split_jobs
     from optsched.traces.rackham import RackhamWorkload
 
     days = None if evaluate is None else _days(evaluate)
@@ -101,7 +100,7 @@ def bandwidth(
         The file to write; the suffix states the format, .gz compresses. The demands are written to
         a second file beside it.
     """
-    from optsched.traces.bandwidth import drawn
+    from optsched.traces.annotations import drawn
     from optsched.traces.facts import annotation_lines, facts
 
     shares, amounts = _shares(mix), _amounts(levels)
@@ -133,7 +132,7 @@ def _amounts(text: str) -> dict[str, int]:
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:
-    from optsched.traces.evaluation_window import evaluate
+    from optsched.traces.annotations import evaluate
     from optsched.traces.trace import SECONDS_PER_DAY
 
     begins = trace.submit.min()

@@ -39,13 +39,7 @@ SPARE = ("95%", "wait more", "wait less")
 
 
 def are_runs(paths: Sequence[Path]) -> bool:
-    """Return whether paths are run folders or a sweep folder, and not snapshots.
-
-    Raises
-    ------
-    InputError
-        If some are and others are not, or a sweep is not alone.
-    """
+    """Return whether paths are run folders or a sweep folder, and not snapshots."""
     sweeps = [path for path in paths if _is_a(SWEEP, path)]
     runs = [path for path in paths if path not in sweeps and _is_a(RUN, path)]
     found = {"runs": runs, "a sweep": sweeps}
@@ -75,12 +69,6 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
     """Write the folder of a comparison of runs, or of the runs of a sweep, and print its table.
 
     The Gantt charts show a period of days, FROM:TO, or one in which the schedules differ.
-
-    Raises
-    ------
-    InputError
-        If the runs are not of the same jobs, a file is missing or damaged, or the folder cannot be
-        written.
     """
     for path in paths:
         check_name(path)
@@ -96,14 +84,7 @@ def compare_runs(paths: Sequence[Path], output: Path, days: str | None, *, json:
 
 
 def compare_over(path: Path, output: Path, over: str, baseline: str | None, *, json: bool) -> None:
-    """Write the folder of the changes in a sweep over the values of a key, and print them.
-
-    Raises
-    ------
-    InputError
-        If it is no sweep, there is nothing to compare, a file is missing or damaged, or the folder
-        cannot be written.
-    """
+    """Write the folder of the changes in a sweep over the values of a key, and print them."""
     check_name(path)
     if not _is_a(SWEEP, path):
         raise InputError("is for a sweep, not for runs", field="--over")

@@ -89,7 +89,7 @@ def _simulate(policy: str, kind: str) -> None:
 
 
 def _trace(kind: str) -> Trace:
-    from optsched.traces.bandwidth import drawn
+    from optsched.traces.annotations import drawn
     from optsched.traces.reading import read_trace
 
     trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])

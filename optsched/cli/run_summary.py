@@ -13,7 +13,7 @@ from optsched.report.figure_groups import compact
 from optsched.report.folder_files import read_object
 from optsched.report.page import duration
 from optsched.report.run_folder import FOLDER
-from optsched.traces.cleaning_report import CleaningReport
+from optsched.traces.trace import CleaningReport
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -28,10 +28,12 @@ PLACE = re.compile(r"^(runs\[\d+\]\.)?(trace: |machine: |solver: )?")
 
 
 def simulate_policies(
-    policies: Sequence[str],
+    policies: Sequence[str],  # two policies or more
+    # The values of the options of a scenario by name, ``settings`` as a dictionary
     options: Mapping[str, Any],
-    output: Path,
+    output: Path,  # the folder of the sweep
     *,
+    # Whether to write the jobs as CSV too, to make the page, and to print JSON
     csv: bool,
     plots: bool,
     json: bool,
@@ -39,28 +41,6 @@ def simulate_policies(
     """Run the same jobs under several policies, of which the first is the baseline.
 
     Runs that are finished in the folder are not repeated.
-
-    Parameters
-    ----------
-    policies : sequence of str
-        Two policies or more.
-    options : mapping
-        The values of the options of a scenario by name, ``settings`` as a dictionary.
-    output : path
-        The folder of the sweep.
-    csv, plots, json : bool
-        Whether to write the jobs as CSV too, to make the page, and to print JSON.
-
-    Returns
-    -------
-    int
-        The exit code.
-
-    Raises
-    ------
-    InputError
-        If a policy is unknown or given twice, an option belongs to none of them, or the folder
-        holds something else.
     """
     check_replaceable(output, FOLDER)
     sweep = Sweep(_planned(policies, options, "all" if csv else "jobs"), output)

@@ -16,9 +16,8 @@ from optsched.cli.terminal import print_line, print_lines, progress_bar, say, sa
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.studies import evaluation
-from optsched.studies.cases import Cases
 from optsched.studies.folder import StudyFolder, find_study
-from optsched.studies.running import Running
+from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 

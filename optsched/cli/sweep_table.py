@@ -145,11 +145,8 @@ def execute_runs(
 ) -> tuple[int, bool] | None:
     """Execute the pending runs of a sweep under a live table, and merge the results.
 
-    Returns
-    -------
-    tuple of (int, bool) or None
-        Number of runs that have ended, and whether the results are merged; None, with a message, if
-        the user has interrupted the sweep.
+    The result is the number of runs that have ended, and whether the results are merged; None,
+    with a message, if the user has interrupted the sweep.
     """
     done = 0
     try:

@@ -108,14 +108,8 @@ def print_table(
     Words are never broken on a terminal. Prose is wrapped; if the table is still too wide, columns
     are left out, which a line on stderr tells, or else each row becomes lines of its own.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Labels of the columns.
-    rows : sequence of sequences
-        Values; those of `Cell` are numbers if their keys are.
-    spare : sequence of str
-        Columns to leave out where the terminal is too narrow, the first one first.
+    `columns`: labels of the columns; `rows`: values; those of `Cell` are numbers if their keys are;
+    `spare`: columns to leave out where the terminal is too narrow, the first one first.
     """
     from rich.console import Console
     from rich.table import Table
@@ -210,10 +204,7 @@ def pace(rate: float, unit: str) -> str:
 def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Show progress with rate and remaining time on stderr, if stderr is a terminal.
 
-    Yields
-    ------
-    callable
-        Function to call with the number of units done so far.
+    The context is a function to call with the number of units done so far.
     """
     if not shows_progress():
         yield lambda done: None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.cli.terminal import print_lines, say_note
 from optsched.files import check_output
-from optsched.traces.samples import samples
+from optsched.traces.catalogue import samples
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
@@ -32,11 +32,6 @@ def read_to_write(
 
     The trace is cleaned or not, columns are renamed, and negative times are allowed, as in
     `optsched.read_trace`.
-
-    Raises
-    ------
-    InputError
-        If the output cannot be written, or is the trace itself.
     """
     from optsched.traces.reading import read_trace
 

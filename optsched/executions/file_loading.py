@@ -19,7 +19,7 @@ from optsched.schedule import Schedule
 from optsched.simulator.compiled_decisions import CompiledRun
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
-from optsched.traces.annotation_checks import check_annotations
+from optsched.traces.annotations import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 

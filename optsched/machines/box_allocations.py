@@ -23,14 +23,7 @@ class BoxAllocations:
         self.changes = 0
 
     def claim(self, box: Box) -> None:
-        """Take a box for a job.
-
-        Raises
-        ------
-        ValueError
-            If the box does not lie on the grid, is not convex although boxes have to be, or is not
-            entirely free.
-        """
+        """Take a box for a job."""
         mistake = self._grid.mistake(box)
         if mistake:
             raise ValueError(f"box {box}: {mistake}")

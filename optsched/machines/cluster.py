@@ -27,18 +27,10 @@ BANDWIDTH = 100
 
 
 class Cores(NamedTuple):
-    """Cores of one node.
+    """Cores of one node."""
 
-    Parameters
-    ----------
-    node : int
-        The node, from 0.
-    cores : int
-        Set of cores: bit c stands for core c.
-    """
-
-    node: int
-    cores: int
+    node: int  # the node, from 0
+    cores: int  # set of cores: bit c stands for core c
 
 
 @machines.register("cluster")

@@ -15,18 +15,10 @@ MOST_COLUMNS = 1 << 20
 
 
 class Slice(NamedTuple):
-    """Allocation of a job in a matrix.
+    """Allocation of a job in a matrix."""
 
-    Parameters
-    ----------
-    row : int
-        The time slice, from 0.
-    columns : int
-        The set of processors; see `optsched.column_sets`.
-    """
-
-    row: int
-    columns: ColumnSet
+    row: int  # the time slice, from 0
+    columns: ColumnSet  # the set of processors; see `optsched.column_sets`
 
 
 @machines.register("matrix")

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.column_sets import runs_text
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
-from optsched.sites.bundled_sites import bundled_sites, find_site
-from optsched.sites.last_starts import LastStart, last_starts
-from optsched.sites.loading import load_site
-from optsched.sites.queues import Queues
+from optsched.sites.loading import find_site, load_site
+from optsched.sites.queues import LastStart, Queues, last_starts
 from optsched.sites.requests import Chunks, Requests
 from optsched.sites.reservations import untimely
 from optsched.sites.site import Site

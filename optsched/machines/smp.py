@@ -157,15 +157,7 @@ class Smp(Nodes):
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
         """Return the runs of the first free processors of each node for the given processes.
 
-        Parameters
-        ----------
-        processes : sequence of int, shape (nodes,)
-            Processes on each node.
-
-        Raises
-        ------
-        ValueError
-            If a node does not have as many free processors.
+        `processes`: processes on each node, shape (nodes,).
         """
         starts, stops = self.slots.starts, self.slots.stops
         runs: list[Run] = []
@@ -188,13 +180,7 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of an allocation, in order, and its processors on each.
-
-        Returns
-        -------
-        nodes, processes : int64 array, shape (held nodes,)
-            Numbers of the nodes, and processors on each.
-        """
+        """Return the nodes of an allocation, in order, and its processors on each."""
         width = self.processors
         on: dict[int, int] = {}
         for start, stop in sorted(allocation):

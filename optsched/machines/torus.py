@@ -40,22 +40,13 @@ class Locality(NamedTuple):
 
     The hops between two nodes are those of a shortest path between their routers; nodes of one
     router are 0 hops apart.
-
-    Parameters
-    ----------
-    runs : int64 array
-        Number of runs of adjacent positions; an allocation of one run is contiguous.
-    mean_hops : float64 array
-        Mean over the pairs of different nodes; 0 for a single node.
-    max_hops : int64 array
-        The largest number of hops between two nodes.
-    dispersal : float64 array
-        `mean_hops` over the mean hops between all nodes of the machine; 0 on one router.
     """
 
+    # Number of runs of adjacent positions; an allocation of one run is contiguous
     runs: NDArray[np.int64]
-    mean_hops: NDArray[np.float64]
-    max_hops: NDArray[np.int64]
+    mean_hops: NDArray[np.float64]  # mean over the pairs of different nodes; 0 for a single node
+    max_hops: NDArray[np.int64]  # the largest number of hops between two nodes
+    # `mean_hops` over the mean hops between all nodes of the machine; 0 on one router
     dispersal: NDArray[np.float64]
 
 
@@ -249,8 +240,6 @@ class Torus(Nodes):
         An allocation of one run need not be connected, where the ordering has steps of more than
         one hop.
 
-        Examples
-        --------
         >>> torus = Torus((4, 4, 4), ordering="row-major")
         >>> torus.is_connected(((0, 1), (12, 13))), torus.is_connected(((0, 1), (5, 6)))
         (True, False)
@@ -274,12 +263,9 @@ class Torus(Nodes):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations: boxes, or the fields of `Locality` on the line.
 
-        Returns
-        -------
-        dict of str to array, shape (allocations,)
-            Of boxes: ``box``, ``2x24x4@3,0,22`` for instance; ``held_nodes``, the nodes on its
-            routers; ``half_perimeter``, the sum of its sides in routers; ``bisection``, the speed
-            of all links between its halves, see `optsched.boxes.shapes.bisection`.
+        Boxes have ``box``, ``2x24x4@3,0,22`` for instance; ``held_nodes``, the nodes on its
+        routers; ``half_perimeter``, the sum of its sides in routers; ``bisection``, the speed of
+        all links between its halves, see `optsched.boxes.shapes.bisection`.
         """
         if not self.holds_boxes:
             return self.locality(resources)._asdict()
@@ -296,13 +282,8 @@ class Torus(Nodes):
     def locality(self, allocations: Sequence[str]) -> Locality:
         """Measure the locality of allocations.
 
-        Parameters
-        ----------
-        allocations : sequence of str
-            Positions as interval sets, ``1-3 5 7`` for instance; not empty.
+        `allocations`: positions as interval sets, ``1-3 5 7`` for instance; not empty.
 
-        Examples
-        --------
         >>> measured = Torus((4, 4, 4), ordering="row-major").locality(["0-3", "0 63"])
         >>> measured.runs.tolist(), measured.max_hops.tolist()
         ([1, 2], [2, 3])

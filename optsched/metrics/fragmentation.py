@@ -109,8 +109,6 @@ class Fragmentation(Metric):
         time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
         3, 4 to 7 and so on nodes.
 
-        References
-        ----------
         Y. Zhang, H. Franke, J. Moreira, A. Sivasubramaniam, "An integrated approach to parallel
         scheduling using gang-scheduling, backfilling and migration", JSSPP 2001 (loss of capacity).
         """

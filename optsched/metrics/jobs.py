@@ -202,8 +202,6 @@ def bounded_slowdown(
 
     The two are the seconds of the response in which the job did not run, and in which it did.
 
-    References
-    ----------
     D. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik, P. Wong, "Theory and practice in
     parallel job scheduling", JSSPP 1997.
     """

@@ -162,16 +162,8 @@ class NodeTime(Metric):
     def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the distributions of the numbers of held and of running nodes over time.
 
-        Parameters
-        ----------
-        levels : int
-            Number of levels of equal width from 0 to all nodes, which belong to the last level.
-
-        Returns
-        -------
-        held, running : float64 array, shape (levels,)
-            Shares of the recorded time at each level, which add up to 1; all 0 if there is no
-            recorded time.
+        `levels`: number of levels of equal width from 0 to all nodes, which belong to the last
+        level. The shares of the recorded time add up to 1; without recorded time all are 0.
         """
         if self.recorded is None:
             return np.zeros(levels), np.zeros(levels)
@@ -225,16 +217,9 @@ def node_time(
 ) -> NodeTime:
     """Follow the boxes of a torus through a schedule.
 
-    Parameters
-    ----------
-    trace : Trace
-        The cleaned trace.
-    torus : Torus
-        The machine, of at most 64 routers along Z.
-    schedule : Schedule
-        Starts, ends and resources of the jobs; the resources of a job are all nodes of its box.
-    large_from : int, optional
-        Number of processors from which a job is large; by default that of the largest tenth.
+    `torus`: the machine, of at most 64 routers along Z; `schedule`: starts, ends and resources of
+    the jobs; the resources of a job are all nodes of its box; `large_from`: number of processors
+    from which a job is large; by default that of the largest tenth.
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)

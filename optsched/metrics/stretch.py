@@ -113,19 +113,16 @@ def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
 def summarise_stretches(
     trace: Trace,
     schedule: Schedule,
+    # ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``, shape
+    # (jobs,)
     columns: Mapping[str, NDArray[Any]],
+    # Seconds to load the file of each job. A job with 0 s does not count as data reuse. Shape
+    # (jobs,).
     loads: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Return the figures of the evaluated jobs; times in seconds.
 
     Figures of sessions are left out if no job states its user.
-
-    Parameters
-    ----------
-    columns : mapping of str to float64 array, shape (jobs,)
-        ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
-    loads : int64 array, shape (jobs,)
-        Seconds to load the file of each job. A job with 0 s does not count as data reuse.
     """
     counts = evaluated(trace, schedule)
     if not counts.any():

@@ -27,13 +27,7 @@ FORMATS = {
 
 
 def highs_model(program: Program) -> Any:
-    """Return the program as a silent ``highspy.Highs``.
-
-    Raises
-    ------
-    ValueError
-        If HiGHS does not accept the program, a column twice in one row for instance.
-    """
+    """Return the program as a silent ``highspy.Highs``."""
     import highspy
 
     highs = highspy.Highs()
@@ -96,28 +90,13 @@ def cp_sat_model(program: Program, *, names: bool = False) -> Any:
 def export(problem: Problem[Any], path: str | Path, format: str | None = None) -> None:  # noqa: A002
     """Write the program of a problem for other software, with the names of variables and rows.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    path : path
-        The file, which is written under a temporary name and renamed.
-    format : {"lp", "mps", "minizinc", "cp-sat", "knapsack"}, optional
-        CPLEX LP, free MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of
-        `optsched.models.WindowMKP` alone, the literature's text format of multiple knapsacks; by
-        default that of the suffix: ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``,
-        ``.txt``.
-
-    Raises
-    ------
-    InputError
-        If the format is not known, the file cannot be written, or an LP or MPS file cannot hold a
-        number or a name of the program.
-
-    Notes
-    -----
     Numbers are written to the last digit; the LP and MPS writer of OR-Tools keeps six, so that
     1,234,567 becomes 1,234,570.
+
+    `path`: the file, which is written under a temporary name and renamed; `format`: CPLEX LP, free
+    MPS, MiniZinc, the text form of CP-SAT's ``CpModelProto``, or, of `optsched.models.WindowMKP`
+    alone, the literature's text format of multiple knapsacks; by default that of the suffix:
+    ``.lp``, ``.mps``, ``.mzn``, ``.pb.txt`` or ``.pbtxt``, ``.txt``.
     """
     path = Path(path)
     if format is None:
@@ -142,8 +121,8 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
 
 
 def _knapsack(problem: Problem[Any]) -> str:
+    from optsched.models.window_mkp.files import window_mkp_text
     from optsched.models.window_mkp.problem import WindowMKP
-    from optsched.models.window_mkp.text import window_mkp_text
 
     if not isinstance(problem, WindowMKP):
         raise InputError(f"{problem.name} has no text format; expected a window-mkp problem")

@@ -40,30 +40,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownValues:
-    """The table of a folder.
-
-    Parameters
-    ----------
-    path : Path
-        The table.
-    sha256 : str
-        SHA-256 of the table.
-    rows : mapping of str to Row
-        Known values by name of the instance.
-    """
+    """The table of a folder."""
 
     path: Path
-    sha256: str
-    rows: Mapping[str, Row]
+    sha256: str  # SHA-256 of the table
+    rows: Mapping[str, Row]  # known values by name of the instance
 
     def name_of(self, path: Path) -> str | None:
-        """Return the name of an instance's file in the table, None if it is not there.
-
-        Raises
-        ------
-        InputError
-            If the file is named twice, with and without its suffix.
-        """
+        """Return the name of an instance's file in the table, None if it is not there."""
         found = {self.rows[name].line: name for name in _names(path) if name in self.rows}
         if len(found) > 1:
             (first, _), (again, name) = sorted(found.items())
@@ -77,14 +61,7 @@ class KnownValues:
         return [name for name in self.rows if name not in names]
 
     def added_to(self, snapshot: Snapshot, path: Path) -> Snapshot:
-        """Return a snapshot with its known values in the table, unless it has some of its own.
-
-        Raises
-        ------
-        InputError
-            If a solution cannot have the value, such as 1.5 where all profits are integers, or the
-            file is named twice.
-        """
+        """Return a snapshot with its known values in the table, unless it has some of its own."""
         name = self.name_of(path)
         if name is None or snapshot.known:
             return snapshot
@@ -118,13 +95,7 @@ def _names(path: Path) -> tuple[str, str]:
 
 
 def known_values(path: Path) -> KnownValues | None:
-    """Return the table beside an instance's file, None without one.
-
-    Raises
-    ------
-    InputError
-        If the table cannot be read, or has mistakes; the message lists all mistakes.
-    """
+    """Return the table beside an instance's file, None without one."""
     table = path.parent / FILE
     try:
         facts = table.stat()

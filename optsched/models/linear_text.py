@@ -39,11 +39,6 @@ def lp_text(program: Program) -> str:
 
     A row with two different bounds becomes two rows, since not all readers know ranges. Rows
     without bounds are left out.
-
-    Raises
-    ------
-    InputError
-        If a number has 16 digits or more, or names are not portable or not different.
     """
     names, rows = _parts(program)
     costs = dict(zip(names, program.objective.tolist()))
@@ -63,13 +58,7 @@ def lp_text(program: Program) -> str:
 
 
 def mps_text(program: Program) -> str:
-    """Return the program in free MPS, in the columns of fixed MPS as far as names are short.
-
-    Raises
-    ------
-    InputError
-        If a number has 16 digits or more, or names are not portable or not different.
-    """
+    """Return the program in free MPS, in the columns of fixed MPS as far as names are short."""
     names, rows = _parts(program)
     objective = _different("obj", {row.name for row in rows})
     entries: dict[str, dict[str, int]] = {

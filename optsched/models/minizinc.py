@@ -30,13 +30,6 @@ def minizinc_model(program: Program) -> str:
 
     Names that are not plain words are quoted, ``'x.1'``, and a row has its name as an annotation.
 
-    Raises
-    ------
-    InputError
-        If a name cannot be quoted, or two variables have the same name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optsched.models.program_builder import ProgramBuilder
     >>> builder = ProgramBuilder("max")

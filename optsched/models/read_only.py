@@ -17,8 +17,6 @@ def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
 
     Between two events, a simulation poses many problems with the same array.
 
-    Examples
-    --------
     >>> total = cache_last(lambda array: print("adding") or array.sum())
     >>> array = np.arange(4)
     >>> array.flags.writeable = False

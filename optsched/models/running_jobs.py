@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import LARGEST_FIELD, first_few
+from optsched.fields import LARGEST_FIELD, Fields, Integer, first_few
+from optsched.models.fields import Integers, Labels, Numbers
 from optsched.models.problem import Solution, Violation
-from optsched.models.schema import (
-    Fields,
-    Integer,
-    Integers,
-    JobNumbers,
-    Labels,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 
 FREE, HOLE, ENDING = -1, -2, -3
@@ -69,8 +62,6 @@ def ordered(
     parkings, and low numbers precede high ones. No step waits for the large job, which starts last.
     Running boxes and costs are those of all running jobs, destinations of those to move.
 
-    Examples
-    --------
     Two jobs that exchange their boxes; the second costs less:
 
     >>> boxes = (Box(0, 0, 0, 1, 1, 1), Box(1, 0, 0, 1, 1, 1))
@@ -126,7 +117,7 @@ class MigratingProblem(TorusProblem[Solution]):
         "seconds that each running job has run; moving a job costs its size times this number",
     )
     movable: tuple[int, ...] | None = field(
-        JobNumbers("running", "running job"),
+        Numbers("running job", of="running", distinct=True),
         "running jobs that may be moved; all if left out",
         symbol="M",
         default=None,
@@ -274,27 +265,14 @@ class MigratingProblem(TorusProblem[Solution]):
 
     def placed(
         self,
+        # The job that holds each router, `FREE` or `HOLE`; the box is written into it
         holder: NDArray[np.int64],
         job: int,
-        box: Box,
-        size: int,
-        present: Triple | None = None,
+        box: Box,  # the box, of the extent `present` or of a shape that the job may get
+        size: int,  # nodes of the job
+        present: Triple | None = None,  # extent of the present box of a running job
     ) -> list[Violation]:
-        """Give a job of `size` nodes a box, and return the violations.
-
-        Parameters
-        ----------
-        holder : int64 array, shape `torus`
-            The job that holds each router, `FREE` or `HOLE`; the box is written into it.
-        job : int
-            Number of the job.
-        box : Box
-            The box, of the extent `present` or of a shape that the job may get.
-        size : int
-            Nodes of the job.
-        present : (int, int, int), optional
-            Extent of the present box of a running job.
-        """
+        """Give a job of `size` nodes a box, and return the violations."""
         name, mistake = self.named(job), self.grid.mistake(box)
         if mistake:
             return [Violation("grid", f"{name} in {box}: {mistake}")]

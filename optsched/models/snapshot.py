@@ -126,11 +126,6 @@ def snapshot_schema(kind: str) -> dict[str, Any]:
 
     `Snapshot.from_json` refuses all that the schema refuses, and also mistakes that a schema cannot
     express: overlapping boxes, or lists of different lengths.
-
-    Raises
-    ------
-    InputError
-        If the model does not exist or declares no fields.
     """
     model = models[kind]
     if not has_schema(kind):

@@ -22,8 +22,7 @@ from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp.table import parse_window_mkp_table
-from optsched.models.window_mkp.text import parse_window_mkp_text
+from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
 
@@ -70,11 +69,6 @@ def snapshot_files(path: Path) -> list[Path]:
     record of a capture and a schema are skipped, even if the path names one, as a shell pattern
     may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as instances
     do.
-
-    Raises
-    ------
-    InputError
-        If the path is a folder without a snapshot.
     """
     beside = (CAPTURE.marker, SCHEMA_FILE)
     if not os.path.lexists(path) and (names := of_model(str(path))):
@@ -116,17 +110,8 @@ def read_snapshot(path: str | Path) -> Snapshot:
     and knapsacks, ``.lp`` and ``.mps`` an integer program, everything else a snapshot as JSON; all
     of them plain or gzipped. Known values in a table beside the file are added.
 
-    Parameters
-    ----------
-    path : str or path
-        The file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
-        ``window-mkp/yang-2014-example``. A file of that name takes precedence.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not of its format, has mistakes, all of which are listed, or
-        holds several instances and the path names none of them.
+    `path`: the file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
+    ``window-mkp/yang-2014-example``. A file of that name takes precedence.
     """
     snapshot = read_hashed(path)[0]
     problem = snapshot.problem
@@ -216,12 +201,7 @@ def _with_line(mistake: str, text: str) -> str:
 def _place(text: str, steps: Sequence[str]) -> int | None:
     """Return the position of the innermost existing step into a JSON object, None without any.
 
-    Parameters
-    ----------
-    text : str
-        The JSON object.
-    steps : sequence of str
-        Names of members and numbers of elements, from the outside to the inside.
+    `steps`: names of members and numbers of elements, from the outside to the inside.
     """
     decode = json.JSONDecoder().raw_decode
     found, at = None, _next(text, 0)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from optsched.boxes.box import TEXT, Box, Grid, Triple, box_of_text
-from optsched.models.fields import first_few, plain, plain_sequence
+from optsched.fields import (
+    Each,
+    Fields,
+    Integer,
+    Kind,
+    WrongValueError,
+    first_few,
+    flag,
+    plain,
+    plain_sequence,
+)
 from optsched.models.problem import Problem, Solution
-from optsched.models.schema import DOUBTFUL, Fields, Flag, Integer, Kind, Reading, declared, field
+from optsched.models.schema import declared, field
 
 LONGEST_SIDE = 64
 """Most routers along a dimension, so that a row fits into a machine word."""
@@ -28,18 +39,13 @@ class Three(Kind):
             "three times true or false" if of is bool else f"three integers, 1 to {most:,}"
         )
         self.in_python = f"({', '.join([of.__name__] * 3)})"
-        self.blank = (of(1),) * 3
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        if type(value) not in (list, tuple) or len(value) != 3:
-            return DOUBTFUL
-        sound = {*map(type, value)} == {self.of} and (
-            self.of is bool or (min(value) >= 1 and max(value) <= self.most)
-        )
-        return tuple(value) if sound else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        return super().read(name, plain(value), reading)
+    def read(self, value: Any, fields: Fields) -> Any:
+        value = plain(value)
+        sound = type(value) in (list, tuple) and [*map(type, value)] == [self.of] * 3
+        if not sound or (self.of is int and not 1 <= min(value) <= max(value) <= self.most):
+            raise self.refused(value)
+        return tuple(value)
 
     def json_schema(self) -> dict[str, Any]:
         item: dict[str, Any] = {"type": "boolean"}
@@ -48,48 +54,34 @@ class Three(Kind):
         return {"type": "array", "items": item, "minItems": 3, "maxItems": 3}
 
 
-class Boxes(Kind):
+class Boxes(Each):
     """Boxes of a torus, written as texts."""
 
     on_file = 'list of boxes such as `"2x4x4@3,0,22"`'
     in_python = "sequence of Box or str"
+    expected = "expected a list of boxes such as '2x4x4@3,0,22'"
+    items: Mapping[str, Any] = {
+        "anyOf": [
+            {"type": "string", "pattern": f"^{TEXT.pattern}$".replace(r"\d", "[0-9]")},
+            {"type": "array", "items": {"type": "integer"}, "minItems": 6, "maxItems": 6},
+        ]
+    }
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        if type(value) not in (list, tuple):
-            return DOUBTFUL
-        grid = Grid(fields["torus"], fields["wrap"])
-        for box in value:
-            if type(box) is not Box or {*map(type, box)} != {int} or grid.mistake(box):
-                return DOUBTFUL
-        return tuple(value)
+    def reader(self, fields: Fields) -> Callable[[Any], Any]:
+        known = "torus" in fields and "wrap" in fields
+        mistake = Grid(fields["torus"], fields["wrap"]).mistake if known else lambda box: ""
 
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        value = plain(value)
-        if not isinstance(value, list | tuple):
-            reading.wrong(name, "expected a list of boxes such as '2x4x4@3,0,22'")
-            return self.blank
-        grid = None
-        if not reading.unread & {"torus", "wrap"}:
-            grid = Grid(reading.fields["torus"], reading.fields["wrap"])
-        boxes, wrong = [], []
-        for place, given in enumerate(value):
-            box = _box(given)
-            mistake = "expected a box such as '2x4x4@3,0,22'"
-            if box is not None:
-                mistake = "" if grid is None else grid.mistake(box)
-            if mistake:
-                wrong.append(f"{name}[{place}]: {given!r}; {mistake}")
-            boxes.append(Box(0, 0, 0, 1, 1, 1) if mistake else box)
-        reading.note(name, wrong)
-        return tuple(boxes)
+        def read(value: Any) -> Box:
+            box = _box(value)
+            wrong = "expected a box such as '2x4x4@3,0,22'" if box is None else mistake(box)
+            if box is None or wrong:
+                raise WrongValueError(f"{value!r}; {wrong}")
+            return box
+
+        return read
 
     def write(self, value: Any) -> Any:
         return [str(box) for box in value]
-
-    def json_schema(self) -> dict[str, Any]:
-        text = {"type": "string", "pattern": f"^{TEXT.pattern}$".replace(r"\d", "[0-9]")}
-        six = {"type": "array", "items": {"type": "integer"}, "minItems": 6, "maxItems": 6}
-        return {"type": "array", "items": {"anyOf": [text, six]}}
 
 
 @declared
@@ -126,7 +118,7 @@ class TorusProblem(Problem[Solution]):
         kw_only=True,
     )
     convex: bool = field(
-        Flag(),
+        flag(),
         "whether boxes have to be convex: each side is a whole ring, or at most half of it, "
         "rounded up, so that shortest paths stay inside",
         default=False,

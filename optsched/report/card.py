@@ -15,26 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Card:
-    """What a notebook shows of an object.
+    """What a notebook shows of an object."""
 
-    Parameters
-    ----------
-    title : str
-        The object in a few words.
-    lead : str
-        A sentence or two on it; may be empty.
-    parts : sequence of Facts and Table
-        Names and values, and tables.
-    folded : Facts or None
-        Further names and values, to unfold.
-    picture : Figure or None
-        A picture.
-    """
-
-    title: str
-    lead: str = ""
-    parts: Sequence[Facts | Table] = ()
-    folded: Facts | None = None
+    title: str  # the object in a few words
+    lead: str = ""  # a sentence or two on it; may be empty
+    parts: Sequence[Facts | Table] = ()  # names and values, and tables
+    folded: Facts | None = None  # further names and values, to unfold
     picture: Figure | None = None
 
     @property

@@ -25,8 +25,6 @@ def primal_gap(objective: ArrayLike, best: ArrayLike) -> Floats:
     The gap is ``|objective - best| / max(|objective|, |best|)``, 0 where both are 0 and 1 where
     they differ in sign, so that it is defined for all objectives, of both senses.
 
-    References
-    ----------
     T. Berthold, "Measuring the impact of primal heuristics", Operations Research Letters 41,
     611-614, 2013.
     """
@@ -39,19 +37,10 @@ def primal_gap(objective: ArrayLike, best: ArrayLike) -> Floats:
 def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tuple[Floats, Floats]:
     """Return the mean primal gap of one solver over several problems, against time.
 
-    Parameters
-    ----------
-    incumbents : pandas.DataFrame
-        Incumbents of the solver, with columns ``snapshot, seconds, objective``, in order of time
-        for each snapshot.
-    best : mapping of str to float
-        Best known objective of each snapshot that the solver was given. Before the first solution
-        of a snapshot its gap is 1.
-
-    Returns
-    -------
-    seconds, gap : float64 arrays, shape (steps,)
-        Times, and the gap from each time on. Before the first time the gap is 1.
+    `incumbents`: incumbents of the solver, with columns ``snapshot, seconds, objective``, in order
+    of time for each snapshot. `best`: best known objective of each snapshot that the solver was
+    given. The gap of a snapshot is 1 before its first solution. The result is times, and the gap
+    from each time on; it is 1 before the first.
     """
     own = incumbents[incumbents["snapshot"].isin(list(best))]
     snapshot = own["snapshot"]
@@ -90,21 +79,12 @@ def seconds_to_best(results: pd.DataFrame, incumbents: pd.DataFrame) -> pd.DataF
 def performance_profile(seconds: Floats) -> list[tuple[Floats, Floats]]:
     """Return the performance profile of each solver.
 
-    Parameters
-    ----------
-    seconds : float64 array, shape (problems, solvers)
-        Time to solve, infinite where a problem was not solved.
-
-    Returns
-    -------
-    list of (factor, share)
-        For each solver, increasing ratios of its time to that of the fastest solver of a problem,
-        and the share of all problems that it solved within each ratio.
-
-    References
-    ----------
     E. D. Dolan, J. J. More, "Benchmarking optimization software with performance profiles",
     Mathematical Programming 91, 201-213, 2002.
+
+    `seconds`: time to solve, infinite where a problem was not solved, shape (problems, solvers);
+    the curves are, for each solver, increasing ratios of its time to that of the fastest solver of
+    a problem, and the share of all problems that it solved within each ratio.
     """
     times = np.maximum(seconds, SHORTEST)
     fastest = times.min(axis=1, keepdims=True, initial=np.inf)

@@ -45,11 +45,5 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
 
 
 def report(folder: Path) -> Path:
-    """Write the page of a comparison folder from its files, and return the path of the page.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or the page cannot be written.
-    """
+    """Write the page of a comparison folder from its files, and return the path of the page."""
     return write_page(comparison_page.page(folder), folder)

@@ -76,13 +76,7 @@ BUDGET: Expected = dict.fromkeys(("seconds", "work"), (int, float, type(None)))
 
 
 def page(folder: Path) -> Page:
-    """Return the page of a comparison folder, from its files alone.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
-    """
+    """Return the page of a comparison folder, from its files alone."""
     config = read_record(folder)
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
     table = summarize(results)
@@ -450,13 +444,7 @@ def _places(paths: Sequence[str]) -> list[str]:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of ``comparison.json`` of a comparison folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
+    """Return the content of ``comparison.json`` of a comparison folder."""
     file = folder / "comparison.json"
     config = read_object(file, CONFIG)
     # older folders do not have these fields

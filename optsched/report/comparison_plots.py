@@ -45,11 +45,6 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
     ``quality``: primal gap to the best known objective, against time. ``profile``: share of the
     snapshots solved within a factor of the time of the fastest solver. Each kind of problem has a
     panel; a solver has the same stroke in all panels.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
     """
     return [
         *style.save(quality(comparison), folder, "quality"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
+from optsched.fields import Of, Table
 from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
@@ -32,13 +33,7 @@ NAMES: dict[type, str] = {
 
 
 def read_object(path: Path, expected: Expected) -> dict[str, Any]:
-    """Return the JSON object of a file with the expected fields; further fields are allowed.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a field is missing or of another type.
-    """
+    """Return the JSON object of a file with the expected fields; further fields are allowed."""
     data, _ = read_bytes(path)
     try:
         fields = parse_json(data)
@@ -51,36 +46,20 @@ def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dic
     """Check that a value of a JSON file is an object with the expected fields, and return it.
 
     Messages name the file and the place in it.
-
-    Raises
-    ------
-    InputError
-        If the value is not an object, or a field is missing or of another type.
     """
     if not isinstance(fields, dict):
         raise InputError("not an object; expected one", file=path, field=place or None)
-    mistakes = []
-    for name, kinds in expected.items():
-        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-        wanted = " or ".join(NAMES[kind] for kind in kinds)
-        field = f"{place} {name}".lstrip()
-        if name not in fields:
-            mistakes.append(f"{field}: missing; expected {wanted}")
-        elif type(fields[name]) not in kinds:
-            mistakes.append(f"{field}: {fields[name]!r:.40}; expected {wanted}")
-    if mistakes:
-        raise InputError(*mistakes, file=path)
+    table = Table(fields, f"{place} ".lstrip())
+    for name, types in expected.items():
+        types = types if isinstance(types, tuple) else (types,)
+        table.read(name, Of(*types, expected=" or ".join(NAMES[one] for one in types)))
+    if table.mistakes:
+        raise InputError(*table.mistakes, file=path)
     return fields
 
 
 def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a column is missing or of another type.
-    """
+    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps."""
     frame: pd.DataFrame = read_table(path, columns).to_pandas()
     try:
         return frame.astype(dict(columns))
@@ -95,11 +74,6 @@ def read_columns(
 
     The types are ``float64`` for numbers with gaps, which become nan, ``int64`` for others, and
     ``str`` for texts, as an array of objects. Those of `optional` columns may be missing.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a column is missing or of another type.
     """
     table, arrays = read_table(path, columns, optional or ()), {}
     kinds = {**columns, **(optional or {})}
@@ -113,13 +87,7 @@ def read_columns(
 
 
 def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] | None = ()) -> pa.Table:
-    """Return columns of a parquet file, with those of `optional` ones that it has; None for all.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or one of `columns` is missing.
-    """
+    """Return columns of a parquet file, with those of `optional` ones that it has; None for all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -141,13 +109,7 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] | Non
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON object of each line of a file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line is no object.
-    """
+    """Yield the JSON object of each line of a file."""
     data, _ = read_bytes(path)
     for number, line in enumerate(data.splitlines(), start=1):
         try:
@@ -189,13 +151,7 @@ def _numbers(array: pa.Array, kind: str) -> NDArray[Any]:
 
 
 def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:
-    """Return the SVG pictures of a folder by name: those of `order` first, then all others.
-
-    Raises
-    ------
-    InputError
-        If a picture cannot be read, or is cut off.
-    """
+    """Return the SVG pictures of a folder by name: those of `order` first, then all others."""
     found = {path.stem: path for path in sorted(folder.glob("*.svg"))}
     names = [name for name in order if name in found] + [n for n in found if n not in order]
     pictures = {}

@@ -35,12 +35,8 @@ def job_rows(
     A user without a name is shown by number; accounts, QOS and partitions are shown if any of the
     jobs has one.
 
-    Parameters
-    ----------
-    jobs : mapping of str to array, shape (jobs,)
-        The columns `JOB`, and those of `NAMES` that there are.
-    shown : int64 array, shape (rows,)
-        Rows of the jobs to show.
+    `jobs`: the columns `JOB`, and those of `NAMES` that there are, shape (jobs,); `shown`: rows of
+    the jobs to show, shape (rows,).
     """
     own = {name: jobs[name][shown].tolist() for name in (*JOB, *NAMES) if name in jobs}
     users = own.pop("user_name", [""] * len(shown))

@@ -90,22 +90,13 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Table that the reader can sort by any column.
+    """Table that the reader can sort by any column."""
 
-    Parameters
-    ----------
-    caption : str
-        Description of the content, with its units.
-    columns : sequence of str or of (str, str)
-        Label of each column; ``(group, label)`` puts adjacent columns of one group under a common
-        header.
-    rows : sequence of sequences of Value
-        Cells of each row; the first one names the row.
-    """
-
-    caption: str
+    caption: str  # description of the content, with its units
+    # Label of each column; ``(group, label)`` puts adjacent columns of one group under a
+    # common header
     columns: Sequence[str | tuple[str, str]]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[Value]]  # cells of each row; the first one names the row
     form: ClassVar[str] = "table"
 
     @cached_property
@@ -292,13 +283,7 @@ def render(page: Page) -> str:
 
 
 def write_page(page: Page, folder: Path) -> Path:
-    """Write a page to ``report.html`` in a folder, and return its path.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a page to ``report.html`` in a folder, and return its path."""
     path = folder / REPORT
     write_text(path, render(page))
     return path

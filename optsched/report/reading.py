@@ -33,8 +33,7 @@ from optsched.simulator.run import Run
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
-from optsched.traces.cleaning_report import CleaningReport
-from optsched.traces.trace import Trace
+from optsched.traces.trace import CleaningReport, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,11 +70,6 @@ class ReadRun(Run):
     schedule has all that pictures and metrics need. The trace has the columns of the table of jobs,
     the machine is empty, and there are no `execution_report`, `policy_figures`, `compared` and
     `notes`.
-
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder.
     """
 
     execution_report: Any = _NotInFolder("see its columns in run.jobs, its figures in run.summary")
@@ -260,13 +254,7 @@ def read_comparison(folder: str | Path) -> Comparison:
 
 
 def checked_folder(folder: str | Path, kind: FolderKind) -> Path:
-    """Return a folder that is of a kind.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Return a folder that is of a kind."""
     place = path_of(folder, "folder", f"expected the folder of {kind.name}")
     if not (place / kind.marker).is_file():
         what = "no such folder" if not place.is_dir() else f"holds no {kind.marker}"

@@ -75,13 +75,7 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
 
 
 def report(folder: Path) -> Path:
-    """Write the page of a run folder from its files, and return the path of the page.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or the page cannot be written.
-    """
+    """Write the page of a run folder from its files, and return the path of the page."""
     from optsched.report import run_page
 
     return write_page(run_page.page(folder), folder)

@@ -51,7 +51,7 @@ from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.dispatch import classes_of
-from optsched.traces.cleaning_report import CleaningReport
+from optsched.traces.trace import CleaningReport
 
 ROWS = 20
 """Rows of a table of the worst jobs."""
@@ -135,11 +135,6 @@ def page(folder: Path) -> Page:
     """Return the page of a run folder, from its files alone.
 
     Wall-clock figures are left out, so that a repeated run has the same page.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
     """
     config = read_config(folder)
     summary = read_summary(folder)
@@ -169,13 +164,7 @@ def page(folder: Path) -> Page:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the content of ``run.json`` of a run folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
+    """Return the content of ``run.json`` of a run folder."""
     file = folder / "run.json"
     config = read_object(file, CONFIG)
     checked(config, {name: kind for name, kind in SINCE.items() if name in config}, file)
@@ -192,13 +181,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return the content of ``summary.json`` of a run folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
+    """Return the content of ``summary.json`` of a run folder."""
     file = folder / "summary.json"
     summary = read_object(file, SUMMARY)
     if summary["cleaning"] is not None:

@@ -57,11 +57,5 @@ def fill(
 
 
 def report(folder: Path) -> Path:
-    """Write the page of the folder of a comparison of runs, and return the path of the page.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or the page cannot be written.
-    """
+    """Write the page of the folder of a comparison of runs, and return the path of the page."""
     return write_page(runs_page.page(folder), folder)

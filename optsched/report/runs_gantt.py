@@ -146,12 +146,6 @@ def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) ->
 
     By default the time is one in which the schedules differ most from the baseline. None if jobs
     share processors, or hold nodes of a site or boxes of a torus, in any of the runs.
-
-    Raises
-    ------
-    InputError
-        If a period is given that lies outside the runs, has too many jobs, or cannot be shown; or
-        a table of jobs is damaged.
     """
     runs = comparison.runs[:MOST_CHARTS]
     sizes = [size for run in runs for size in [_processors(run)] if size is not None]

@@ -60,13 +60,7 @@ def wait_column(name: str) -> str:
 
 
 def page(folder: Path) -> Page:
-    """Return the page of the folder of a comparison of runs, from its files alone.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
-    """
+    """Return the page of the folder of a comparison of runs, from its files alone."""
     file = folder / "runs.json"
     about = read_object(file, ABOUT)
     for run in about["runs"]:

@@ -38,11 +38,6 @@ def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | No
     waiting jobs and waits over time. The runs have the same strokes in both, in their order.
     ``gantt``: the schedules below each other, in a period of days if one is given; their data, to
     zoom on a page, are a file too.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to, or the schedules cannot be shown in that period.
     """
     pictures = {"waits": waits(comparison), "load": load(comparison)}
     if (charts := gantt(comparison, days)) is not None:

@@ -34,21 +34,12 @@ class Binned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Function of time that is constant between changes.
-
-    Parameters
-    ----------
-    times : float64 array, shape (n,)
-        Increasing, in seconds.
-    values : float64 array, shape (n,)
-        Value ``i`` holds from time ``i`` up to the next one, the last up to `end`.
-    end : float
-        End of the function; after the last of `times`.
-    """
+    """Function of time that is constant between changes."""
 
     times: Floats
+    # Value ``i`` holds from time ``i`` up to the next one, the last up to `end`, shape (n,)
     values: Floats
-    end: float
+    end: float  # end of the function; after the last of `times`
 
     @classmethod
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, begin: float, end: float) -> Steps:

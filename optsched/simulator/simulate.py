@@ -33,7 +33,7 @@ from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
 from optsched.solvers.solving import as_budget
 from optsched.traces.job_spans import numbers_in, span_of
 from optsched.traces.reading import read_trace
-from optsched.traces.submissions import shaken, stretched, submitted
+from optsched.traces.scaling import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
 from optsched.workloads.generating import generate_workload

@@ -36,13 +36,6 @@ class _Row(NamedTuple):
 def parse_yaml(text: str) -> Any:
     r"""Return the value of a YAML document: dicts, lists, texts, whole numbers, booleans, None.
 
-    Raises
-    ------
-    InputError
-        If the text is not YAML of the supported part, or a key is there twice; with the line.
-
-    Examples
-    --------
     >>> parse_yaml("- topology: fabric\n  tree:\n    - {switch: s1, nodes: 'c[1-4]'}\n- 3")
     [{'topology': 'fabric', 'tree': [{'switch': 's1', 'nodes': 'c[1-4]'}]}, 3]
     """

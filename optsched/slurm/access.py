@@ -12,7 +12,7 @@ from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access, of_gpu
+from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Flags, Supply

@@ -40,10 +40,18 @@ from optsched.slurm.access import (
     why_not_in,
     with_gpu_defaults,
 )
-from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
-from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.division import (
+    GroupLimit,
+    Shape,
+    block_limits,
+    chunks_held,
+    demand_of,
+    most_of_a_node,
+    shape_of,
+    switch_limit,
+    torus_limit,
+)
+from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column
 
 WAITING = frozenset(
@@ -66,53 +74,29 @@ HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Request:
-    """Equal chunks of which a job is made.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    unit : str
-        What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``, or
-        ``GPU``.
-    demand : mapping of str to int
-        What a chunk needs of each column of `Supply`.
-    most_per_node : int
-        Most chunks on a node, 0 for no limit.
-    nodes : array of bool, shape (nodes,)
-        Nodes that the job may use.
-    span : str
-        What holds all chunks: ``switch``, ``block`` or ``anywhere``.
-    limits : tuple of GroupLimit
-        Limits on groups of nodes beyond that, the largest groups first; each chunk is on a node of
-        its own if they have segments.
-    exclusive : bool
-        Whether the job shares its nodes with no other job.
-    joins : array of bool, shape (nodes,), optional
-        Nodes that an exclusive job may share with the jobs that run there, all of its user.
-    has_shares : bool
-        Whether a GPU stands for shares of one; other GPUs may have as many left.
-    licences : mapping of str to int
-        Licences that the job needs.
-    notes : tuple of str
-        In words, where the request is narrower than what Slurm would accept.
-    divided : Request or None
-        The request with one chunk for each node, the fewest nodes that the job may have, and the
-        most that Slurm may take of one; None where a chunk can only be what it is.
-    """
+    """Equal chunks of which a job is made."""
 
     chunks: int
+    # What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``,
+    # or ``GPU``
     unit: str
-    demand: Mapping[str, int]
-    most_per_node: int
-    nodes: Flags
-    span: str = "anywhere"
+    demand: Mapping[str, int]  # what a chunk needs of each column of `Supply`
+    most_per_node: int  # most chunks on a node, 0 for no limit
+    nodes: Flags  # nodes that the job may use, shape (nodes,)
+    span: str = "anywhere"  # what holds all chunks: ``switch``, ``block`` or ``anywhere``
+    # Limits on groups of nodes beyond that, the largest groups first; each chunk is on a node
+    # of its own if they have segments
     limits: tuple[GroupLimit, ...] = ()
-    exclusive: bool = False
+    exclusive: bool = False  # whether the job shares its nodes with no other job
+    # Nodes that an exclusive job may share with the jobs that run there, all of its user,
+    # shape (nodes,)
     joins: Flags | None = None
+    # Whether a GPU stands for shares of one; other GPUs may have as many left
     has_shares: bool = False
-    licences: Mapping[str, int]
+    licences: Mapping[str, int]  # licences that the job needs
     notes: tuple[str, ...] = ()
+    # The request with one chunk for each node, the fewest nodes that the job may have, and
+    # the most that Slurm may take of one; None where a chunk can only be what it is
     divided: Request | None = None
 
     def most(self, supply: Supply) -> Ints:
@@ -139,13 +123,7 @@ class Request:
         return enough and self.room(supply) >= self.chunks
 
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
-        """Return what holds all chunks, and the blocks if it is one of them.
-
-        Raises
-        ------
-        LeftToSlurmError
-            If several groups may hold them.
-        """
+        """Return what holds all chunks, and the blocks if it is one of them."""
         if self.has_shares:
             raise LeftToSlurmError(
                 "it asks for shares of a GPU, and what it lacks of them is not modelled"
@@ -173,14 +151,8 @@ class Request:
 def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     """Return the rule that keeps a pending job from starting now at all; empty if there is none.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The job.
-    supply : Supply
-        The site and the time.
-    started : int
-        Tasks of the same job array that run or are to be started.
+    `supply`: the site and the time; `started`: tasks of the same job array that run or are to be
+    started.
     """
     if job.held or set(HELD) & set(job.flags):
         return "it is held"
@@ -214,11 +186,6 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
     A job that names several partitions uses nodes of one of them: the one where most of its
     chunks fit now, of these the one with the lightest nodes, the first of these. So does one whose
     constraint has choices. A job of one chunk may use the nodes of all.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the model cannot state the job.
     """
     found = alternatives(job, supply)
     if len(found) == 1:
@@ -235,11 +202,6 @@ def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
     """Return what a pending job asks in each partition and with each choice of features.
 
     Those of a job of one chunk are one request if they differ in nothing but their nodes.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the model cannot state the job.
     """
     if job.other:
         raise LeftToSlurmError("; ".join(job.other))

@@ -38,24 +38,12 @@ class Dispatch(Solver):
         self._options = options or {}
 
     def of_model(self, model: str) -> Solver:
-        """Return the solver of a model.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it does not have the options.
-        """
+        """Return the solver of a model."""
         return solver_with(self.class_of_model(model), self._options)
 
     @classmethod
     def class_of_model(cls, model: str) -> type[Solver]:
-        """Return the class of the solver of a model.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Return the class of the solver of a model."""
         for one in cls.classes:
             if supports(one, model):
                 return one
@@ -91,12 +79,8 @@ def classes_of(name: str) -> tuple[type[Solver], ...]:
 def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
     """Return the class for two of the same name; None if both answer the same model.
 
-    Parameters
-    ----------
-    holder : type
-        The class that has the name already, which may be a combined one.
-    added : type
-        The class to add; it takes the place of an earlier version of itself.
+    `holder`: the class that has the name already, which may be a combined one; `added`: the class
+    to add; it takes the place of an earlier version of itself.
     """
     classes = holder.classes if issubclass(holder, Dispatch) else (holder,)
     rivals = [one for one in classes if _overlap(one, added)]
@@ -135,13 +119,7 @@ def _place(cls: type[Solver]) -> tuple[str, str]:
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
-    """Return a solver with given options.
-
-    Raises
-    ------
-    InputError
-        If the solver has no such option, or the value is not allowed.
-    """
+    """Return a solver with given options."""
     if not options:
         return cls()
     if issubclass(cls, Dispatch):

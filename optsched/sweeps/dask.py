@@ -35,13 +35,6 @@ class DaskCluster:
     The workers must share the output folder and the traces with the machine that the sweep is
     started on. If a worker dies, another worker repeats its runs. The number of workers when the
     last run ended, of which each executes one run at a time, is `slots`.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Dask is not installed.
-    InputError
-        If no scheduler answers at that address.
     """
 
     def __init__(self, address: str) -> None:
@@ -57,13 +50,7 @@ class DaskCluster:
             raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None
 
     def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
-        """Yield the outcomes of tasks in the order in which the tasks end.
-
-        Raises
-        ------
-        InputError
-            If the scheduler is lost, or a folder that a worker wrote does not appear here.
-        """
+        """Yield the outcomes of tasks in the order in which the tasks end."""
         from distributed import CancelledError, as_completed
 
         self._count_workers(max(task.run.threads for task in tasks))

@@ -30,13 +30,7 @@ class Engine(Protocol):
 
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
-    """Check an engine and its options before any run.
-
-    Raises
-    ------
-    InputError
-        If there is no such engine, its address is missing, or an option belongs to another engine.
-    """
+    """Check an engine and its options before any run."""
     names = get_args(EngineName)
     if engine not in names:
         raise InputError(f"{engine!r}; expected {' or '.join(names)}", field="engine")
@@ -55,13 +49,7 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 def start_engine(
     runs: Sequence[PlannedRun], workers: int | None, address: str | None = None
 ) -> Engine:
-    """Return the engine for one run at least: Dask workers at an address, or local processes.
-
-    Raises
-    ------
-    InputError
-        If no scheduler answers at that address, or Dask is not installed.
-    """
+    """Return the engine for one run at least: Dask workers at an address, or local processes."""
     if address is not None:
         from optsched.sweeps.dask import DaskCluster
 

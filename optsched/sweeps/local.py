@@ -40,11 +40,6 @@ class LocalProcesses:
 
         When a worker process dies, of lack of memory for instance, the runs that were under way
         are repeated one by one, so that only the run that causes the death fails.
-
-        Raises
-        ------
-        InputError
-            If worker processes cannot start.
         """
         pending = deque(tasks)
         while pending:

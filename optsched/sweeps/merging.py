@@ -13,6 +13,7 @@ from optsched.sweeps.run_check import read_object
 from optsched.sweeps.sweep_file import SweepPlan
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -21,11 +22,8 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
 
     The folders of the runs are in `runs`; `failures` has the error of each failed run by name.
 
-    Returns
-    -------
-    pyarrow.Table
-        ``run``, the values in the sweep file, the metrics, ``error``. A value with the name of a
-        metric gets the prefix ``config.``; a metric that is a list or a table is left out.
+    Its columns are ``run``, the values in the sweep file, the metrics, ``error``. A value with the
+    name of a metric gets the prefix ``config.``; a metric that is a list or a table is left out.
     """
     import pyarrow as pa
 
@@ -55,6 +53,23 @@ def write_results(table: pa.Table, folder: Path) -> None:
     with written(folder / "results.csv") as csv, written(folder / "results.parquet") as parquet:
         pacsv.write_csv(table, csv, plain)
         pq.write_table(table, parquet)
+
+
+def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
+    """Return the results with a column for each number of metrics that are tables of their own.
+
+    A column is named ``recorded_node_time.running``, for instance. `runs` holds the run folders.
+    """
+    import pandas as pd
+
+    if not metrics:
+        return results
+    rows = []
+    for run in results["run"]:
+        summary = _read(runs / run / "summary.json")
+        tables = ((name, summary.get(name) or {}) for name in metrics)
+        rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
+    return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)
 
 
 def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:

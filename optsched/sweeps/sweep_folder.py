@@ -41,13 +41,7 @@ log = logging.getLogger("optsched")
 
 
 def compared(folder: Path) -> RunComparison:
-    """Read the finished runs of a sweep side by side; unfinished ones are counted in a message.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or the runs cannot be compared.
-    """
+    """Read the finished runs of a sweep side by side; unfinished ones are counted in a message."""
     found, missing = finished_runs(folder)
     if missing:
         log.warning("%s of the sweep not finished, left out", counted(missing, "run"))
@@ -63,24 +57,12 @@ def compared(folder: Path) -> RunComparison:
 
 
 def report(folder: Path) -> Path:
-    """Write the page that compares the runs of a sweep, and its pictures, into the folder.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, the runs cannot be compared, or the page cannot be written.
-    """
+    """Write the page that compares the runs of a sweep, and its pictures, into the folder."""
     return write_comparison(compared(folder), folder)
 
 
 def write_comparison(comparison: RunComparison, folder: Path) -> Path:
-    """Write the page and the pictures of a comparison of a sweep's runs into its folder.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
-    """
+    """Write the page and the pictures of a comparison of a sweep's runs into its folder."""
     for stale in (path for pattern in PICTURES for path in folder.glob(pattern)):
         remove(stale)
     draw(comparison, folder)
@@ -136,11 +118,6 @@ def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
     The runs are in the order of the sweep, under speaking names: the policy and the other values
     of the sweep file in which the runs differ, ``easy, event_order=batched`` for instance. A run
     that no such values tell apart has the name of its folder.
-
-    Raises
-    ------
-    InputError
-        If ``sweep.json`` is missing or damaged.
     """
     values = planned(folder)
     keys = varying(values.values())
@@ -155,13 +132,7 @@ def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
 
 
 def planned(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the values of each run of a sweep, by its name; settings as ``settings.window``.
-
-    Raises
-    ------
-    InputError
-        If ``sweep.json`` is missing or damaged.
-    """
+    """Return the values of each run of a sweep, by its name; settings as ``settings.window``."""
     file = folder / FOLDER.marker
     runs = [checked(run, RUNS, file, "runs") for run in read_object(file, {"runs": list})["runs"]]
     found = {}

@@ -64,29 +64,15 @@ class FinishedRuns(Mapping[str, Run]):
 
 
 class SweepResults:
-    """A sweep that was read from its folder.
-
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder.
-    runs : FinishedRuns
-        The finished runs by name, each read on use.
-    """
+    """A sweep that was read from its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.runs = FinishedRuns(folder)
+        self.runs = FinishedRuns(folder)  # the finished runs by name, each read on use
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """One row per run: name, values in the sweep file, metrics, and the error if it failed.
-
-        Raises
-        ------
-        InputError
-            If runs are missing, so that there are no results of all, or the file is damaged.
-        """
+        """One row per run: name, values in the sweep file, metrics, and the error if it failed."""
         file = self.folder / RESULTS[0]
         if not file.is_file():
             left = counted(self.runs.unfinished, "run")

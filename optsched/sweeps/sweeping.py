@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from optsched.files import (
     TEMPORARY,
     FolderKind,
+    begin_folder,
     check_replaceable,
-    make_folder,
     remove,
     remove_leftovers,
     unwritable,
@@ -45,53 +45,34 @@ log = logging.getLogger("optsched")
 class Sweep:
     """A sweep with its folder.
 
-    Parameters
-    ----------
-    plan : SweepPlan
-        The runs.
-    folder : path
-        The folder. Runs that are finished there are not repeated.
-    shard : (int, int)
-        Number of the shard to execute, and number of shards: (1, 1) for all runs.
-
-    Attributes
-    ----------
-    runs, failed : pathlib.Path
-        The folders with a folder for each finished run, and with a file for each failed run.
-    own : tuple of PlannedRun
-        The runs of the shard.
-    pending : tuple of PlannedRun
-        Runs of the shard that were not finished at construction.
-
-    Raises
-    ------
-    InputError
-        If the folder is not that of a sweep, or cannot be written.
+    `folder`: the folder. Runs that are finished there are not repeated. `shard`: number of the
+    shard to execute, and number of shards: (1, 1) for all runs.
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
         self.plan = plan
         self.folder = folder
+        # The folders with a folder for each finished run, and with a file for each failed
+        # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
         check_replaceable(folder, FOLDER)
         described = _describe(plan)
         try:
-            make_folder(folder)
-            remove_leftovers(folder)
+            begin_folder(folder)
             if not _holds(folder / FOLDER.marker, described):
                 self._forget_results()
                 write_json(folder / FOLDER.marker, described)
-            make_folder(self.runs)  # after the marker, which other shards may read by now
-            remove_leftovers(self.runs)
+            begin_folder(self.runs)  # after the marker, which other shards may read by now
             self._adopt_former_names()
             if self.failed.is_dir():
                 remove_leftovers(self.failed)
         except OSError as error:
             raise unwritable(folder, error) from None
         number, of = shard
-        self.own = plan.runs[number - 1 :: of]
+        self.own = plan.runs[number - 1 :: of]  # the runs of the shard
         self._finished: set[str] = set()
+        # Runs of the shard that were not finished at construction
         self.pending = self._unfinished(self.own)
         self._by_name = {run.name: run for run in plan.runs}
         if faults := self._faults(self.pending):

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 
 from optsched.numbers import LONGEST
 from optsched.registry import workloads
-from optsched.workloads.daily_cycle import clock
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Draw, Stream, special_functions
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import (
+    Draw,
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    clock,
+    special_functions,
+)
 
 MODEL_KEYS = (
     *("model", "description", "source", "processors", "load", "accuracy", "limits", "hourly"),
@@ -36,29 +41,18 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True)
 class CapabilityClass:
-    """Class of jobs in a range of sizes.
+    """Class of jobs in a range of sizes."""
 
-    Parameters
-    ----------
-    smallest, largest : int
-        Smallest and largest size of a job.
-    share : float
-        Percentage of the jobs.
-    median, sigma : float
-        Median of the run time in seconds, and standard deviation of its natural logarithm.
-    longest : float
-        Longest run time and requested time, in seconds; longer ones are cut.
-    powers_of_two : float
-        Probability that the size is a power of two, with all those in the class equally likely;
-        the other jobs have log-uniform sizes.
-    """
-
+    # Smallest and largest size of a job
     smallest: int
     largest: int
-    share: float
+    share: float  # percentage of the jobs
+    # Median of the run time in seconds, and standard deviation of its natural logarithm
     median: float
     sigma: float
-    longest: float
+    longest: float  # longest run time and requested time, in seconds; longer ones are cut
+    # Probability that the size is a power of two, with all those in the class equally likely;
+    # the other jobs have log-uniform sizes
     powers_of_two: float = 0.0
 
     @property

@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import workloads
-from optsched.workloads.daily_cycle import clock
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream, special_functions
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import (
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    clock,
+    special_functions,
+)
 
 LONGEST_LOG = 12.0
 """Natural logarithm of the longest run time: 45 hours."""

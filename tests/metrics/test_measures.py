@@ -13,7 +13,7 @@ from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
 
 SAMPLES = bundled("traces") / "samples"

@@ -22,9 +22,8 @@ from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
 from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 
 ORDERS = ("sjf", "saf", "wfp3", "unicef", "f1")
 """Priority orders."""

@@ -8,9 +8,9 @@ import tracemalloc
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.features import parse_constraint
 from optsched.sites.host_lists import hosts_of
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
+from optsched.sites.site import parse_constraint
 from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_json import number, read_dump
 from optsched.sites.slurm_lines import configuration_lines, printed_lines

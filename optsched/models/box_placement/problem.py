@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
+from optsched.fields import Choice, Fields, Integer
 from optsched.models.box_placement.candidates import Candidates, candidates_of
+from optsched.models.fields import Integers
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Choice, Fields, Integer, Integers, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.models.torus_fields import Boxes, TorusProblem, boxes_of_texts, overlaps, routers_for
 from optsched.registry import models
 

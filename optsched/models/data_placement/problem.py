@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.column_sets import interval_text
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, flag
 from optsched.models.data_placement.fields import (
     HEAVIEST,
     NO_FILE,
@@ -26,20 +27,10 @@ from optsched.models.data_placement.fields import (
     wrong_sizes,
 )
 from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import LARGEST_FIELD
+from optsched.models.fields import Integers, Labels
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Flag,
-    Integer,
-    Integers,
-    Labels,
-    Limit,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.registry import models
 
 if TYPE_CHECKING:
@@ -155,7 +146,7 @@ class DataPlacement(Problem[Plan]):
         always=True,
     )
     partial: bool = field(
-        Flag(),
+        flag(),
         "whether jobs may be left out of the plan, for a later decision",
         default=False,
         always=True,

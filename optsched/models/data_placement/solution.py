@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.column_sets import interval_text
+from optsched.column_sets import columns_on_file, interval_text
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD
-from optsched.models.gang_packing.matrix_fields import columns_on_file
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""
@@ -82,11 +81,6 @@ def plan_from_json(written: Mapping[str, Any], cores: int) -> Plan:
         The object on file.
     cores : int
         Cores of a node.
-
-    Raises
-    ------
-    InputError
-        If `written` is not of that form.
     """
     places = written.get("place_of_job") if isinstance(written, Mapping) else None
     if not isinstance(places, list):

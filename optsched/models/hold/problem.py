@@ -12,26 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.hold.fields import Chunks, Holdings
-from optsched.models.node_placement.fields import Amounts, LabelSets, Names, NodeNumbers
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
+from optsched.models.fields import (
+    AmountRows,
+    Amounts,
+    Integers,
+    Labels,
+    LabelSets,
+    Numbers,
+    Texts,
+    label,
+)
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Flag,
-    Integer,
-    Integers,
-    JobNumbers,
-    Label,
-    Labels,
-    declared,
-    field,
-    labels,
-)
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -112,7 +108,7 @@ class Hold(Problem[Release]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"),
@@ -127,7 +123,7 @@ class Hold(Problem[Release]):
     )
     costs: Ints = field(Integers(0), "cost of lifting each claim", symbol="w_i")
     held: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Holdings("free", "resources", "costs"),
+        AmountRows("resources", "costs", nodes="free"),
         "nodes of each claim, with the amounts that are free there once it is lifted",
         symbol="h_inr",
     )
@@ -143,7 +139,7 @@ class Hold(Problem[Release]):
         default=None,
     )
     allowed: tuple[str, ...] | None = field(
-        Names(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
+        Texts(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
     )
     switches: Sequence[str] | None = field(
         Labels("free", as_text=True), "leaf switch of each node", default=None
@@ -157,10 +153,12 @@ class Hold(Problem[Release]):
         default="anywhere",
     )
     exclusive: bool = field(
-        Flag(), "whether the job shares its nodes with no other job", default=False
+        flag(), "whether the job shares its nodes with no other job", default=False
     )
     busy: tuple[int, ...] = field(
-        NodeNumbers("free"), "nodes on which jobs run that have no claim here", default=()
+        Numbers("node", first=0, of="free"),
+        "nodes on which jobs run that have no claim here",
+        default=(),
     )
     licences: Ints = field(
         Integers(0),
@@ -183,13 +181,13 @@ class Hold(Problem[Release]):
         filled=_none_held,
     )
     pending: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims of jobs that have not started: they are away from drained nodes",
         symbol="P",
         default=(),
     )
     fixed: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims that may not be lifted",
         symbol="F",
         default=(),
@@ -201,7 +199,7 @@ class Hold(Problem[Release]):
         default=None,
     )
     moved: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Chunks("resources", "costs"),
+        AmountRows("resources", "costs"),
         "chunks that a claim takes elsewhere if it is moved, each on a node of its own; none for "
         "a claim that may not be moved",
         symbol="q_is, a_isr",
@@ -232,7 +230,11 @@ class Hold(Problem[Release]):
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")
-    job: str | int | None = field(Label(), "a name for the job", default=None)
+    job: str | int | None = field(
+        label(),
+        "a name for the job",
+        default=None,
+    )
 
     sense = "min"
     default_solver = "highs"
@@ -443,25 +445,13 @@ class Hold(Problem[Release]):
         InputError
             If `fields` are not of that form.
         """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        lifted = check.integers("lifted", given.get("lifted"), at_least=1)
-        nodes = check.integers("nodes", given.get("nodes"), at_least=0)
-        drained = check.integers("drained", given.get("drained", []), at_least=0)
-        moves = given.get("moved", [])
-        if not isinstance(moves, list) or not all(isinstance(row, list) and row for row in moves):
-            check.mistakes.append("moved: expected a list of lists of a claim and its nodes")
-            moves = []
-        rows = [
-            check.integers(f"moved[{place}]", row, at_least=0) for place, row in enumerate(moves)
-        ]
-        check.done()
-        return Release(
-            tuple((lifted - 1).tolist()),
-            tuple(nodes.tolist()),
-            tuple(drained.tolist()),
-            tuple((int(row[0]) - 1, tuple(row[1:].tolist())) for row in rows),
-        )
+        table = Table(fields)
+        lifted = table.read("lifted", Integers(1, as_tuple=True))
+        nodes = table.read("nodes", Integers(0, as_tuple=True))
+        drained = table.read("drained", Integers(0, as_tuple=True), ())
+        moved = table.read("moved", Parsed(_moves, "a list of lists of a claim and its nodes"), ())
+        table.done(self.name)
+        return Release(tuple(claim - 1 for claim in lifted), nodes, drained, moved)
 
     def describe(self, solution: Release | None = None) -> list[tuple[str, str]]:
         """Return the job and what is free, or the lifted claims and the nodes."""
@@ -498,3 +488,16 @@ class Hold(Problem[Release]):
             lines.append(("drain", f"{at}, cost {cost:,}"))
         used = " ".join(str(names[node]) for node in dict.fromkeys(solution.nodes))
         return [*lines, ("start on", used or "-")]
+
+
+def _moves(value: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the moves on file, claims from 1 each with nodes from 0, as those of a release."""
+    rows = value if isinstance(value, list) else [[]]
+    if not all(
+        isinstance(row, list)
+        and {*map(type, row)} == {int}
+        and 0 <= min(row) <= max(row) <= LARGEST_FIELD
+        for row in rows
+    ):
+        raise ValueError
+    return tuple((claim - 1, tuple(nodes)) for claim, *nodes in rows)

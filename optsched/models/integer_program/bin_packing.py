@@ -7,21 +7,11 @@ from typing import Any, NamedTuple
 
 
 class BinPacking(NamedTuple):
-    """Items that go into as few bins as possible.
+    """Items that go into as few bins as possible."""
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Size of each item, from 0.
-    capacity : int
-        Capacity of each bin.
-    bins : int
-        Number of bins that there are.
-    """
-
-    sizes: Sequence[int]
+    sizes: Sequence[int]  # size of each item, from 0
     capacity: int
-    bins: int
+    bins: int  # number of bins that there are
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of its integer program, names aside.

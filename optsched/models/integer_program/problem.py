@@ -14,11 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST_FIELD, first_few, plain_sequence
+from optsched.fields import (
+    LARGEST_FIELD,
+    Choice,
+    Fields,
+    Integer,
+    first_few,
+    plain_sequence,
+)
+from optsched.models.fields import Integers, Labels, Row, RowBounds, Rows, numbered
 from optsched.models.integer_program.bin_packing import BinPacking
-from optsched.models.integer_program.fields import Row, RowBounds, Rows, numbered
 from optsched.models.problem import Problem, Violation, listed
-from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
+from optsched.models.schema import declared, field
 from optsched.numbers import LARGEST
 from optsched.registry import models
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.fields import numbered
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.integer_program.fields import numbered
 from optsched.models.integer_program.problem import IntegerProgram, Values
 from optsched.models.linear_text import PORTABLE_NAME
 from optsched.models.program import UNBOUNDED, Program

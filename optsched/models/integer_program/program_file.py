@@ -18,14 +18,7 @@ IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
 
 
 def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
-    """Return the integer program of an LP or MPS file, decompressed.
-
-    Raises
-    ------
-    InputError
-        If the file is not of its format, states what readers take differently, or has a variable
-        that is continuous or has no bounds, or a number with too many decimals.
-    """
+    """Return the integer program of an LP or MPS file, decompressed."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

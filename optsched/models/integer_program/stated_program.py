@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 from optsched.errors import InputError
-from optsched.models.fields import first_few
+from optsched.fields import first_few
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.integer_program.problem import IntegerProgram
-from optsched.models.integer_program.scaling import factor_of
 from optsched.models.snapshot import SCALE, Snapshot
 
 INFINITE = 1e20
@@ -22,6 +22,31 @@ INFINITE = 1e20
 INFINITY = re.compile(r"inf(inity)?", re.IGNORECASE)
 
 Number = int | Decimal
+
+
+MOST_DECIMALS = 6
+"""Most decimals of a number in a file."""
+
+
+def factor_of(numbers: Iterable[int | Decimal]) -> int:
+    """Return the least power of ten that makes all numbers integers.
+
+    >>> factor_of([Decimal("600.1"), Decimal("40"), Decimal("18.60")])
+    10
+    """
+    decimals = 0
+    for number in numbers:
+        if isinstance(number, int) and abs(number) * 10**decimals <= LARGEST_FIELD:
+            continue  # almost all numbers
+        number = Decimal(number)
+        exponent = number.normalize().as_tuple().exponent
+        if not isinstance(exponent, int) or -exponent > MOST_DECIMALS:
+            raise InputError(f"{number:f}; expected at most {MOST_DECIMALS} decimals")
+        decimals = max(decimals, -exponent)
+        if abs(number) * 10**decimals > LARGEST_FIELD:
+            raise InputError(f"{number:f}; expected a number of at most {LARGEST_FIELD}")
+    factor: int = 10**decimals
+    return factor
 
 
 @dataclass(slots=True)
@@ -57,12 +82,6 @@ class StatedProgram:
 
         Rows whose numbers are not integers are multiplied by a power of ten, and so is the
         objective; the origin of the snapshot tells the latter.
-
-        Raises
-        ------
-        InputError
-            If a variable is continuous or has no bounds, or a number has too many decimals; the
-            message lists all mistakes.
         """
         mistakes = [
             *first_few("variables", list(self._continuous()), "variables"),

@@ -13,21 +13,11 @@ Ints = NDArray[np.int64]
 
 
 class Limit(NamedTuple):
-    """Limit of a job at a level.
+    """Limit of a job at a level."""
 
-    Parameters
-    ----------
-    group_of : array of int, shape (nodes,)
-        Group of each node, from 0.
-    most : int
-        Most groups that the job may span, 0 for any number.
-    segment : int
-        Number of chunks in a segment, each in one group; 1 for no segments.
-    """
-
-    group_of: Ints
-    most: int
-    segment: int
+    group_of: Ints  # group of each node, from 0, shape (nodes,)
+    most: int  # most groups that the job may span, 0 for any number
+    segment: int  # number of chunks in a segment, each in one group; 1 for no segments
 
 
 def unit_of(limits: Sequence[Limit]) -> int:
@@ -49,14 +39,8 @@ def most_chunks(limits: Sequence[Limit], nodes: Ints, room: Ints) -> int:
     If they are not, or if several of those before may have part of a number of groups, the job may
     place fewer.
 
-    Parameters
-    ----------
-    limits : sequence of Limit
-        Limits of the job, that of the largest groups first.
-    nodes : array of int
-        The nodes.
-    room : array of int, shape (all nodes,)
-        How many chunks each node can hold.
+    `limits`: limits of the job, that of the largest groups first; `room`: how many chunks each node
+    can hold, shape (all nodes,).
     """
     if not limits:
         return int(room[nodes].sum())

@@ -9,30 +9,18 @@ from optsched.models.problem import Violation
 
 
 def beyond_limits(
-    name: str,
-    nodes: Sequence[int],
+    name: str,  # what messages call the job
+    nodes: Sequence[int],  # the node of each chunk
     *,
+    # Kind of each node of the problem, and the kinds that the job may use; None for all
     kinds: Sequence[str] | None,
     allowed: Sequence[str] | None,
-    most_per_node: int,
+    most_per_node: int,  # most chunks on a node, 0 for no limit
+    # The switch or block of each node if one must hold the job, named `span`
     groups: Sequence[str] | None,
     span: str,
 ) -> list[Violation]:
-    """Return where the chunks of a job are on nodes on which they may not be.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the job.
-    nodes : sequence of int
-        The node of each chunk.
-    kinds, allowed : sequence of str or None
-        Kind of each node of the problem, and the kinds that the job may use; None for all.
-    most_per_node : int
-        Most chunks on a node, 0 for no limit.
-    groups : sequence of str or None
-        The switch or block of each node if one must hold the job, named `span`.
-    """
+    """Return where the chunks of a job are on nodes on which they may not be."""
     found = []
     if kinds is not None and allowed is not None:
         wrong = [node for node in nodes if kinds[node] not in allowed]

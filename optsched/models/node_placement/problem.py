@@ -13,21 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.node_placement.fields import (
-    WHOLE,
-    Amounts,
-    Choices,
-    Devices,
-    GroupRows,
-    LabelSets,
-    Names,
-    NodeNumbers,
-)
+from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
+from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
+from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.read_only import read_only
-from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -108,7 +100,7 @@ class NodePlacement(Problem[Placements]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"), "free amount of each resource of each node", symbol="C_nr"
@@ -127,7 +119,7 @@ class NodePlacement(Problem[Placements]):
         filled=_constant(1),
     )
     then: tuple[str, ...] = field(
-        Choices("switches", "nodes", "fragmentation"),
+        Texts("switches", "nodes", "fragmentation"),
         "what is minimized among the placements of greatest weight, in this order: `switches`, "
         "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk; "
         "`fragmentation`, the free shares of devices that a chunk of the jobs cannot use, over all "
@@ -176,18 +168,20 @@ class NodePlacement(Problem[Placements]):
         Labels("free", as_text=True), "block, or higher switch, of each node", default=None
     )
     span: tuple[str, ...] = field(
-        Choices("anywhere", "switch", "block", like="chunks"),
+        Texts("anywhere", "switch", "block", like="chunks"),
         "what holds all chunks of the job: the nodes of one `switch`, of one `block`, or "
         "`anywhere`",
         default=None,
         filled=_constant("anywhere"),
     )
     exclusive: tuple[int, ...] = field(
-        JobNumbers("chunks", "job"),
+        Numbers("job", of="chunks", distinct=True),
         "jobs that share their nodes with no other job",
         default=(),
     )
-    busy: tuple[int, ...] = field(NodeNumbers("free"), "nodes on which other jobs run", default=())
+    busy: tuple[int, ...] = field(
+        Numbers("node", first=0, of="free"), "nodes on which other jobs run", default=()
+    )
     licences: Ints = field(
         Integers(0),
         "free number of each licence of the site",
@@ -202,7 +196,7 @@ class NodePlacement(Problem[Placements]):
         filled=_none_of("licences"),
     )
     levels: tuple[str, ...] = field(
-        Names(),
+        Texts(),
         "names of further levels at which nodes are grouped, `racks` for instance",
         default=(),
     )
@@ -424,24 +418,13 @@ class NodePlacement(Problem[Placements]):
         InputError
             If `fields` are not of that form.
         """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        nodes = _lists(given.get("nodes"))
-        if nodes is None:
-            check.mistakes.append("nodes: expected a list of nodes from 0, or null, for each job")
-        chosen: Any = [[[]] * len(at) for at in nodes or ()]
-        if "devices" in given:
-            chosen = given["devices"]
-            entries = chosen if isinstance(chosen, list) else [0]
-            chosen = [_lists([] if entry is None else entry, null=False) for entry in entries]
-            if None in chosen:
-                check.mistakes.append("devices: expected a list of devices for each chunk")
-        check.done()
-        assert nodes is not None
-        return Placements(
-            tuple(tuple(at) for at in nodes),
-            tuple(tuple(map(tuple, devices)) for devices in chosen),
-        )
+        table = Table(fields)
+        kind = Parsed(_lists, "a list of nodes from 0, or null, for each job")
+        nodes = table.read("nodes", kind, instead=())
+        kind = Parsed(_devices, "a list of devices for each chunk")
+        devices = table.read("devices", kind, tuple(((),) * len(at) for at in nodes))
+        table.done(self.name)
+        return Placements(nodes, devices)
 
     def describe(self, solution: Placements | None = None) -> list[tuple[str, str]]:
         """Return the free resources and the jobs, or the nodes of the jobs placed."""
@@ -473,7 +456,7 @@ class NodePlacement(Problem[Placements]):
         return [*lines, ("not placed", f"{' '.join(left[:SHOWN])}{more}" or "-")]
 
 
-def _radices(fields: Fields) -> tuple[int, ...]:
+def _radices(fields: Mapping[str, Any]) -> tuple[int, ...]:
     """Return for each entry of `then` one more than its measure can reach."""
     chunks, there = fields["chunks"], len({*(fields["switches"] or ())})
     most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(fields["free"])}
@@ -482,21 +465,21 @@ def _radices(fields: Fields) -> tuple[int, ...]:
     return tuple(most[name] + 1 for name in fields["then"])
 
 
-def _lists(values: Any, *, null: bool = True) -> list[list[int]] | None:
-    """Return a list of lists of numbers from 0, with an empty one for null; otherwise None."""
-    if not isinstance(values, list):
-        return None
-    found: list[list[int]] = []
-    for value in values:
-        if value is None and null:
-            found.append([])
-            continue
-        if not isinstance(value, list) or not all(
-            type(number) is int and 0 <= number <= LARGEST_FIELD for number in value
-        ):
-            return None
-        found.append(value)
-    return found
+def _lists(value: Any, *, null: bool = True) -> tuple[tuple[int, ...], ...]:
+    """Return a list of lists of numbers from 0, with an empty one for null if that may be."""
+    rows = [[] if row is None and null else row for row in value]
+    if not isinstance(value, list) or not all(
+        isinstance(row, list) and all(type(n) is int and 0 <= n <= LARGEST_FIELD for n in row)
+        for row in rows
+    ):
+        raise ValueError
+    return tuple(map(tuple, rows))
+
+
+def _devices(value: Any) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(_lists([] if entry is None else entry, null=False) for entry in value)
 
 
 class TaskType(NamedTuple):
@@ -534,12 +517,8 @@ def task_types(problem: NodePlacement, most: int | None = None) -> list[TaskType
 
     Of equally frequent types, the first in the queue comes first.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem, whose jobs are taken for those that will come.
-    most : int, optional
-        Most types to return; by default, all.
+    `problem`: the problem, whose jobs are taken for those that will come; `most`: most types to
+    return; by default, all.
     """
     chunks: Counter[int] = Counter()
     for job, first in enumerate(first_alike(problem)):
@@ -559,27 +538,13 @@ def fragmentation(
     because it may not run there, it cannot use any free share of that node. The sum over nodes is
     the measure.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem.
-    solution : Placements, optional
-        Valid placements, after which devices are free; by default, before any.
-    types : int, optional
-        Number of types that count, the most frequent ones; by default, all.
-
-    Returns
-    -------
-    float
-        Free devices that cannot be used, 0 if no job needs devices.
-
-    References
-    ----------
     Q. Weng, L. Yang, Y. Yu, W. Wang, X. Tang, G. Yang, L. Zhang, "Beware of fragmentation:
     scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX ATC 2023.
 
-    Examples
-    --------
+    `solution`: valid placements, after which devices are free; by default, before any; `types`:
+    number of types that count, the most frequent ones; by default, all. The measure is 0 if no
+    job needs devices.
+
     Half a device is free on node 0, two on node 1. The first job can use the two only, the second
     one all:
 
@@ -617,14 +582,9 @@ def _left(
 ) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return free amounts and states of nodes after placement.
 
-    Returns
-    -------
-    free : array of int, shape (nodes, resources)
-        Free amount of each resource.
-    devices : array of int, shape (nodes, most devices)
-        Free thousandths of each device, 0 beyond the devices of a node.
-    others, owned : array of bool, shape (nodes,)
-        Whether jobs run on the node, and whether an exclusive job does.
+    `free`: free amount of each resource; `devices`: free thousandths of each device, 0 beyond the
+    devices of a node; `others, owned`: whether jobs run on the node, and whether an exclusive job
+    does.
     """
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)

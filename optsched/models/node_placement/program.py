@@ -266,15 +266,8 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     ) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the pairs (j, n) of the jobs chosen, and the pairs (j, t) in which they are.
 
-        Returns
-        -------
-        mine, at : array of int, shape (chosen pairs,)
-            Numbers of the pairs (j, n), and of the pairs (j, t) of the job and the group of its
-            node.
-        keys : array of int, shape (2, pairs of jobs and groups)
-            The jobs and groups.
-        group_of : array of int, shape (nodes,)
-            Group of each node.
+        `mine, at`: numbers of the pairs (j, n), and of the pairs (j, t) of the job and the group of
+        its node.
         """
         jobs, nodes, _ = self._pairs
         _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)

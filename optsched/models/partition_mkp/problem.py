@@ -15,9 +15,10 @@ import numpy as np
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models.fields import first_few, from_one
+from optsched.fields import Fields, first_few
+from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Fields, Integers, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
 

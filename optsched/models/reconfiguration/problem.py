@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST_FIELD
+from optsched.fields import LARGEST_FIELD, Fields, Integer
+from optsched.models.fields import Integers, Numbers
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.running_jobs import (
     MigratingProblem,
@@ -20,7 +21,7 @@ from optsched.models.running_jobs import (
     steps_from_json,
     steps_to_json,
 )
-from optsched.models.schema import Fields, Integer, Integers, JobNumbers, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.models.torus_fields import boxes_of_texts
 from optsched.registry import models
 
@@ -96,7 +97,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         filled=lambda fields: fields["waiting"],
     )
     required: tuple[int, ...] = field(
-        JobNumbers("waiting", "waiting job"),
+        Numbers("waiting job", of="waiting", distinct=True),
         "waiting jobs that must start, such as the large job",
         symbol="R",
         default=(),

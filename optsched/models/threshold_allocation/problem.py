@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table
+from optsched.models.fields import Integers, Labels, label
 from optsched.models.node_allocations import (
     COUNTABLE,
     MOST_NODES,
@@ -25,17 +26,7 @@ from optsched.models.node_allocations import (
 )
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import cache_last, read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Integer,
-    Integers,
-    Label,
-    Labels,
-    Limit,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.registry import models
 
 if TYPE_CHECKING:
@@ -158,7 +149,9 @@ class ThresholdAllocation(Problem[Placement]):
         filled=lambda fields: default_names(len(fields["capacity"])),
     )
     job: str | int | None = field(
-        Label("expected a label, a text or an integer"), "a label for the job", default=None
+        label("a label, a text or an integer"),
+        "a label for the job",
+        default=None,
     )
 
     sense = "min"
@@ -303,13 +296,10 @@ class ThresholdAllocation(Problem[Placement]):
         InputError
             If `fields` are not of that form.
         """
-        check = FieldChecks(self.name)
-        start = fields.get("start")
-        if type(start) is not int or not 0 <= start <= LARGEST_FIELD:
-            check.mistakes.append(f"start: {start!r}; expected an integer from 0")
-        processes = check.integers("processes", fields.get("processes"), at_least=0)
-        check.done()
-        assert isinstance(start, int)
+        table = Table(fields)
+        start = table.read("start", Integer(0, LARGEST_FIELD, "expected an integer from 0"))
+        processes = table.read("processes", Integers(0))
+        table.done(self.name)
         return Placement(start, processes)
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import from_one
+from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Choice, Problem, Violation, listed, named, wrong_length
-from optsched.models.schema import Integers, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Assignment = tuple[int, ...]

@@ -38,13 +38,7 @@ def html(result: Result) -> str:
 
 
 def figure(result: Result, size: Any = None, title: bool = True) -> Figure:
-    """Return the picture of the solution of a result, of a size in inches, with titles or without.
-
-    Raises
-    ------
-    InputError
-        If there is no verified solution of a known problem, or its model has no picture.
-    """
+    """Return the picture of a solution, of a size in inches, with or without titles."""
     if result.problem is None or result.solution is None or not result.verified:
         raise InputError("no picture: expected a result of optsched.solve with a verified solution")
     draw = find_picture(result.problem.name)

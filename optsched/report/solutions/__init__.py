@@ -26,13 +26,7 @@ def pictured() -> list[str]:
 
 
 def find_picture(model: str) -> Callable[[Problem[Any], Any], Figure]:
-    """Return the function that draws solutions of a model.
-
-    Raises
-    ------
-    InputError
-        If the model has no picture.
-    """
+    """Return the function that draws solutions of a model."""
     if model not in pictured():
         expected = f"expected {', '.join(pictured())}"
         raise InputError(f"no picture of solutions of {model}; {expected}")

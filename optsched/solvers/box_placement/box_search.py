@@ -97,8 +97,6 @@ Needs = Iterable[tuple[int, int]]
 def area_bound(problem: BoxPlacement, jobs: Needs) -> int:
     """Return the optimum of the knapsack of jobs in all free routers.
 
-    Examples
-    --------
     >>> from optsched.models import BoxPlacement
     >>> problem = BoxPlacement((4, 2, 1), ["1x2x1@1,0,0"], [5, 4, 4])
     >>> area_bound(problem, [(6, 5), (4, 4), (4, 4)])

@@ -49,8 +49,6 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     order. A job that does not fit is skipped. If `largest_first`, jobs are placed by decreasing
     size instead; of equal sizes, in the order of the queue.
 
-    Examples
-    --------
     >>> from optsched.models import BoxPlacement
     >>> problem = BoxPlacement((4, 2, 1), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
     >>> place_directly(problem)

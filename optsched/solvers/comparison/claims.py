@@ -36,35 +36,18 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """Results of several solvers for one problem, reconciled with its known values.
+    """Results of several solvers for one problem, reconciled with its known values."""
 
-    Parameters
-    ----------
-    results : tuple of Result
-        Results; the status is ``error`` if a verified solution of another solver refutes the claim.
-    objective : int or None
-        Best objective, found or known.
-    bound : float or None
-        Tightest bound, proven or known, that is not refuted.
-    contradictions : tuple of str
-        Pairs of claims that cannot both hold.
-    """
-
+    # Results; the status is ``error`` if a verified solution of another solver refutes the
+    # claim
     results: tuple[Result, ...]
-    objective: int | None
-    bound: float | None
-    contradictions: tuple[str, ...]
+    objective: int | None  # best objective, found or known
+    bound: float | None  # tightest bound, proven or known, that is not refuted
+    contradictions: tuple[str, ...]  # pairs of claims that cannot both hold
 
 
 def read_known(snapshot: Snapshot, place: str | Path) -> Known:
-    """Return the known objective, bound and solution of a snapshot; messages name its `place`.
-
-    Raises
-    ------
-    InputError
-        If a value is not a number, the solution is not of the model's form, or ``infeasible`` is
-        neither true nor false.
-    """
+    """Return the known objective, bound and solution of a snapshot; messages name its `place`."""
     known = snapshot.known
     for name, kinds, expected in (
         ("objective", int, "an integer"),

@@ -26,27 +26,13 @@ from optsched.solvers.solving import check_options, find_solver, solvers_of, unk
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A problem of a comparison.
+    """A problem of a comparison."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the file, or the model and a number.
-    snapshot : Snapshot
-        The snapshot of the problem.
-    path : str or None
-        File of the snapshot, if any.
-    known : Known
-        Known values of the problem.
-    sha256 : str
-        SHA-256 of the snapshot file, written or not.
-    """
-
-    name: str
-    snapshot: Snapshot
-    path: str | None
-    known: Known
-    sha256: str
+    name: str  # name of the file, or the model and a number
+    snapshot: Snapshot  # the snapshot of the problem
+    path: str | None  # file of the snapshot, if any
+    known: Known  # known values of the problem
+    sha256: str  # SHA-256 of the snapshot file, written or not
 
     @property
     def problem(self) -> Problem[Any]:
@@ -56,35 +42,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A solver of a comparison.
+    """A solver of a comparison."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the solver or profile.
-    given : str or Solver
-        Solver as the user specified it.
-    solver : Solver
-        The solver.
-    profile : Profile
-        Options, budget and seed of the solver.
-    """
-
-    name: str
-    given: str | Solver
+    name: str  # name of the solver or profile
+    given: str | Solver  # solver as the user specified it
     solver: Solver
-    profile: Profile
+    profile: Profile  # options, budget and seed of the solver
 
 
 def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> list[Entry]:
-    """Read the problems of a comparison and name them.
-
-    Raises
-    ------
-    InputError
-        If problems cannot be read, each of which is listed, if a problem is given twice, or if
-        there are no problems.
-    """
+    """Read the problems of a comparison and name them."""
     entries: dict[str, Entry] = {}
     mistakes: list[InputError] = []
     paths = set()
@@ -158,13 +125,7 @@ def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:
 def choose_contenders(
     solvers: Iterable[str | Solver] | None, entries: Sequence[Entry]
 ) -> list[Contender]:
-    """Return the solvers of a comparison, by default all installed solvers of its problems.
-
-    Raises
-    ------
-    InputError
-        If a solver is unknown, not installed or given twice, or if no solver accepts any problem.
-    """
+    """Return the solvers of a comparison, by default all installed solvers of its problems."""
     if solvers is None:
         solvers = [name for name in registry.solvers if _is_of_use(registry.solvers[name], entries)]
     elif isinstance(solvers, str | Solver) or not isinstance(solvers, Iterable):

@@ -40,20 +40,14 @@ Ints = NDArray[np.int64]
 class Intervals:
     """CP-SAT model of a data placement with a bound of the objective, and the translation of plans.
 
-    Attributes
-    ----------
-    model : CpModel
-        Model, whose first variables are start, load time and node of each job.
-    program : Program
-        Variables and objective of the model, without constraints.
-    hinted : int
-        Number of leading variables that determine a plan.
+    `hinted`: number of leading variables that determine a plan.
     """
 
     def __init__(self, problem: DataPlacement, bound: int) -> None:
         from ortools.sat.python import cp_model
 
         self.problem = problem
+        # Model, whose first variables are start, load time and node of each job
         self.model: CpModel = cp_model.CpModel()
         self._jobs = range(len(problem.processors))
         self._latest = latest_start(problem)
@@ -82,6 +76,7 @@ class Intervals:
         if cost:
             self.model.add(sum(cost) >= bound)
             self.model.minimize(sum(cost))
+        # Variables and objective of the model, without constraints
         self.program = self._objective()
 
     def _add_starts(self) -> None:

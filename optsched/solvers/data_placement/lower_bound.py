@@ -26,8 +26,6 @@ def lower_bound(problem: DataPlacement) -> int:
     loading weighs no less than one of waiting, both together are bounded by the time at which a
     node can have the cores and the whole file of the job.
 
-    Examples
-    --------
     >>> problem = DataPlacement([[0]], [1, 1], [90, 90], [7, 7], [60, 60])
     >>> lower_bound(problem)
     150

@@ -14,14 +14,6 @@ class FreeColumns:
 
     If running jobs keep their rows, the m emptiest rows give the bound. If running jobs may move, a
     column that l of them hold is taken in at least l - (k - m) of any m of k rows.
-
-    Attributes
-    ----------
-    fewest_rows : int
-        Lower bound on the rows that running jobs take.
-    crowded_columns : list of int, length rows + 1
-        Mask of the columns that every placement of running jobs takes in each of k rows, for each
-        k; 0 if running jobs keep their rows.
     """
 
     def __init__(self, problem: GangPacking) -> None:
@@ -29,10 +21,12 @@ class FreeColumns:
         self._columns = problem.columns
         self._free: list[int] = []
         self._taken: list[int] = []
+        # Mask of the columns that every placement of running jobs takes in each of k
+        # rows, for each k; 0 if running jobs keep their rows
         self.crowded_columns = [0] * (problem.rows + 1)
         if problem.rerow:
             levels = loads(held)
-            self.fewest_rows = len(levels)
+            self.fewest_rows = len(levels)  # lower bound on the rows that running jobs take
             self._taken = [mask.bit_count() for mask in levels] + [0] * problem.rows
             for rows, crowded in enumerate(levels, start=1):
                 self.crowded_columns[rows] = crowded

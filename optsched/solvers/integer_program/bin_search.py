@@ -83,13 +83,7 @@ class BinSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Solve a program of bin packing.
-
-        Raises
-        ------
-        InputError
-            If the program is not that of bin packing, see `IntegerProgram.packing`.
-        """
+        """Solve a program of bin packing."""
         assert isinstance(problem, IntegerProgram)
         if problem.packing is None:
             raise InputError("the program is not one of bin packing; expected another solver")

@@ -114,13 +114,7 @@ class BestFirst(Solver):
 
 
 def _twice(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows with space for as many more.
-
-    Raises
-    ------
-    MemoryError
-        If the rows would exceed `LARGEST_TREE` or the available memory.
-    """
+    """Return the rows with space for as many more."""
     if len(rows) >= LARGEST_TREE:
         raise MemoryError
     return np.concatenate((rows, np.zeros_like(rows)))

@@ -74,15 +74,7 @@ class DepthFirst(Solver):
 
 
 class WindowSearch:
-    """The search of `DepthFirst`, node by node.
-
-    Attributes
-    ----------
-    best : tuple of int
-        The incumbent: the slot of each job, or `NOT_PLACED`.
-    value, bound : int
-        Its profit, and an upper bound; equal when the search is complete.
-    """
+    """The search of `DepthFirst`, node by node."""
 
     def __init__(self, window: WindowMKP, hint: Any = None) -> None:
         self._weights: list[int] = window.weights.tolist()
@@ -96,7 +88,9 @@ class WindowSearch:
                 else -math.inf
             ),
         )
+        # The incumbent: the slot of each job, or `NOT_PLACED`
         self.best = (NOT_PLACED,) * len(self._weights) if hint is None else tuple(hint)
+        # Its profit, and an upper bound; equal when the search is complete
         self.value = window.objective(self.best)
         self.bound = self._bound_from(0)
 

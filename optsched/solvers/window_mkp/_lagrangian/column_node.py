@@ -29,72 +29,44 @@ UNKNOWN = 1 << 62
 
 
 class Instance(NamedTuple):
-    """Instance of a column search.
-
-    Parameters
-    ----------
-    weights, profits : int64 arrays, shape (jobs,)
-        Weights and profits of the jobs.
-    must : bool array, shape (jobs,)
-        Whether a job must be placed.
-    columns : Columns
-        Columns of all slots.
-    total, rank : int64 arrays, shape (columns,)
-        Weight of each column, and its rank among those of its slot.
-    twin : int64 array, shape (slots,)
-        Last earlier slot with the same columns, -1 without one.
-    unit : int
-        Common divisor of all profits.
-    """
+    """Instance of a column search."""
 
     weights: Ints
     profits: Ints
-    must: Bools
-    columns: Columns
+    must: Bools  # whether a job must be placed, shape (jobs,)
+    columns: Columns  # columns of all slots
+    # Weight of each column, and its rank among those of its slot, shape (columns,)
     total: Ints
     rank: Ints
-    twin: Ints
-    unit: int
+    twin: Ints  # last earlier slot with the same columns, -1 without one, shape (slots,)
+    unit: int  # common divisor of all profits
 
 
 class Node(NamedTuple):
-    """Bounds and counts of the current search node.
+    """Bounds and counts of the current search node."""
 
-    Parameters
-    ----------
-    alive, heaviest : int64 arrays, shape (slots,)
-        Number of remaining columns of each slot, and the largest weight of these.
-    best, best_column : int64 arrays, shape (slots,)
-        Best value of a column at the multipliers, and the number of that column.
-    home : int64 array, shape (jobs,)
-        Slot all of whose columns contain the job, -1 without one.
-    possible, must, chosen : bool arrays, shape (jobs,)
-        Whether any column contains the job, whether the job must be placed, and whether the
-        knapsack contains it.
-    inside, outside : int64 arrays, shape (jobs,)
-        Loss of the knapsack with the job forced in, and with the job forced out.
-    worth : int64 array, shape (jobs,)
-        Reduced profits of the jobs, 0 for jobs without columns.
-    having, best_having : int64 arrays, shape (slots, jobs)
-        Number of columns of the slot that contain the job, and the best value of these.
-    value : int64 array, shape (columns,)
-        Value of each column at the multipliers.
-    """
-
+    # Number of remaining columns of each slot, and the largest weight of these, shape
+    # (slots,)
     alive: Ints
     heaviest: Ints
+    # Best value of a column at the multipliers, and the number of that column, shape (slots,)
     best: Ints
     best_column: Ints
-    home: Ints
+    home: Ints  # slot all of whose columns contain the job, -1 without one, shape (jobs,)
+    # Whether any column contains the job, whether the job must be placed, and whether the
+    # knapsack contains it, shape (jobs,)
     possible: Bools
     must: Bools
     chosen: Bools
+    # Loss of the knapsack with the job forced in, and with the job forced out, shape (jobs,)
     inside: Ints
     outside: Ints
-    worth: Ints
+    worth: Ints  # reduced profits of the jobs, 0 for jobs without columns, shape (jobs,)
+    # Number of columns of the slot that contain the job, and the best value of these, shape
+    # (slots, jobs)
     having: Ints
     best_having: Ints
-    value: Ints
+    value: Ints  # value of each column at the multipliers, shape (columns,)
 
 
 def new_node(slots: int, jobs: int, columns: int) -> Node:

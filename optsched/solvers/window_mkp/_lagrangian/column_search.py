@@ -45,35 +45,21 @@ SHARE = 8
 
 
 class Tree(NamedTuple):
-    """Path from the root to the current node: the complete state of a search.
+    """Path from the root to the current node: the complete state of a search."""
 
-    Parameters
-    ----------
-    alive : int64 array, shape (space,)
-        Columns of the nodes on the path, node by node.
-    begin, end : int64 array, shape (depths,)
-        Range of each node in `alive`.
-    multipliers : int64 array, shape (depths, jobs)
-        Multipliers of each node.
-    branch : int64 array, shape (depths,)
-        Job that each node branches on, -1 for a slot.
-    choice, promise : int64 array, shape (space,)
-        Open choices, node by node, most promising last, each with a bound of the profit: slots of
-        the job (-1 for not placed), or columns of the slot.
-    choices : int64 array, shape (depths,)
-        Offset of the choices of each node.
-    position : int64 array, shape (3,)
-        Depth of the current node (-1 at the end), its state, and offset of the next choice.
-    """
-
-    alive: Ints
+    alive: Ints  # columns of the nodes on the path, node by node, shape (space,)
+    # Range of each node in `alive`, shape (depths,)
     begin: Ints
     end: Ints
-    multipliers: Ints
-    branch: Ints
+    multipliers: Ints  # multipliers of each node, shape (depths, jobs)
+    branch: Ints  # job that each node branches on, -1 for a slot, shape (depths,)
+    # Open choices, node by node, most promising last, each with a bound of the profit: slots
+    # of the job (-1 for not placed), or columns of the slot, shape (space,)
     choice: Ints
     promise: Ints
-    choices: Ints
+    choices: Ints  # offset of the choices of each node, shape (depths,)
+    # Depth of the current node (-1 at the end), its state, and offset of the next choice,
+    # shape (3,)
     position: Ints
 
 
@@ -112,31 +98,12 @@ def explore(
     A node is bounded, columns that cannot reach `target` are removed, and it is bounded again if
     these are many. Then it branches if any columns remain.
 
-    Parameters
-    ----------
-    instance : Instance
-        Instance of the search.
-    tree : Tree
-        State of the search, which is updated.
-    node : Node
-        Working space.
-    target : int
-        Least profit of a placement.
-    cells : int
-        Approximate number of table cells after which to pause.
-    placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 if not placed, when a placement is found.
-
-    Returns
-    -------
-    status : int
-        `DONE`, `PAUSED`, or `FULL` if the tree needs more space.
-    profit : int
-        Profit of `placement`, -1 without one.
-    nodes : int
-        Number of nodes bounded.
-    looked_at : int
-        Number of table cells visited.
+    `instance`: instance of the search; `tree`: state of the search, which is updated; `target`:
+    least profit of a placement; `cells`: approximate number of table cells after which to pause;
+    `placement`: overwritten by the slot of each job, -1 if not placed, when a placement is found,
+    shape (jobs,). Results: `status`: `DONE`, `PAUSED`, or `FULL` if the tree needs more space;
+    `profit`: profit of `placement`, -1 without one; `nodes`: number of nodes bounded; `looked_at`:
+    number of table cells visited.
     """
     found, nodes, looked_at = -1, 0, 0
     position = tree.position
@@ -282,65 +249,35 @@ class ColumnSearch:
 
     Branch and bound over columns alternates, after a head start, with a search slot by slot of the
     columns that remain at the root.
-
-    Parameters
-    ----------
-    weights, profits : int64 arrays, shape (jobs,)
-        Weights and profits of the jobs.
-    residual : int64 array, shape (slots,)
-        Residual capacities of the slots.
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    must : bool array, shape (jobs,)
-        Whether a job must be placed.
-    multipliers : int64 array, shape (jobs,)
-        Multipliers of the Lagrangian decomposition, see `list_columns`.
-    target : int
-        Least profit of a placement.
-    unit : int
-        Common divisor of all profits.
-    most : int
-        Largest number of columns to search.
-
-    Attributes
-    ----------
-    listed : bool
-        Whether the columns were enumerated; False if there are too many.
-    done : bool
-        Whether the search is complete.
-    profit : int
-        Profit of `placement`, -1 without one.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed.
-    cells : int
-        Number of table cells visited.
-    nodes : int
-        Number of nodes bounded.
     """
 
     def __init__(
         self,
         weights: Ints,
         profits: Ints,
-        residual: Ints,
-        allowed: Bools,
-        must: Bools,
+        residual: Ints,  # residual capacities of the slots, shape (slots,)
+        allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
+        must: Bools,  # whether a job must be placed, shape (jobs,)
+        # Multipliers of the Lagrangian decomposition, see `list_columns`, shape (jobs,)
         multipliers: Ints,
-        target: int,
-        unit: int,
-        most: int,
+        target: int,  # least profit of a placement
+        unit: int,  # common divisor of all profits
+        most: int,  # largest number of columns to search
     ) -> None:
         scale = coarseness(len(weights), int(residual.max()))
         columns = Columns(
             np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(8 * most, np.int64)
         )
+        # Number of table cells visited
         count, self.cells = list_columns(
             multipliers, weights, profits, residual, allowed, must, target, scale, columns
         )
+        # Whether the columns were enumerated; False if there are too many
         self.listed = count != TOO_MANY
-        self.done = count == 0
-        self.nodes = 0
-        self.profit = -1
+        self.done = count == 0  # whether the search is complete
+        self.nodes = 0  # number of nodes bounded
+        self.profit = -1  # profit of `placement`, -1 without one
+        # Slot of each job, -1 if not placed, shape (jobs,)
         self.placement = np.full(len(weights), -1)
         if count <= 0:
             return

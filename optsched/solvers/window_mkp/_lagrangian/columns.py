@@ -20,20 +20,10 @@ TOO_MANY = -1
 
 
 class Columns(NamedTuple):
-    """Sets of jobs for slots, stored slot by slot.
-
-    Parameters
-    ----------
-    slot : int64 array, shape (columns,)
-        Slot of each column.
-    first : int64 array, shape (columns + 1,)
-        Offsets of the columns in `jobs`.
-    jobs : int64 array, shape (total,)
-        Jobs of all columns.
-    """
+    """Sets of jobs for slots, stored slot by slot."""
 
     slot: Ints
-    first: Ints
+    first: Ints  # offsets of the columns in `jobs`, shape (columns + 1,)
     jobs: Ints
 
 
@@ -41,12 +31,12 @@ def list_columns(
     multipliers: Ints,
     weights: Ints,
     profits: Ints,
-    residual: Ints,
-    allowed: Bools,
-    must: Bools,
-    target: int,
-    scale: int,
-    columns: Columns,
+    residual: Ints,  # residual capacity of each slot, shape (slots,)
+    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
+    must: Bools,  # whether a job must be placed, shape (jobs,)
+    target: int,  # least profit of a placement
+    scale: int,  # divisor of weights and capacities in tables; 1 if the tables are small enough
+    columns: Columns,  # overwritten; the length of its arrays limits the number of columns
 ) -> tuple[int, int]:
     """Enumerate the columns that a slot may hold in a placement of at least a given profit.
 
@@ -54,31 +44,8 @@ def list_columns(
     jobs at their reduced profits, plus the best column of each slot at the multipliers. A column
     whose value is below the best one of its slot lowers the bound by the difference.
 
-    Parameters
-    ----------
-    multipliers : int64 array, shape (jobs,)
-        Nonnegative multipliers.
-    weights, profits : int64 arrays, shape (jobs,)
-        Weights and profits of the jobs.
-    residual : int64 array, shape (slots,)
-        Residual capacity of each slot.
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    must : bool array, shape (jobs,)
-        Whether a job must be placed.
-    target : int
-        Least profit of a placement.
-    scale : int
-        Divisor of weights and capacities in tables; 1 if the tables are small enough.
-    columns : Columns
-        Overwritten; the length of its arrays limits the number of columns.
-
-    Returns
-    -------
-    count : int
-        Number of columns, or `TOO_MANY`. There is no placement if a slot has no column.
-    cells : int
-        Number of table cells and partial columns visited.
+    Results: `count`: number of columns, or `TOO_MANY`. There is no placement if a slot has no
+    column. `cells`: number of table cells and partial columns visited.
     """
     m, n = allowed.shape
     leader = leaders(allowed)

@@ -40,33 +40,22 @@ def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
 
 @kernel
 def propagate(
+    # Choices of each job: the slots, and the last row for not placed; reduced in place, shape
+    # (slots + 1, jobs)
     domain: Bools,
+    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    ordered: bool,
-    residual: Ints,
+    ordered: bool,  # whether larger slots must hold at least as much weight, see `tighten`
+    residual: Ints,  # overwritten by the residual capacities that can be filled, shape (slots,)
+    # Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free,
+    # shape (jobs,)
     where: Ints,
 ) -> bool:
     """Remove infeasible and dominated choices of a node until nothing changes.
 
-    Parameters
-    ----------
-    domain : bool array, shape (slots + 1, jobs)
-        Choices of each job: the slots, and the last row for not placed; reduced in place.
-    weights, profits, capacities : arrays
-        Instance, jobs by decreasing profit per weight.
-    ordered : bool
-        Whether larger slots must hold at least as much weight, see `tighten`.
-    residual : int64 array, shape (slots,)
-        Overwritten by the residual capacities that can be filled.
-    where : int64 array, shape (jobs,)
-        Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free.
-
-    Returns
-    -------
-    bool
-        Whether every job has a choice and no slot is overfull.
+    Result: whether every job has a choice and no slot is overfull.
     """
     m = len(capacities)
     changed = True

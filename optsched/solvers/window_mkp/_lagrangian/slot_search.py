@@ -39,66 +39,42 @@ CELLS_PER_STATE = 128
 
 
 class Layers(NamedTuple):
-    """Columns and open jobs, slot by slot in the order of the search.
+    """Columns and open jobs, slot by slot in the order of the search."""
 
-    Parameters
-    ----------
-    first : int64 array, shape (slots + 1,)
-        Offset of the columns of each slot.
-    used : uint64 array, shape (columns,)
-        Jobs of each column, as bits; the most valuable column of a slot comes first.
-    value, gain : int64 arrays, shape (columns,)
-        Sums of the multipliers and of the reduced profits of these jobs.
-    best, room : int64 arrays, shape (slots + 1,)
-        Sums over the slot and those after it of the best value and of the largest weight.
-    possible : uint64 array, shape (slots + 1,)
-        Jobs that are in any column of the slot and of those after it.
-    bit : uint64 array, shape (jobs,)
-        Jobs of positive reduced profit by decreasing reduced profit per weight, as bits.
-    weight, worth : int64 arrays, shape (jobs,)
-        Weights and reduced profits of these.
-    knapsack : int
-        Bound of the sum of reduced profits.
-    must : uint64
-        Jobs that must be placed, as bits.
-    """
-
-    first: Ints
+    first: Ints  # offset of the columns of each slot, shape (slots + 1,)
+    # Jobs of each column, as bits; the most valuable column of a slot comes first, shape
+    # (columns,)
     used: Sets
+    # Sums of the multipliers and of the reduced profits of these jobs, shape (columns,)
     value: Ints
     gain: Ints
+    # Sums over the slot and those after it of the best value and of the largest weight, shape
+    # (slots + 1,)
     best: Ints
     room: Ints
+    # Jobs that are in any column of the slot and of those after it, shape (slots + 1,)
     possible: Sets
+    # Jobs of positive reduced profit by decreasing reduced profit per weight, as bits, shape
+    # (jobs,)
     bit: Sets
+    # Weights and reduced profits of these, shape (jobs,)
     weight: Ints
     worth: Ints
-    knapsack: int
-    must: np.uint64
+    knapsack: int  # bound of the sum of reduced profits
+    must: np.uint64  # jobs that must be placed, as bits
 
 
 class Path(NamedTuple):
-    """Complete state of a search.
+    """Complete state of a search."""
 
-    Parameters
-    ----------
-    depth : int64 array, shape (1,)
-        Number of filled slots, -1 at the end.
-    place : int64 array, shape (slots + 1,)
-        Next column of each slot.
-    used : uint64 array, shape (slots + 1,)
-        Jobs in the slots before.
-    value, gain : int64 arrays, shape (slots + 1,)
-        Sums of their multipliers and of their reduced profits.
-    visited : uint64 array, shape (STATES, 2)
-        Sets of used jobs and number of filled slots of the states visited last, by hash.
-    """
-
-    depth: Ints
-    place: Ints
-    used: Sets
+    depth: Ints  # number of filled slots, -1 at the end, shape (1,)
+    place: Ints  # next column of each slot, shape (slots + 1,)
+    used: Sets  # jobs in the slots before, shape (slots + 1,)
+    # Sums of their multipliers and of their reduced profits, shape (slots + 1,)
     value: Ints
     gain: Ints
+    # Sets of used jobs and number of filled slots of the states visited last, by hash, shape
+    # (STATES, 2)
     visited: Sets
 
 
@@ -185,26 +161,7 @@ def visit(layers: Layers, path: Path, target: int, states: int) -> int:
 class SlotSearch:
     """Search for placements of at least a given profit, in pieces.
 
-    Parameters
-    ----------
-    instance : Instance
-        Instance of a column search.
-    alive : int64 array, shape (columns,)
-        Columns to search.
-    multipliers : int64 array, shape (jobs,)
-        Nonnegative multipliers.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether jobs are few enough, and every slot and every job that must be placed has a column.
-        If not, the search cannot run.
-    done : bool
-        Whether the search is complete.
-    profit : int
-        Profit of `placement`, -1 before any is found.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed.
+    `instance`: instance of a column search.
     """
 
     def __init__(self, instance: Instance, alive: Ints, multipliers: Ints) -> None:
@@ -217,6 +174,8 @@ class SlotSearch:
         present = np.unique(jobs)
         count = np.bincount(slot, minlength=m)
         missing = np.setdiff1d(np.flatnonzero(instance.must), present)
+        # Whether jobs are few enough, and every slot and every job that must be placed
+        # has a column. If not, the search cannot run.
         self.possible = len(present) <= MOST_JOBS and count.min() > 0 and len(missing) == 0
         if not self.possible:
             return
@@ -254,9 +213,9 @@ class SlotSearch:
             np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64), np.zeros((STATES, 2), np.uint64),
         )  # fmt: skip
         self._instance = instance
-        self.done = False
-        self.profit = -1
-        self.placement = np.full(n, -1)
+        self.done = False  # whether the search is complete
+        self.profit = -1  # profit of `placement`, -1 before any is found
+        self.placement = np.full(n, -1)  # slot of each job, -1 if not placed, shape (jobs,)
 
     def run(self, target: int, cells: int) -> int:
         """Search until a placement is found, or for about `cells`; return the cells visited."""

@@ -62,18 +62,10 @@ def tighten(
     required to hold at least as much (`ordered`); then the largest content of a slot limits all
     smaller slots.
 
-    Parameters
-    ----------
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    weights, capacities : int64 arrays, shapes (jobs,) and (slots,)
-        As in the problem, capacities nondecreasing.
-    where : int64 array, shape (jobs,)
-        Negative for free jobs.
-    ordered : bool
-        Whether larger slots must hold at least as much weight.
-    residual : int64 array, shape (slots,)
-        Residual capacities beside the fixed jobs; overwritten, negative for an overfull slot.
+    `allowed`: whether a job may go into a slot, shape (slots, jobs); `weights` and `capacities`: as
+    in the problem, capacities nondecreasing; `where`: negative for free jobs, shape (jobs,);
+    `ordered`: whether larger slots must hold at least as much weight; `residual`: residual
+    capacities beside the fixed jobs; overwritten, negative for an overfull slot, shape (slots,).
     """
     limit, next_limit = capacities[-1], capacities[-1]
     for slot in range(len(residual) - 1, -1, -1):
@@ -181,38 +173,19 @@ def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
 
 @kernel
 def best_patterns(
+    # Value and weight of each job, shape (jobs,)
     worth: Ints,
     weights: Ints,
-    residual: Ints,
-    allowed: Bools,
-    leader: Ints,
+    residual: Ints,  # residual capacity of each slot, shape (slots,)
+    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
+    leader: Ints,  # result of `leaders`, shape (slots,)
     table: Ints,
-    pattern: Bools,
-    value: Ints,
+    pattern: Bools,  # overwritten by the set of each slot, shape (slots, jobs)
+    value: Ints,  # overwritten by the value of each set, shape (slots,)
 ) -> int:
     """Find the set of jobs of most value for each slot alone.
 
-    Parameters
-    ----------
-    worth, weights : int64 arrays, shape (jobs,)
-        Value and weight of each job.
-    residual : int64 array, shape (slots,)
-        Residual capacity of each slot.
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    leader : int64 array, shape (slots,)
-        Result of `leaders`.
-    table : int64 array, shape (jobs + 1, residual.max() + 1)
-        Working space.
-    pattern : bool array, shape (slots, jobs)
-        Overwritten by the set of each slot.
-    value : int64 array, shape (slots,)
-        Overwritten by the value of each set.
-
-    Returns
-    -------
-    int
-        Number of table cells filled.
+    Result: number of table cells filled.
     """
     m = len(residual)
     cells = 0

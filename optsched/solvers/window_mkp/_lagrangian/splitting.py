@@ -61,31 +61,16 @@ def in_order(order: Ints, chosen: Bools) -> Ints:
 
 @kernel
 def split(
-    chosen: Bools,
+    chosen: Bools,  # jobs to place first, shape (jobs,)
+    # Weight and profit of each job, most efficient first, shape (jobs,)
     weights: Ints,
     profits: Ints,
-    residual: Ints,
-    heaviest: Ints,
-    slots: Ints,
-    placement: Ints,
+    residual: Ints,  # capacity of each slot; overwritten by the residual capacities, shape (slots,)
+    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
+    slots: Ints,  # slot numbers in the order of filling, shape (slots,)
+    placement: Ints,  # overwritten by the slot of each job, -1 if not placed, shape (jobs,)
 ) -> int:
-    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit.
-
-    Parameters
-    ----------
-    chosen : bool array, shape (jobs,)
-        Jobs to place first.
-    weights, profits : arrays, shape (jobs,)
-        Weight and profit of each job, most efficient first.
-    residual : int64 array, shape (slots,)
-        Capacity of each slot; overwritten by the residual capacities.
-    heaviest : int64 array, shape (jobs,)
-        Job numbers by decreasing weight.
-    slots : int64 array, shape (slots,)
-        Slot numbers in the order of filling.
-    placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 if not placed.
-    """
+    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit."""
     placement[:] = -1
     jobs = in_order(heaviest, chosen)
     for slot in slots:
@@ -134,13 +119,14 @@ def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: In
 
 @kernel
 def improve(
+    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    heaviest: Ints,
-    enough: int,
-    most: int,
-    placement: Ints,
+    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
+    enough: int,  # upper bound of the profit, at which the search ends
+    most: int,  # approximate limit of partial solutions to visit
+    placement: Ints,  # slot of each job, -1 if not placed; overwritten, shape (jobs,)
 ) -> tuple[int, int]:
     """Improve a placement by solving pairs of slots again (local search).
 
@@ -148,25 +134,8 @@ def improve(
     optimum exceeds the profit of the two slots, its solution is split between them. If that gains
     nothing, the first slot is filled optimally, and then the second with the remaining jobs.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight.
-    heaviest : int64 array, shape (jobs,)
-        Job numbers by decreasing weight.
-    enough : int
-        Upper bound of the profit, at which the search ends.
-    most : int
-        Approximate limit of partial solutions to visit.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed; overwritten.
-
-    Returns
-    -------
-    profit : int
-        Profit of the improved placement.
-    steps : int
-        Number of partial solutions visited.
+    Results: `profit`: profit of the improved placement; `steps`: number of partial solutions
+    visited.
     """
     n, m = len(weights), len(capacities)
     residual = capacities.copy()

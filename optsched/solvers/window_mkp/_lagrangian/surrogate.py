@@ -21,27 +21,12 @@ def surrogate(
     This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
     by subset sums are improved by `improve`.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight, slots by increasing capacity.
-    heaviest : int64 array, shape (jobs,)
-        Job numbers by decreasing weight.
-    allowance : int
-        Approximate limit of table cells to visit.
-    placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 if not placed.
-
-    Returns
-    -------
-    bound : int
-        Upper bound of the profit.
-    profit : int
-        Profit of `placement`.
-    steps : int
-        Number of partial solutions visited.
-    cells : int
-        Number of table cells visited.
+    `weights`, `profits` and `capacities`: instance, jobs by decreasing profit per weight, slots by
+    increasing capacity; `heaviest`: job numbers by decreasing weight, shape (jobs,); `allowance`:
+    approximate limit of table cells to visit; `placement`: overwritten by the slot of each job, -1
+    if not placed, shape (jobs,). Results: `bound`: upper bound of the profit; `profit`: profit of
+    `placement`; `steps`: number of partial solutions visited; `cells`: number of table cells
+    visited.
     """
     n, m = len(weights), len(capacities)
     allowed = np.ascontiguousarray(weights <= capacities[:, None])
