@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -41,10 +42,14 @@ class Kernel:
         """Call the compiled function."""
         return self.compiled(*arguments, **named)
 
-    @functools.cached_property
-    def plain(self) -> Callable[..., Any]:
-        """The function in plain Python, with the kernels that it calls: slow, and ready at once."""
-        plain: Callable[..., Any] = _plain_names(self.py_func.__module__)[self.py_func.__name__]
+    def plain(self, compiled: str = "") -> Callable[..., Any]:
+        """Return the function in plain Python, with the kernels that it calls.
+
+        It is slow, and ready at once. Kernels whose module matches a regular expression stay
+        compiled.
+        """
+        names = _plain_names(self.py_func.__module__, compiled)
+        plain: Callable[..., Any] = names[self.py_func.__name__]
         return plain
 
     def bound(self, *arguments: Any, numbers: Sequence[int | float] = ()) -> Callable[..., Any]:
@@ -91,13 +96,16 @@ class Kernel:
 
 
 @functools.cache
-def _plain_names(module: str) -> dict[str, Any]:
-    """Return the names of a module, with plain functions for its kernels."""
+def _plain_names(module: str, compiled: str) -> dict[str, Any]:
+    """Return the names of a module, with plain functions for its kernels, see `Kernel.plain`."""
     names = dict(vars(sys.modules[module]))
     for name, one in vars(sys.modules[module]).items():
         if isinstance(one, Kernel):
-            is_own = one.py_func.__module__ == module
-            names[name] = FunctionType(one.py_func.__code__, names) if is_own else one.plain
+            own = one.py_func.__module__
+            if own == module:
+                names[name] = FunctionType(one.py_func.__code__, names)
+            elif not (compiled and re.match(compiled, own)):
+                names[name] = one.plain(compiled)
     return names
 
 

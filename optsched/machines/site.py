@@ -170,6 +170,7 @@ class SiteMachine(Machine):
             self._capacity.sum(axis=0),
         )
         self._place = Place(*np.zeros((2, nodes), dtype=np.int64))
+        self._anywhere = np.ones(nodes, dtype=bool)
         return self.requests.numbers
 
     def _reservation_notes(self, jobs: Mapping[str, NDArray[Any]]) -> Iterator[str]:
@@ -307,7 +308,7 @@ class SiteMachine(Machine):
     def _first_fit(self, request: int) -> Held | None:
         from optsched.machines._site_nodes import first_possible
 
-        one, used = first_possible(self.asked, self.nodes, request, self._place)
+        one, used = first_possible(self.asked, self.nodes, request, self._anywhere, self._place)
         if not used:
             return None
         return Held(one, self._place.node[:used].copy(), self._place.chunks[:used].copy())

@@ -96,8 +96,7 @@ def test_verification_follows_the_maths(problem, seed):
 def test_the_penalty_added_for_all_is_that_of_the_maths_in_a_kernel_too(problem, data):
     every = [one for one in placements(problem) if max(one.processes) <= problem.processors]
     start, processes = data.draw(st.sampled_from(every))
-    where = (problem.held, problem.capacity, problem.scale)
-    added = added_penalty(*where, problem.walltime, problem.demand, start, processes)
+    added = added_penalty(problem.held, problem.in_kernels, start, processes)
     stated = stated_objective(replace(problem, goal="everybody"), Placement(start, processes))
     assert added == stated
 

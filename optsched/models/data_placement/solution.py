@@ -58,6 +58,11 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan {np.count_nonzero(self.node != LEFT_OUT)} of {len(self.node)} jobs>"
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Node, start and cores, shape (3, jobs)."""
+        return np.array([self.node, self.start, self.cores])
+
     def to_json(self) -> dict[str, Any]:
         """Return node, cores as intervals and start of each job; null for a job left out."""
         places = [

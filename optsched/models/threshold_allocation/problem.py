@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from optsched.models.node_allocations import (
 from optsched.models.problem import Problem, Violation
 from optsched.models.schema import declared, field
 from optsched.registry import models
+
+if TYPE_CHECKING:
+    from optsched.models.threshold_allocation._timeline import Job
 
 Ints = NDArray[np.int64]
 
@@ -182,6 +185,15 @@ class ThresholdAllocation(Problem[Placement]):
         return units(self.capacity)[1]
 
     @cached_property
+    def in_kernels(self) -> Job:
+        """The job and the nodes as kernels take them."""
+        from optsched.models.threshold_allocation._timeline import Job
+
+        return Job(
+            self.processors, self.asked, self.walltime, self.demand, self.capacity, self.scale
+        )
+
+    @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The possible starts of the job, ascending, equation (1), shape (starts,)."""
         times = _now_and_ends(self.held)
@@ -262,12 +274,7 @@ class ThresholdAllocation(Problem[Placement]):
 
         penalised: int = checked_penalty(
             self.held,
-            self.processors,
-            self.capacity,
-            self.scale,
-            self.asked,
-            self.walltime,
-            self.demand,
+            self.in_kernels,
             start,
             read_only(processes),
             any_start,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.data_placement._check import Arrays
 
 Integers = NDArray[np.int64]
 NONE = -1
@@ -58,11 +59,10 @@ ENTRIES, VISITS, MARKED = 0, 1, 2
 
 
 @kernel
-def files_on(
-    resident: Integers, started: NDArray[np.bool_], until_next: bool, jobs: int
-) -> NodeFiles:
-    """Return the resident files of nodes, with space for the files of `jobs` more jobs."""
-    nodes = len(started)
+def files_on(arrays: Arrays) -> NodeFiles:
+    """Return the resident files of nodes, with space for the files of the jobs."""
+    resident, started, until_next = arrays.resident, arrays.started, arrays.until_next
+    nodes, jobs = len(started), len(arrays.jobs)
     rows = len(resident) + jobs
     files = NodeFiles(
         np.full((nodes, 2), NONE, dtype=np.int64),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from optsched.models.data_placement.solution import Plan
 from optsched.registry import solvers
 from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Solver
+
+if TYPE_CHECKING:
+    from optsched.solvers.data_placement._plan import Options
 
 
 @dataclass(frozen=True)
@@ -67,24 +71,21 @@ class Rule(Heuristic):
 
     def place(self, problem: DataPlacement) -> Plan:
         """Return the plan of the rule."""
-        reserved = problem.reserved
-        holes = np.zeros_like(problem.available) if reserved is None else reserved.copy()
-        jobs = np.array([problem.processors, problem.walltimes, problem.files, problem.loads])
-        given = (problem.available, holes, problem.occupied, np.ascontiguousarray(jobs.T))
-        memory = (problem.resident, problem.started, problem.kept == "next")
-        rule = (*memory, self.score(), problem.capacity)
         if self.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
-            return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
-        from optsched.solvers.data_placement._cores import unsorted_cores
+            return Plan(*plan_conservatively(problem.arrays, self.score()).T)
         from optsched.solvers.data_placement._plan import plan
 
-        backfill = self.backfill == "holes"
-        widest = widest_noticed(problem, holes) if backfill else np.zeros(2, dtype=np.int64)
-        ends = (problem.partial, self.stop == "short")
-        keys = unsorted_cores(*problem.available.shape)
-        return Plan(*plan(keys, *given, *rule, backfill, widest, *ends).T)
+        options = self.options(*problem.available.shape)
+        return Plan(*plan(problem.arrays, options, widest_noticed(problem)).T)
+
+    def options(self, nodes: int, cores: int) -> Options:
+        """Return the options for the kernel, with space for a number of nodes of so many cores."""
+        from optsched.solvers.data_placement._plan import Options, last_order
+
+        backfill, short = self.backfill == "holes", self.stop == "short"
+        return Options(self.score(), backfill, short, last_order(nodes, cores))
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times the number of nodes."""
@@ -180,9 +181,16 @@ class LocalityAndEvictionMixed(LocalityAndEvictionAware):
         return super().score()._replace(threshold=self.threshold)
 
 
-def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
+def is_published(solver: Solver) -> TypeGuard[Rule]:
+    """Return whether a solver is one of these rules, and not a subclass."""
+    return isinstance(solver, Rule) and type(solver).__module__ == __name__
+
+
+def widest_noticed(problem: DataPlacement) -> NDArray[np.int64]:
     """Return the cores and the node of the widest known hole."""
     if problem.noticed is not None:
         return np.array(problem.noticed)
-    cores = np.count_nonzero(holes, axis=1)
+    if problem.reserved is None:
+        return np.zeros(2, dtype=np.int64)
+    cores = np.count_nonzero(problem.reserved, axis=1)
     return np.array([cores.max(), cores.argmax()])

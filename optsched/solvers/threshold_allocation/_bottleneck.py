@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation._check import EVERYBODY, RESPONSE, START
+from optsched.models.threshold_allocation._timeline import Job, Timeline
 from optsched.models.threshold_allocation.presolve import NEVER
 from optsched.solvers.threshold_allocation._penalties import (
-    Job,
     added_penalties,
     free_processors,
     penalized_times,
@@ -17,9 +17,6 @@ from optsched.solvers.threshold_allocation._penalties import (
 )
 
 Integers = NDArray[np.int64]
-
-START, PENALTY, RESPONSE, EVERYBODY = range(4)
-"""Goals in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
 
 
 @kernel
