@@ -37,14 +37,7 @@ class Held(NamedTuple):
 def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
     """Return the nodes that each job held, as interval sets.
 
-    Parameters
-    ----------
-    log : int64 array
-        The number of each job that started, and ``~job`` of each that ended, in order.
-    processors : int64 array, shape (jobs,)
-        Processors of each job.
-    size : int
-        Number of nodes.
+    `log`: the number of each job that started, and ``~job`` of each that ended, in order.
     """
     jobs = len(processors)
     free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)

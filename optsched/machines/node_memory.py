@@ -24,15 +24,6 @@ class NodeMemory:
     s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
     for each core, so nothing else evicts a file.
 
-    Attributes
-    ----------
-    table : float64 array, shape (5, nodes, 2 x cores)
-        File, load time, end of the load, end of the last use and users of each slot of the nodes.
-    latest_start : float64 array, shape (nodes,)
-        Time of the latest start on each node, -inf before; ``next`` only.
-
-    References
-    ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
     batch scheduling", APDCM 2024.
     """
@@ -40,22 +31,23 @@ class NodeMemory:
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
         self.cores = cores
         self.kept = kept
+        # Time of the latest start on each node, -inf before; ``next`` only, shape
+        # (nodes,)
         self.latest_start = np.full(nodes, -np.inf)
         # files in use, and those whose last user has ended since the last start
+        # File, load time, end of the load, end of the last use and users of each slot of
+        # the nodes, shape (5, nodes, 2 x cores)
         self.table = np.zeros((5, nodes, 2 * cores))
         self.table[FILE] = FREE
 
     def residents(self, now: float) -> NDArray[np.int64]:
         """Return the resident files, in order of the nodes.
 
-        Returns
-        -------
-        int64 array, shape (files, 5)
-            The node, the file, the seconds to load it from the shared storage, and the whole
-            seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
-            While jobs use the file, the latter is the latest limit of all its users, including
-            those that have ended, as in the authors' program. Afterwards it is 0, also if files
-            stay until the next start.
+        Result: the node, the file, the seconds to load it from the shared storage, and the whole
+        seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
+        While jobs use the file, the latter is the latest limit of all its users, including those
+        that have ended, as in the authors' program. Afterwards it is 0, also if files stay until
+        the next start.
         """
         from optsched.machines._node_memory import residents
 

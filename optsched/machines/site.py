@@ -30,17 +30,11 @@ Numbers = NDArray[np.int64]
 
 
 class Held(NamedTuple):
-    """Nodes of a job.
+    """Nodes of a job."""
 
-    Parameters
-    ----------
-    alternative : int
-        The alternative of its request, as a number in `Requests.alternatives`.
-    nodes, chunks : int64 array, shape (held nodes,)
-        Numbers of the nodes, ascending, and chunks of the job on each, from 1.
-    """
-
-    alternative: int
+    alternative: int  # the alternative of its request, as a number in `Requests.alternatives`
+    # Numbers of the nodes, ascending, and chunks of the job on each, from 1, shape (held
+    # nodes,)
     nodes: Numbers
     chunks: Numbers
 
@@ -54,35 +48,11 @@ class SiteMachine(Machine):
     drained run no jobs, nor do reserved ones whose reservation is not known. Whether a reservation
     lets a job start is up to policies, see `optsched.policies.parts.partition_queues`.
 
-    Parameters
-    ----------
-    site : Site
-        The site.
-    path : pathlib.Path, optional
-        File or folder that describes the site.
-    notes : sequence of str
-        What the site leaves out of that.
-    stated : str, optional
-        The path or name in the specification; by default `path`.
+    `path`: file or folder that describes the site. `stated`: the path or name in the specification;
+    by default `path`. `requests`: requests of the jobs of the trace. `queues`: queues of the jobs
+    of the trace. `nodes`: what is free on each node. Read-only for callers. `asked`: the requests,
+    for kernels.
 
-    Attributes
-    ----------
-    requests : Requests
-        Requests of the jobs of the trace.
-    queues : Queues
-        Queues of the jobs of the trace.
-    nodes : Free
-        What is free on each node. Read-only for callers.
-    asked : Asked
-        The requests, for kernels.
-
-    Raises
-    ------
-    InputError
-        If no node with cores is up.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
     >>> machine = SiteMachine(site)
     >>> jobs = {"processors": np.array([6, 1]), "requested_time": np.array([60, 60])}

@@ -39,24 +39,14 @@ GROUP = 8
 
 
 class Options(NamedTuple):
-    """The options of a rule.
+    """The options of a rule."""
 
-    Parameters
-    ----------
-    score : Score
-        Score of the rule.
-    backfill : bool
-        Whether jobs may start now in holes.
-    short : bool
-        Whether a partial plan ends at the first job that requests more than the idle cores.
-    sorted_keys : int64 array, shape (nodes, cores)
-        Keys of the cores in any order, that of an earlier plan for instance; overwritten by those
-        of a plan, sorted.
-    """
-
-    score: Score
-    backfill: bool
+    score: Score  # score of the rule
+    backfill: bool  # whether jobs may start now in holes
+    # Whether a partial plan ends at the first job that requests more than the idle cores
     short: bool
+    # Keys of the cores in any order, that of an earlier plan for instance; overwritten by
+    # those of a plan, sorted, shape (nodes, cores)
     sorted_keys: Integers
 
 
@@ -70,41 +60,25 @@ class Choice(NamedTuple):
 
 
 class State(NamedTuple):
-    """Arrays of a partial plan, which grow with its jobs.
+    """Arrays of a partial plan, which grow with its jobs."""
 
-    Parameters
-    ----------
-    keys : int64 array, shape (nodes, cores)
-        Sorted cores of each node.
-    reserved : int64 array, shape (nodes, cores)
-        As in the data-placement problem.
-    holes : int64 array, shape (nodes,)
-        Number of cores of each node in holes.
-    widest : int64 array, shape (2,)
-        Cores and node of the widest known hole.
-    bounds : int64 array, shape (nodes,)
-        Lower bounds of the score on each node, for jobs equal to the last one.
-    group_bounds : int64 array, shape (groups,)
-        The least bound of each group of `GROUP` consecutive nodes.
-    group_starts : int64 array, shape (cores, groups)
-        Lower bounds of the time in seconds at which one core, two cores ... of a node of each group
-        are free. They stay valid, because cores only become free later as the plan grows.
-    hopeless : int64 array, shape (cores + 1,)
-        Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
-        core is free, holes only shrink: a job that did not fit never fits again.
-    scratch : int64 array, shape (cores,)
-        Space for the cores of a node.
-    """
-
-    keys: Integers
-    reserved: Integers
-    holes: Integers
-    widest: Integers
+    keys: Integers  # sorted cores of each node, shape (nodes, cores)
+    reserved: Integers  # as in the data-placement problem, shape (nodes, cores)
+    holes: Integers  # number of cores of each node in holes, shape (nodes,)
+    widest: Integers  # cores and node of the widest known hole, shape (2,)
+    # Lower bounds of the score on each node, for jobs equal to the last one, shape (nodes,)
     bounds: Integers
+    # The least bound of each group of `GROUP` consecutive nodes, shape (groups,)
     group_bounds: Integers
+    # Lower bounds of the time in seconds at which one core, two cores ... of a node of each
+    # group are free. They stay valid, because cores only become free later as the plan grows.
+    # Shape (cores, groups).
     group_starts: Integers
+    # Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
+    # core is free, holes only shrink: a job that did not fit never fits again. Shape (cores +
+    # 1,).
     hopeless: Integers
-    scratch: Integers
+    scratch: Integers  # space for the cores of a node, shape (cores,)
 
 
 @lru_cache(maxsize=4)

@@ -28,31 +28,20 @@ class Rule(Heuristic):
 
     Work is counted in jobs times nodes.
 
-    Parameters
-    ----------
-    backfill : {"none", "holes", "conservative"}
-        Whether a job may start before one that is ahead of it: ``holes``, only now, on cores that
-        are reserved for the job ahead; ``conservative``, at any time, without delay of that job.
-    stop : {"full", "short"}
-        End of a partial plan: ``full``, when every core that is free now is reserved; ``short``,
-        when fewer unreserved cores are free now than the next job requests.
-    loads : {"now", "start"}
-        Time from which the rest of a load in progress is counted: ``now``, that of the decision, as
-        in the authors' program; ``start``, the start t_k of the job, as in section IV.A, case 3.
-
-    Raises
-    ------
-    InputError
-        If a weight or a threshold is out of range.
-
-    References
-    ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
     batch scheduling", APDCM 2024.
     """
 
+    # Whether a job may start before one that is ahead of it: ``holes``, only now, on cores
+    # that are reserved for the job ahead; ``conservative``, at any time, without delay of
+    # that job
     backfill: Literal["none", "holes", "conservative"] = "none"
+    # End of a partial plan: ``full``, when every core that is free now is reserved;
+    # ``short``, when fewer unreserved cores are free now than the next job requests
     stop: Literal["full", "short"] = "full"
+    # Time from which the rest of a load in progress is counted: ``now``, that of the
+    # decision, as in the authors' program; ``start``, the start t_k of the job, as in section
+    # IV.A, case 3
     loads: Literal["now", "start"] = "now"
 
     models = frozenset({"data-placement"})
@@ -115,19 +104,12 @@ class EarliestFinishTime(Rule):
 @solvers.register("lea")
 @dataclass(frozen=True)
 class LocalityAndEvictionAware(Rule):
-    """Loading counts W times, reloading what is evicted once (Algorithm 3 of Gonthier et al. 2024).
+    """Loading counts W times, reloading the evicted once (Algorithm 3 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight : int
-        W, the weight of a second of loading relative to one of waiting.
-    evicted : {"unused", "memory"}
-        Files of a node of which a job evicts a part: ``unused``, those that no job uses any longer
-        at its start, as in the authors' program; ``memory``, all that are in memory then, in use or
-        not, as in line 6 of Algorithm 3.
-    """
-
-    weight: int = 500
+    weight: int = 500  # w, the weight of a second of loading relative to one of waiting
+    # Files of a node of which a job evicts a part: ``unused``, those that no job uses any
+    # longer at its start, as in the authors' program; ``memory``, all that are in memory
+    # then, in use or not, as in line 6 of Algorithm 3
     evicted: Literal["unused", "memory"] = "unused"
 
     def score(self) -> Score:
@@ -143,17 +125,10 @@ class LocalityAndEvictionAware(Rule):
 @solvers.register("leo")
 @dataclass(frozen=True)
 class LocalityAndEvictionOpportunistic(LocalityAndEvictionAware):
-    """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024).
+    """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight, evicted
-        As in LEA.
-    opportune : {"scan", "node"}
-        Nodes that are scored as by EFT: ``node``, those on which the job can start now, as in
-        Algorithm 4; ``scan``, the first of them and all behind it, as in the authors' program.
-    """
-
+    # Nodes that are scored as by EFT: ``node``, those on which the job can start now, as in
+    # Algorithm 4; ``scan``, the first of them and all behind it, as in the authors' program
     opportune: Literal["scan", "node"] = "scan"
 
     def score(self) -> Score:
@@ -164,17 +139,9 @@ class LocalityAndEvictionOpportunistic(LocalityAndEvictionAware):
 @solvers.register("lem")
 @dataclass(frozen=True)
 class LocalityAndEvictionMixed(LocalityAndEvictionAware):
-    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024).
+    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight, evicted
-        As in LEA.
-    threshold : int
-        Percentage of nodes that run a job, from which the rule is LEA.
-    """
-
-    threshold: int = 100
+    threshold: int = 100  # percentage of nodes that run a job, from which the rule is LEA
 
     def score(self) -> Score:
         """Return the score of Algorithm 5."""

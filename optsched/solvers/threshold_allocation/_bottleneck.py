@@ -23,32 +23,19 @@ Integers = NDArray[np.int64]
 def best_placement(
     events: Timeline,
     job: Job,
+    # Goal, units of a second, and largest penalized time in units
     goal: int,
     unit: int,
     limit: int,
-    starts: Integers,
+    starts: Integers,  # candidate start times in seconds, ascending, shape (times,)
     best: int,
+    # Processes on each node, overwritten if there is such a placement, shape (nodes,)
     processes: Integers,
 ) -> tuple[int, int, int, bool]:
     """Find the first best placement at `starts`, if its objective is below `best`.
 
-    Parameters
-    ----------
-    goal, unit, limit : int
-        Goal, units of a second, and largest penalized time in units.
-    starts : int64 array, shape (times,)
-        Candidate start times in seconds, ascending.
-    processes : int64 array, shape (nodes,)
-        Processes on each node, overwritten if there is such a placement.
-
-    Returns
-    -------
-    objective, start : int
-        Objective and start of the placement; `best` and -1 without one.
-    tried : int
-        Number of start times tried.
-    done : bool
-        Whether no later start time can be better.
+    Results: `objective`, `start`: objective and start of the placement; `best` and -1 without one;
+    `tried`: number of start times tried; `done`: whether no later start time can be better.
     """
     chosen = -1
     for tried in range(len(starts)):

@@ -72,29 +72,18 @@ def place_by_rule(
     rule: int,
     events: Timeline,
     job: Job,
-    limit: int,
+    limit: int,  # largest penalized time in units, `NO_LIMIT` without a threshold
+    # Start in seconds before which no placement is within the limit, and latest start
     earliest: int,
     latest: int,
-    processes: Integers,
+    processes: Integers,  # processes on each node, overwritten, shape (nodes,)
 ) -> int:
     """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
     Candidates are now and later ends of allocations. Only less-consume-threshold tries the next one
     after a placement beyond the limit, and ends the moves within it.
 
-    Parameters
-    ----------
-    limit : int
-        Largest penalized time in units, `NO_LIMIT` without a threshold.
-    earliest, latest : int
-        Start in seconds before which no placement is within the limit, and latest start.
-    processes : int64 array, shape (nodes,)
-        Processes on each node, overwritten.
-
-    Returns
-    -------
-    int
-        Start of the placement, -1 without one.
+    Result: start of the placement, -1 without one.
     """
     tries_later = rule == LESS_CONSUME_THRESHOLD
     enough = limit if tries_later and limit != NO_LIMIT else 0

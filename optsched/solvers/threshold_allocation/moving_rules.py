@@ -20,17 +20,8 @@ from optsched.solvers.threshold_allocation.kernel_input import kernel_input
 class MovingRule(Heuristic):
     """Base class of the published selection rules, whose work is counted in nodes.
 
-    Attributes
-    ----------
-    number : int
-        Number of the rule in the kernels.
-
-    References
-    ----------
     F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
 
-    Examples
-    --------
     Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
 
     >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
@@ -50,7 +41,7 @@ class MovingRule(Heuristic):
     work_unit = "nodes"
     seconds_per_work = 1e-7
 
-    number: ClassVar[int]
+    number: ClassVar[int]  # number of the rule in the kernels
 
     def place(self, problem: ThresholdAllocation) -> Placement | None:
         """Return the placement, or None if the rule finds none within the threshold."""
