@@ -28,7 +28,7 @@ from results import Times, circumstances, keep, shown
 import optsched
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -83,8 +83,7 @@ def measure(trace: Trace, policy: str, compiled: bool) -> tuple[float, float]:
 def measure_all(options: argparse.Namespace, times: Times) -> Iterator[dict[str, Any]]:
     """Yield a row for each run."""
     for policy in options.policies.split(","):
-        has_replay = policies[policy].replay or policies[policy].replay_run
-        for compiled in (False, True) if has_replay else (False,):
+        for compiled in (False, True) if policies[policy].compiled else (False,):
             name = policy + COMPILED * compiled
             measure(workload(100, 50, 1.0), policy, compiled)
             for axis, largest in ((BY_JOBS, options.jobs), (BY_QUEUE, options.queue)):

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers.node_placement._effort import Effort, StoppedError
 from optsched.solvers.node_placement._master import Master, best_vector
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets

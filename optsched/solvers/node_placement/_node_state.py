@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
-from optsched.models.node_placement.group_limits import Limit, most_chunks, nodes_by_group, unit_of
+from optsched.models.node_placement.limits import Limit, most_chunks, nodes_by_group, unit_of
 from optsched.solvers.node_placement._types import device_table
 
 Ints = NDArray[np.int64]
