@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optsched.compilation import clock
 from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
@@ -26,7 +26,7 @@ SEARCHES = r"optsched\.(models|solvers)\."
 """Modules of kernels that take too long in plain Python."""
 
 PATIENCE = 20.0
-"""Seconds of the processor that a kernel may take in plain Python before it is compiled."""
+"""Seconds that a kernel may take in plain Python before it is compiled."""
 
 
 class CompiledRun(NamedTuple):
@@ -70,10 +70,10 @@ class _Plain:
         self._compiled = partial(kernel.bound, *given, numbers=numbers)
 
     def __call__(self, *numbers: Any) -> Any:
-        began = time.process_time()
+        began = clock()
         with np.errstate(over="ignore"):  # sets of bits
             result = self._call(*numbers)
-        self._left -= time.process_time() - began
+        self._left -= clock() - began
         if self._left < 0:
             self._call, self._left = self._compiled(), math.inf
         return result
