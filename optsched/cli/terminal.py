@@ -212,7 +212,7 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
         yield lambda done: None
         return
     with _bars() as bars:
-        # what tells nothing until its end, a compiled replay, has a bar without a length
+        # what tells nothing until its end has a bar without a length
         task = bars.add_task(what, total=None, unit=unit, of=total)
         yield lambda done: bars.update(task, completed=done, total=total)
         bars.remove_task(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +13,6 @@ from optsched.machines.cluster import Cluster
 from optsched.numbers import LONGEST
 from optsched.registry import policies
 from optsched.settings import later
-from optsched.simulator.actions import Action
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
@@ -108,10 +107,6 @@ class Locality(Policy):
         """Return whether one node has enough cores."""
         assert isinstance(system.machine, Cluster)
         return system.processors[job] <= system.machine.cores
-
-    def decide(self, system: System) -> Iterable[Action]:
-        """Never called: the decisions are those of a kernel."""
-        raise NotImplementedError
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with an empty plan."""

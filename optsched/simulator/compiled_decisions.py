@@ -26,7 +26,7 @@ SEARCHES = r"optsched\.(models|solvers)\."
 """Modules of kernels that take too long in plain Python."""
 
 PATIENCE = 20.0
-"""Seconds of the processor that a kernel may take in plain Python before it is compiled."""
+"""Seconds of a processor that a kernel may take in plain Python before it is compiled."""
 
 
 class CompiledRun(NamedTuple):
@@ -50,7 +50,7 @@ class CompiledRun(NamedTuple):
         """Return a kernel with its first arguments given, see `Kernel.bound`.
 
         One that is not on disk, and not worth compiling at once, runs in plain Python until that
-        has taken some seconds.
+        has taken `PATIENCE`.
         """
         if self.may_compile:
             return kernel.bound(*given, numbers=numbers)
@@ -70,10 +70,10 @@ class _Plain:
         self._compiled = partial(kernel.bound, *given, numbers=numbers)
 
     def __call__(self, *numbers: Any) -> Any:
-        began = time.process_time()
+        began = time.thread_time()
         with np.errstate(over="ignore"):  # sets of bits
             result = self._call(*numbers)
-        self._left -= time.process_time() - began
+        self._left -= time.thread_time() - began
         if self._left < 0:
             self._call, self._left = self._compiled(), math.inf
         return result

@@ -62,7 +62,8 @@ class Policy(ABC):
     compiled : callable or None
         Method that binds a kernel which decides in place of `decide`, see
         `optsched.simulator.compiled_decisions`. It may return None for a run that the kernel is not
-        for. A subclass with a `decide` of its own does not inherit it.
+        for, if the policy has a `decide`. A subclass with a `decide` of its own does not inherit
+        it.
     enforces_limits : bool
         Whether a job is killed at its walltime.
     interval : float
@@ -87,6 +88,8 @@ class Policy(ABC):
         stated = next(one for one in cls.__mro__ if {"decide", "compiled"} & set(vars(one)))
         if "compiled" not in vars(stated):  # a class of the user's, perhaps not a policy itself
             cls.compiled = None
+        elif cls.compiled and getattr(cls.decide, "__isabstractmethod__", False):
+            cls.decide = by_kernel  # type: ignore[method-assign]
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Prepare for a run, and forget any earlier run."""
@@ -165,6 +168,11 @@ class Policy(ABC):
         iterable of Action
             Actions in the order of execution.
         """
+
+
+def by_kernel(self: Policy, system: System) -> Iterable[Action]:
+    """Stand for the `decide` of a policy whose decisions are those of a kernel."""
+    raise NotImplementedError
 
 
 def is_extended(cls: type) -> bool:

@@ -250,24 +250,26 @@ def hear(state: State, news: News) -> None:
 @kernel(allocates=False)
 def claim(state: State, places: Places, job: int, processes: Numbers) -> None:
     """Give a job the first free processors of its nodes."""
-    counts, runs = state.counts[0], state.runs
-    places.first[job], state.first_run[job] = counts.entries, counts.runs
+    counts, runs, width = state.counts[0], state.runs, state.nodes.processors
+    entry, first = counts.entries, counts.runs
+    run, places.first[job], state.first_run[job] = first, entry, first
     for node in range(len(processes)):
         missing = processes[node]
         if missing == 0:
             continue
-        places.node[counts.entries], places.processes[counts.entries] = node, missing
-        counts.entries += 1
-        for processor in range(node * state.nodes.processors, (node + 1) * state.nodes.processors):
+        places.node[entry], places.processes[entry] = node, missing
+        entry += 1
+        for processor in range(node * width, (node + 1) * width):
             if missing > 0 and state.free[processor]:
                 state.free[processor] = False
                 missing -= 1
-                if counts.runs > state.first_run[job] and runs[counts.runs - 1, 1] == processor:
-                    runs[counts.runs - 1, 1] += 1
+                if run > first and runs[run - 1, 1] == processor:
+                    runs[run - 1, 1] += 1
                 else:
-                    runs[counts.runs, 0], runs[counts.runs, 1] = processor, processor + 1
-                    counts.runs += 1
-    places.last[job], state.last_run[job] = counts.entries, counts.runs
+                    runs[run, 0], runs[run, 1] = processor, processor + 1
+                    run += 1
+    counts.entries = places.last[job] = entry
+    counts.runs = state.last_run[job] = run
     counts.free -= state.asked[job]
 
 
@@ -313,10 +315,10 @@ def seconds_left(state: State, now: float, job: int) -> int:
 @kernel(allocates=False)
 def add_row(state: State, at: int, job: int, node: int, count: int, begin: int, until: int) -> None:
     """Write processes of a job on a node to a row of `State.held`."""
-    row = state.held[at]
+    row, demand = state.held[at], state.demand[job]
     row[0], row[1], row[2], row[3] = node, count, begin, until
-    for r in range(len(state.nodes.capacity)):
-        row[4 + r] = state.demand[job, r]
+    for r in range(len(demand)):
+        row[4 + r] = demand[r]
 
 
 @kernel(allocates=False)

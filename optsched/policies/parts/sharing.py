@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from optsched.models.threshold_allocation import Goal
 from optsched.models.threshold_allocation.problem import GOALS
-from optsched.simulator.actions import Action
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
@@ -54,10 +53,6 @@ class Sharing(Policy):
     def begin(self, system: System) -> None:
         """Forget any earlier run."""
         self._decisions: SharingDecisions | None = None
-
-    def decide(self, system: System) -> Iterable[Action]:
-        """Never called: the decisions are those of a kernel."""
-        raise NotImplementedError
 
     def _bound(
         self,

@@ -19,7 +19,7 @@ from optsched.solvers.solver import Solver
 class QuickAnswer(IntEnum):
     """What a solver answers without a search, from the rows of `compacted`.
 
-    A solver that states one as its ``quick_answer`` is replayed by kernels under gang scheduling.
+    A solver that states one as its ``quick_answer`` is imitated by the kernel of gang scheduling.
     ``PROVEN_FIT``: first fit, or best fit if first fit leaves a job out and best fit is better,
     where the bounds of row search prove it; other problems go to the solver itself, which must
     choose the columns of `columns_for`.
