@@ -138,7 +138,7 @@ class Problem(ABC, Generic[Solution]):
 
     def copy(self) -> Self:
         """Return a deep copy of the fields, without what was computed from them."""
-        fields = {field.name: vars(self)[field.name] for field in self.schema.fields}
+        fields = {name: vars(self)[name] for name in self.__dataclass_fields__}
         copied = copy.deepcopy(fields)
         for name, value in fields.items():
             if isinstance(value, np.ndarray):  # the copy of a read-only array is not
