@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -44,6 +45,15 @@ ROUNDINGS = (
     *((slack, SHARE) for slack in (0.0005, 0.001, SLACK, 0.003, 0.005, 0.01)),
 )
 """Shares of the room that are left when a choice is rounded, and of columns that a dive fixes."""
+
+EMPTIED, FEWEST_EMPTIED = 150, 40
+"""Nodes that are emptied and packed anew together, and the fewest."""
+
+PATIENCE = 20
+"""Attempts in vain after which twice as many nodes are emptied."""
+
+LEAST_LOSS = 0.1
+"""Chance that a node without loss is emptied, relative to one of the mean loss."""
 
 SECONDS_PER_PLAN = 5e-6
 """Nominal seconds of making a placement of contents, for each job and node."""
@@ -175,12 +185,54 @@ class Packing:
                 self._offer(found[1])
             yield
 
-    def _offer(self, chosen: Counter[int]) -> None:
-        """Place the contents, by number."""
+    def repack(self, seed: int) -> Iterator[None]:
+        """Empty some nodes and pack them anew, time and again; pause after each.
+
+        The more a content is worth below the best ones, the likelier it is taken off its node.
+        """
+        instance, relaxation, rng = self._instance, self.relaxation, np.random.default_rng(seed)
+        nodes, nothing = np.flatnonzero(instance.kind_of >= 0), np.zeros_like(instance.types.most)
+        number, vain = min(EMPTIED, len(nodes) // 2), 0
+        while (
+            FEWEST_EMPTIED <= number < len(nodes)
+            and not self.proven
+            and self._effort.spent() < 1
+            and relaxation.solve()
+        ):
+            before, held = self.plan.value, self.plan.contents()
+            loss = np.array([
+                relaxation.loss(held.get(node) or Content(instance.kind_of[node], nothing, ()))
+                for node in nodes.tolist()
+            ])  # fmt: skip
+            loss = np.maximum(loss, 0.0)
+            loss += LEAST_LOSS * loss.mean() + 1e-9
+            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum())
+            for content in held.values():
+                relaxation.add(content)
+            for node in emptied.tolist():
+                held.pop(node, None)
+            supply = sum((content.counts for content in held.values()), nothing)
+            kinds = np.bincount(instance.kind_of[emptied], minlength=len(instance.nodes))
+            relaxation.restrict(kinds, supply)
+            if relaxation.solve():
+                chosen = dive(relaxation, SHARE, kinds, supply)
+                self._offer(chosen, held, sorted(emptied.tolist()))
+            vain = 0 if self.plan.value > before else vain + 1
+            if vain == PATIENCE:
+                number, vain = 2 * number, 0
+            yield
+
+    def _offer(
+        self,
+        chosen: Counter[int],
+        held: Mapping[int, Content] = MappingProxyType({}),
+        nodes: Sequence[int] | None = None,
+    ) -> None:
+        """Place contents, by number, on some nodes, or on all, beside what other nodes hold."""
         problem = self._instance.problem
         self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
-        plan.place_contents(self.relaxation.spread(chosen))
+        plan.place_contents({**held, **self.relaxation.spread(chosen, nodes)})
         plan.fill_up()
         if plan.value > self.plan.value:
             self.plan = plan
@@ -191,15 +243,24 @@ class Packing:
         return self.plan.placements()
 
 
-def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
-    """Fix contents of nodes until all nodes have one; return the nodes with each content."""
+def dive(
+    relaxation: Relaxation,
+    share: float = SHARE,
+    nodes: Ints | None = None,
+    supply: Ints | None = None,
+) -> Counter[int]:
+    """Fix contents of nodes until all nodes have one; return the nodes with each content.
+
+    `nodes`: empty nodes of each kind, by default all; `supply`: chunks that are on the others.
+    """
     effort, instance = relaxation.effort, relaxation.instance
     types, classes = instance.types, instance.classes
-    nodes, supply = instance.nodes.copy(), np.zeros_like(types.most)
+    nodes = (instance.nodes if nodes is None else nodes).copy()
+    supply = np.zeros_like(types.most) if supply is None else supply.copy()
     demand = np.zeros_like(types.most)
     np.add.at(demand, classes.type_of, classes.chunks * relaxation.most)
     chosen: Counter[int] = Counter()
-    rounds = ROUNDS_IF_FEW if len(nodes) < FEW_KINDS // 2 else ROUNDS
+    rounds = ROUNDS_IF_FEW if (nodes > 0).sum() < FEW_KINDS // 2 else ROUNDS
     tolerance = 1e-6 * float(classes.weights.max(initial=1))
     while effort.spent() < 1:
         fixed = 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -202,9 +202,15 @@ class Relaxation:
         of_jobs, times = np.split(found, [len(self.most)])
         return of_jobs, Counter({int(one): int(times[one]) for one in np.flatnonzero(times)})
 
-    def spread(self, chosen: Counter[int]) -> dict[int, Content]:
-        """Return the content of each node, for the number of nodes with each content."""
-        unused = [list(nodes) for nodes in self.instance.nodes_of]
+    def spread(
+        self, chosen: Counter[int], nodes: Sequence[int] | None = None
+    ) -> dict[int, Content]:
+        """Return the content of each of some nodes, or of all, for the nodes with each content."""
+        some = None if nodes is None else set(nodes)
+        unused = [
+            [node for node in of_kind if some is None or node in some]
+            for of_kind in self.instance.nodes_of
+        ]
         return {
             unused[self.contents[number].kind].pop(): self.contents[number]
             for number, times in chosen.items()

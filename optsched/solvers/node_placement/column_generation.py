@@ -204,6 +204,7 @@ class _Search:
             (free, lambda: self._weigh(self._packing.round())),
             (free, lambda: self._weigh(self._packing.choose())),
             (free, lambda: self._weigh(self._packing.combine())),
+            (free, lambda: self._weigh(self._packing.repack(seed))),
             (leaves, lambda: self._span_few(seed)),
             (jobs and self._reduces_fragmentation, self._reduce_fragmentation),
             (limited and pairs > FEW_PAIRS, lambda: self._pack_around(seed)),
