@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -51,6 +51,12 @@ EMPTIED, FEWEST_EMPTIED = 150, 40
 
 PATIENCE = 20
 """Attempts in vain after which twice as many nodes are emptied."""
+
+GAP_OF_SOME = 2e-6
+"""Relative gap at which the relaxation of emptied nodes is exact enough."""
+
+SHARE_OF_PROGRAM = 0.1
+"""Most of the budget left that the integer program of emptied nodes may take."""
 
 LEAST_LOSS = 0.1
 """Chance that a node without loss is emptied, relative to one of the mean loss."""
@@ -129,7 +135,7 @@ class Packing:
     def round(self) -> Iterator[None]:
         """Round the relaxation by a dive; pause then."""
         if not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
-            self._offer(dive(self.relaxation))
+            self._offer(self.relaxation, dive(self.relaxation))
             yield
 
     def choose(self) -> Iterator[None]:
@@ -174,7 +180,7 @@ class Packing:
         rounded.add((jobs.tobytes(), share))
         self.relaxation.limit_jobs(jobs)
         if self.relaxation.solve():
-            self._offer(dive(self.relaxation, share))
+            self._offer(self.relaxation, dive(self.relaxation, share))
 
     def combine(self) -> Iterator[None]:
         """Search the integer program over all contents, for few kinds of nodes; pause then."""
@@ -182,7 +188,7 @@ class Packing:
         if few and not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
             found = self.relaxation.solve_integer(self._effort.after(INTEGER))
             if found is not None:
-                self._offer(found[1])
+                self._offer(self.relaxation, found[1])
             yield
 
     def repack(self, seed: int) -> Iterator[None]:
@@ -194,29 +200,29 @@ class Packing:
         nodes, nothing = np.flatnonzero(instance.kind_of >= 0), np.zeros_like(instance.types.most)
         number, vain = min(EMPTIED, len(nodes) // 2), 0
         while (
-            FEWEST_EMPTIED <= number < len(nodes)
-            and not self.proven
-            and self._effort.spent() < 1
-            and relaxation.solve()
+            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._effort.spent() < 1
         ):
             before, held = self.plan.value, self.plan.contents()
-            loss = np.array([
-                relaxation.loss(held.get(node) or Content(instance.kind_of[node], nothing, ()))
+            every = [
+                held.get(node) or Content(instance.kind_of[node], nothing, ())
                 for node in nodes.tolist()
-            ])  # fmt: skip
-            loss = np.maximum(loss, 0.0)
+            ]
+            loss = np.maximum([relaxation.loss(content) for content in every], 0.0)
             loss += LEAST_LOSS * loss.mean() + 1e-9
-            emptied = rng.choice(nodes, number, replace=False, p=loss / loss.sum())
-            for content in held.values():
-                relaxation.add(content)
-            for node in emptied.tolist():
-                held.pop(node, None)
-            supply = sum((content.counts for content in held.values()), nothing)
-            kinds = np.bincount(instance.kind_of[emptied], minlength=len(instance.nodes))
-            relaxation.restrict(kinds, supply)
-            if relaxation.solve():
-                chosen = dive(relaxation, SHARE, kinds, supply)
-                self._offer(chosen, held, sorted(emptied.tolist()))
+            emptied = rng.choice(len(nodes), number, replace=False, p=loss / loss.sum())
+            kept = dict(zip(nodes.tolist(), every))
+            for one in emptied.tolist():
+                del kept[int(nodes[one])]
+            some = relaxation.beside(kept)
+            for one in emptied.tolist():
+                some.add(every[one])
+            some.tighten(GAP_OF_SOME, 1.0)
+            if some.solve():
+                self._offer(some, dive(some), kept)
+            if some.solve():
+                found = some.solve_integer(self._effort.after(SHARE_OF_PROGRAM))
+                if found is not None:
+                    self._offer(some, found[1], kept)
             vain = 0 if self.plan.value > before else vain + 1
             if vain == PATIENCE:
                 number, vain = 2 * number, 0
@@ -224,15 +230,15 @@ class Packing:
 
     def _offer(
         self,
+        relaxation: Relaxation,
         chosen: Counter[int],
         held: Mapping[int, Content] = MappingProxyType({}),
-        nodes: Sequence[int] | None = None,
     ) -> None:
-        """Place contents, by number, on some nodes, or on all, beside what other nodes hold."""
+        """Place contents, by number, beside what other nodes hold."""
         problem = self._instance.problem
         self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
-        plan.place_contents({**held, **self.relaxation.spread(chosen, nodes)})
+        plan.place_contents({**held, **relaxation.spread(chosen)})
         plan.fill_up()
         if plan.value > self.plan.value:
             self.plan = plan
@@ -243,20 +249,11 @@ class Packing:
         return self.plan.placements()
 
 
-def dive(
-    relaxation: Relaxation,
-    share: float = SHARE,
-    nodes: Ints | None = None,
-    supply: Ints | None = None,
-) -> Counter[int]:
-    """Fix contents of nodes until all nodes have one; return the nodes with each content.
-
-    `nodes`: empty nodes of each kind, by default all; `supply`: chunks that are on the others.
-    """
+def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
+    """Fix contents of nodes until all nodes have one; return the nodes with each content."""
     effort, instance = relaxation.effort, relaxation.instance
     types, classes = instance.types, instance.classes
-    nodes = (instance.nodes if nodes is None else nodes).copy()
-    supply = np.zeros_like(types.most) if supply is None else supply.copy()
+    nodes, supply = relaxation.nodes.copy(), relaxation.supply.copy()
     demand = np.zeros_like(types.most)
     np.add.at(demand, classes.type_of, classes.chunks * relaxation.most)
     chosen: Counter[int] = Counter()
@@ -286,7 +283,7 @@ def dive(
             relaxation.pricing.price(relaxation.duals.chunks, open_, most, tolerance, DIVING)
             if not relaxation.add_priced(open_) or not relaxation.solve():
                 break
-    relaxation.restrict(instance.nodes, np.zeros_like(supply))
+    relaxation.restrict(relaxation.nodes, relaxation.supply)
     return +chosen
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -109,25 +109,50 @@ class Relaxation:
     nodes_worth: Floats  # dual price of a node of each kind
     taken: Floats  # nodes with each content
 
+    nodes: Ints  # empty nodes of each kind
+    supply: Ints  # chunks of each type on the others
+
     def __init__(
         self, instance: Instance, effort: Effort, losses: Losses | None = None, least: int = 0
     ) -> None:
-        self.instance, self.effort = instance, effort
-        self.pricing = Pricing(instance, losses or no_losses(), effort)
+        pricing = Pricing(instance, losses or no_losses(), effort)
+        self._begin(instance, effort, pricing, {}, losses is not None, least)
+
+    def beside(self, held: Mapping[int, Content]) -> Relaxation:
+        """Return the relaxation for the other nodes, where some keep what they hold."""
+        some = Relaxation.__new__(Relaxation)
+        some._begin(self.instance, self.effort, self.pricing, held)
+        some.start_at(self.prices)
+        return some
+
+    def _begin(
+        self,
+        instance: Instance,
+        effort: Effort,
+        pricing: Pricing,
+        held: Mapping[int, Content],
+        costed: bool = False,
+        least: int = 0,
+    ) -> None:
+        self.instance, self.effort, self.pricing, self._held = instance, effort, pricing, held
         self.contents, self.rows = [], []
         self._number: dict[tuple[int, bytes], int] = {}
         self._in_master = 0
         self.bound = self.value = math.inf
         classes, licences = instance.classes, instance.problem.licences
         types, kinds = len(instance.types.most), len(instance.nodes)
-        self.most, self._least, self._costed = classes.jobs, least, losses is not None
+        self.most, self._least, self._costed = classes.jobs, least, costed
+        self.nodes, self.supply = instance.nodes.copy(), np.zeros(types, dtype=np.int64)
+        for content in held.values():
+            self.nodes[content.kind] -= 1
+            self.supply += content.counts
         nothing = np.zeros(types), float(not self._costed), np.zeros(len(licences))
         self.prices = Prices(*nothing)
         self._first = first = types + kinds  # row of a licence
         self._scale = 1.0 if self._costed else scale_of(classes.weights)
         heaviest = float(classes.weights.max(initial=1))
         self._unit = heaviest if self._costed else 1.0  # of weight in its row
-        upper = np.concatenate((np.zeros(types), instance.nodes, licences))
+        upper = np.concatenate((self.supply, self.nodes, licences))
         lower = np.full(len(upper), -math.inf)
         if self._costed:
             lower[:first] = upper[:first]
@@ -202,14 +227,10 @@ class Relaxation:
         of_jobs, times = np.split(found, [len(self.most)])
         return of_jobs, Counter({int(one): int(times[one]) for one in np.flatnonzero(times)})
 
-    def spread(
-        self, chosen: Counter[int], nodes: Sequence[int] | None = None
-    ) -> dict[int, Content]:
-        """Return the content of each of some nodes, or of all, for the nodes with each content."""
-        some = None if nodes is None else set(nodes)
+    def spread(self, chosen: Counter[int]) -> dict[int, Content]:
+        """Return the content of each node, for the number of nodes with each content."""
         unused = [
-            [node for node in of_kind if some is None or node in some]
-            for of_kind in self.instance.nodes_of
+            [node for node in nodes if node not in self._held] for nodes in self.instance.nodes_of
         ]
         return {
             unused[self.contents[number].kind].pop(): self.contents[number]
@@ -243,7 +264,7 @@ class Relaxation:
         """Price all kinds; return the bound, and keep it if it is a better one."""
         instance, every = self.instance, np.arange(len(self.instance.nodes))
         self.pricing.price(prices.chunks, every, instance.types.most, tolerance, limit)
-        room = float(instance.nodes @ self.pricing.bounds)
+        room = float(self.nodes @ self.pricing.bounds + self.supply @ prices.chunks)
         licences = float(prices.licences @ instance.problem.licences)
         self.rows.append((prices, room + licences))
         jobs = float(np.maximum(0.0, prices.gains(instance.classes)) @ self.most)
@@ -264,7 +285,7 @@ class Relaxation:
         if math.isinf(self.bound):
             self._descend(until)
         effort, every = self.effort, np.arange(len(self.instance.nodes))
-        near = gap / 2 / max(1, int(self.instance.nodes.sum()))
+        near = gap / 2 / max(1, int(self.nodes.sum()))
         limit, exact, smoothing = SEARCH, False, SMOOTHING
         while self.solve():
             if self.bound - self.value <= gap * abs(self.value) or effort.spent() >= until:

@@ -77,14 +77,15 @@ class ColumnGeneration(Solver):
     3. If jobs have several chunks, too, an integer program over prices of the relaxation chooses
        jobs, and bounds the weight.
     4. An integer program combines the contents found, if nodes are of at most 200 kinds.
-    5. If switches or idle nodes are minimized next, a large neighbourhood search lowers them at the
+    5. Time and again, some nodes are emptied and packed anew.
+    6. If switches or idle nodes are minimized next, a large neighbourhood search lowers them at the
        weight found, and a Lagrangian relaxation over leaves bounds the switches.
-    6. If the fragmentation is minimized next and no job has nodes to itself, it becomes a cost of
+    7. If the fragmentation is minimized next and no job has nodes to itself, it becomes a cost of
        contents: at the weight found, their relaxation bounds it, and an integer program over them
        lowers it. The bound counts if the weight is proven and no job has weight 0.
-    7. If switches, blocks or levels limit some jobs, and there are more than 2,000 pairs of jobs
+    8. If switches, blocks or levels limit some jobs, and there are more than 2,000 pairs of jobs
        and nodes, these jobs are placed first and the others packed around them.
-    8. CP-SAT searches the program, if there are at most 300,000 pairs. With more, the limit is that
+    9. CP-SAT searches the program, if there are at most 300,000 pairs. With more, the limit is that
        of memory.
 
     Work is counted in nominal seconds of the steps of all parts.
