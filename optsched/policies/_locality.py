@@ -382,11 +382,6 @@ class LocalityDecisions(CompiledDecisions):
 
     A kernel answers problems as a published rule does, if the problem solver does nothing but
     solve.
-
-    Attributes
-    ----------
-    node : int64 array, shape (jobs,)
-        The node of each job that is running or planned.
     """
 
     def __init__(self, run: CompiledRun, rule: Rule, history: dict[int, int]) -> None:

@@ -35,13 +35,7 @@ class AsLogged(Policy):
     machines = frozenset({"nodes", "site"})
 
     def begin(self, system: System) -> None:
-        """Compute when each job is due.
-
-        Raises
-        ------
-        InputError
-            If the log states no wait at all.
-        """
+        """Compute when each job is due."""
         if not (system.logged_wait != UNKNOWN).any():
             raise InputError(
                 "no job of the trace has a logged wait, which policy as-logged repeats; expected "

@@ -121,13 +121,7 @@ class Priority(PriorityOrder):
     """
 
     def begin(self, system: System) -> None:
-        """Store the priorities.
-
-        Raises
-        ------
-        InputError
-            If the trace states no priority at all.
-        """
+        """Store the priorities, if the trace states any."""
         super().begin(system)
         priorities = system.annotations.get("priority", np.array([UNKNOWN]))
         if (priorities == UNKNOWN).all():
@@ -189,15 +183,9 @@ class FixedOrder(ScoreOrder):
 
 
 class WaitOrder(ScoreOrder):
-    """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job.
+    """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job."""
 
-    Attributes
-    ----------
-    power : int
-        The power k, 1 or 3.
-    """
-
-    power: ClassVar[int] = 1
+    power: ClassVar[int] = 1  # or 3
 
     @abstractmethod
     def terms(self, processors: Column, requested: Column) -> tuple[Column, Column]:

@@ -92,35 +92,6 @@ class Engine:
     policy sees, and carries its actions out. Where the decision of the policy is a kernel and
     nothing reads the queue or the machine, the engine keeps neither: the core carries out the
     actions.
-
-    Parameters
-    ----------
-    execution : ExecutionModel, optional
-        The model that sets the speeds of jobs; by default every job runs at speed 1.
-    order : EventOrder
-        The order of the events of an instant.
-    journal : Journal, optional
-        Records every event and action.
-    observe : callable, optional
-        Called with the engine whenever the events and decisions of an instant are done.
-    progress : callable, optional
-        Called every `PROGRESS_EVERY` decisions and at the end, with the number of jobs that have
-        left the queue and the simulated time.
-    may_compile : bool
-        Whether the core is compiled where it is not on disk yet; else it runs in plain Python.
-
-    Attributes
-    ----------
-    start : list of float or None
-        Start of each job in seconds.
-    state : list of State
-        State of each job.
-    resources : list of str
-        The processors that each job held, as interval sets.
-    migrations : list of Migration
-        The migrations so far.
-    reasons : dict of int to str
-        Why jobs were rejected.
     """
 
     trace: Trace
@@ -130,9 +101,10 @@ class Engine:
     execution: ExecutionModel | None = None
     order: EventOrder = EventOrder.BATCHED
     journal: Journal | None = None
-    observe: Callable[[Engine], None] | None = None
+    observe: Callable[[Engine], None] | None = None  # called at the end of each instant
+    # called with the jobs that have left the queue and the time
     progress: Callable[[int, float], None] | None = None
-    may_compile: bool = True
+    may_compile: bool = True  # the kernels of the core that are not on disk
 
     def __post_init__(self) -> None:
         trace, jobs = self.trace, len(self.trace)

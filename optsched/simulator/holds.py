@@ -44,31 +44,12 @@ class Holds:
     ``after:130+5`` (minutes), ``singleton``, with ``,`` for all and ``?`` for any of several. A job
     that the trace states neither for waits until `eligible`. Conditions on jobs that are not in the
     trace count as fulfilled.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    state : list of State
-        The state of each job, which changes.
-    start : list of float or None
-        The start of each job, which changes.
-
-    Attributes
-    ----------
-    absent : int
-        Number of conditions on jobs that are not in the trace.
-
-    Raises
-    ------
-    InputError
-        If a dependency is not of that form.
     """
 
     def __init__(self, trace: Trace, state: Sequence[State], start: Sequence[float | None]) -> None:
-        self._state, self._start = state, start
+        self._state, self._start = state, start  # of each job, which change
         self._failed = [status in UNSUCCESSFUL for status in trace.status.tolist()]
-        self.absent = 0
+        self.absent = 0  # conditions on jobs that are not in the trace
         self._conditions: dict[int, list[_Condition]] = {}
         self._any: set[int] = set()
         self._dependents: dict[int, list[int]] = defaultdict(list)

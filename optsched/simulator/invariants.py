@@ -27,11 +27,6 @@ class InvariantChecker:
     A job with a reservation starts by the time that `Policy.promised` states, at the first tick
     from then on if the policy has ticks. All promises of the moment are void when a job runs beyond
     its estimated end or a decision is charged for: then others start later than the policy assumes.
-
-    Attributes
-    ----------
-    checks : int
-        Number of checks so far.
     """
 
     def __init__(self) -> None:
@@ -42,13 +37,7 @@ class InvariantChecker:
         self._void: set[int] = set()
 
     def check(self, engine: Engine) -> None:
-        """Check the state of `engine` between two events.
-
-        Raises
-        ------
-        InvariantError
-            If an invariant does not hold; the message lists all such invariants.
-        """
+        """Check the state of `engine` between two events; one error lists what is broken."""
         self.checks += 1
         system = engine.system
         found = system.machine.violations(engine.held)
@@ -91,13 +80,7 @@ class InvariantChecker:
         return found
 
     def check_end(self, engine: Engine) -> None:
-        """Check, after the last event, that every job is accounted for and its work conserved.
-
-        Raises
-        ------
-        InvariantError
-            As by `check`.
-        """
+        """Check, after the last event, that every job is accounted for and its work conserved."""
         found = []
         for job, state in enumerate(engine.state):
             if state in (State.UNSUBMITTED, State.RUNNING):

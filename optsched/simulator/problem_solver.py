@@ -71,40 +71,6 @@ class ProblemSolver:
     Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
     answer, or finds no solution or a worse one than the fallback within its budget, the fallback
     decides, and the event is counted. `ties` says which of equally good solutions is used.
-
-    Parameters
-    ----------
-    solvers : mapping of str to ChosenSolver
-        The solver of each model.
-    charge : bool
-        Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
-        delays the decision.
-    ties : Ties
-        Which of equally good solutions is used; random draws use the seed of the solver.
-    capture : path, optional
-        Folder for snapshots of the problems.
-    capture_every : int
-        Interval of the capture: every N-th problem of each model is written.
-    origin : mapping
-        Origin that captured snapshots state.
-
-    Attributes
-    ----------
-    config : dict
-        Solvers, budgets and fallbacks, for the record of the run.
-    charged : float
-        Nominal seconds charged for the present decision so far.
-    rows : list of tuple
-        One row per problem, in the order of `COLUMNS`.
-    fallbacks : int
-        Number of problems that the fallback decided.
-    solver_seconds : float
-        Wall-clock seconds spent in the solvers.
-
-    Raises
-    ------
-    InputError
-        If ties are to be broken at random and a model cannot list equally good solutions.
     """
 
     def __init__(
@@ -125,11 +91,11 @@ class ProblemSolver:
         for chosen in solvers.values():
             prepare(chosen.solver, chosen.name)
             prepare(chosen.fallback, chosen.fallback.name)
-        self.charge = charge
+        self.charge = charge  # whether the nominal time of solvers delays decisions
         self.ties = ties
         self._draws = {model: random.Random(one.seed) for model, one in solvers.items()}
         self.capture = capture
-        self.capture_every = capture_every
+        self.capture_every = capture_every  # of each model
         self.origin = dict(origin or {})
         self.config = {
             "solver": text_of(solvers),
@@ -137,8 +103,8 @@ class ProblemSolver:
             "charge_decisions": charge,
             "ties": str(ties),
         }
-        self.charged = 0.0
-        self.rows: list[tuple[Any, ...]] = []
+        self.charged = 0.0  # nominal seconds, for the present decision so far
+        self.rows: list[tuple[Any, ...]] = []  # with `COLUMNS`
         self.fallbacks = 0
         self.solver_seconds = 0.0
         self._now = 0.0
@@ -154,16 +120,7 @@ class ProblemSolver:
         self.charged = 0.0
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Return a verified solution of `problem`, None if neither solver nor fallback finds one.
-
-        Raises
-        ------
-        InputError
-            If both the solver and the fallback fail, or too many solutions are equally good to draw
-            one of them.
-        ValueError
-            If the policy does not name the model of the problem.
-        """
+        """Return a verified solution, None if neither solver nor fallback finds one."""
         chosen = self.solvers.get(getattr(problem, "name", ""))
         if chosen is None:
             what = problem.name if isinstance(problem, Problem) else type(problem).__name__
@@ -337,13 +294,7 @@ def _worse(solver: str, fallback: str) -> str:
 
 
 def mishaps(decisions: pd.DataFrame) -> list[str]:
-    """Return a message for each kind of mishap of the solvers of a run.
-
-    Parameters
-    ----------
-    decisions : pandas.DataFrame
-        One row per problem, with the columns `COLUMNS`.
-    """
+    """Return a message for each kind of mishap of solvers in the problems of a run."""
     if decisions.empty:
         return []
     wrong, failed = decisions["wrong"], decisions["status"] == Status.ERROR
@@ -388,11 +339,5 @@ class NoProblems:
         """Do nothing."""
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Raise an error.
-
-        Raises
-        ------
-        RuntimeError
-            Always: the policy names no models.
-        """
+        """Raise an error."""
         raise RuntimeError("this policy names no models, so it cannot pose problems")

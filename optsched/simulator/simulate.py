@@ -177,11 +177,6 @@ def prepare_trace(
     """Return a cleaned trace from a trace, a file, a name or a DataFrame.
 
     In a file, negative times may count as unknown, as in `optsched.read_trace`.
-
-    Raises
-    ------
-    InputError
-        If the trace cannot be read, has no job to run, or has times that may be rounded.
     """
     if is_frame(trace):
         trace = trace_from_frame(trace)
@@ -201,13 +196,7 @@ def prepare_trace(
 
 
 def prepared(scenario: Scenario) -> Trace:
-    """Return the cleaned trace of a scenario, or the one that its workload model generates.
-
-    Raises
-    ------
-    InputError
-        If there is no such trace or model, or it cannot be used.
-    """
+    """Return the cleaned trace of a scenario, or the one that its workload model generates."""
     if scenario.workload is None or scenario.trace is not None:
         assert scenario.trace is not None
         return prepare_trace(scenario.trace, scenario.unknown_negative)

@@ -125,15 +125,7 @@ class Reservations(NamedTuple):
 
 
 def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
-    """Return the table before the first event.
-
-    Parameters
-    ----------
-    processors, durations : array, shape (jobs,)
-        Processors and requested time in seconds of all jobs, in order of submission.
-    free : int
-        Processors of the machine.
-    """
+    """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
     number, waiting = len(widths), zeros(len(width))
@@ -422,12 +414,8 @@ def find_move(
 ) -> tuple[float, int, int]:
     """Return where the jobs of a run at `start` can move, its entry, and how many of them can.
 
-    Parameters
-    ----------
-    above : bool
-        Whether the run begins above the bound of its kind.
-    within : bool
-        Whether the run begins within the span of its width.
+    `above`: whether the run begins above the bound of its kind; `within`: within the span of its
+    width.
     """
     times, free = profile.times, profile.free
     head, stop = profile.ends[HEAD], profile.ends[STOP]
@@ -611,20 +599,9 @@ def decide(
     submitted: Numbers,
     started: Numbers,
 ) -> int:
-    """Return the number of jobs to start, which are the first of `started`.
+    """Set the starts of the jobs to start, in order of submission; return their number.
 
-    Parameters
-    ----------
-    table : Reservations
-        The reservations, changed in place.
-    now : float
-        The time in seconds.
-    start : float64 array, shape (jobs,)
-        Start of each job that has started; those of the jobs to start are set.
-    ended, submitted : int64 array
-        The jobs that ended and that were submitted since the last decision.
-    started : int64 array
-        Filled with the jobs to start, in order of submission.
+    They are the first of `started`.
     """
     forget(table.profile, now)
     release(table, now, start, ended)

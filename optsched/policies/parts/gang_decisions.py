@@ -26,13 +26,6 @@ class GangDecisions(CompiledDecisions):
 
     The kernel answers problems as the solver does where that states a quick answer, and the problem
     solver does nothing but solve.
-
-    Parameters
-    ----------
-    rule : Rule
-        The settings of the policy, with the answer `ASK`.
-    run : CompiledRun
-        The run.
     """
 
     def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:

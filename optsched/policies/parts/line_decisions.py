@@ -18,26 +18,7 @@ from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 
 class LineDecisions(CompiledDecisions):
-    """The decisions of a kernel that counts processors, and keeps a log of starts and ends.
-
-    Parameters
-    ----------
-    run : CompiledRun
-        The run.
-    decide, loop : Kernel
-        The kernel that decides, and the one that processes all events with it.
-    state : sequence
-        Their arguments beside the run's.
-    log, tally : int64 array
-        The log, see `nodes_of`, and an array with its length.
-    logged : int
-        The entry of that array.
-
-    Raises
-    ------
-    NotOnDiskError
-        If the kernels are not on disk, and are not worth compiling for the run.
-    """
+    """The decisions of a kernel that counts processors, and keeps a log of starts and ends."""
 
     states_places = False
 
@@ -47,7 +28,7 @@ class LineDecisions(CompiledDecisions):
         decide: Kernel,
         loop: Kernel,
         state: Sequence[Any],
-        log: tuple[NDArray[np.int64], NDArray[np.int64], int],
+        log: tuple[NDArray[np.int64], NDArray[np.int64], int],  # and where its length is
     ) -> None:
         self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
         self._log, self._tally, self._logged = log
@@ -69,18 +50,7 @@ class LineDecisions(CompiledDecisions):
 
 
 class QueueDecisions(LineDecisions):
-    """The queue of a run as the decision kernel keeps it.
-
-    Parameters
-    ----------
-    run : CompiledRun
-        The run.
-    rule : Rule
-        What is started, see `_line.Rule`.
-    order : mapping
-        The columns of `_line.Line` that state the order, shape (jobs,), for one that is not that of
-        submission.
-    """
+    """The queue of a run as the decision kernel keeps it."""
 
     def __init__(
         self, run: CompiledRun, rule: _line.Rule, order: Mapping[str, NDArray[Any]]

@@ -77,67 +77,30 @@ class Reason(StrEnum):
 
 
 class Prepared(NamedTuple):
-    """A waiting job with a box of its own.
-
-    Parameters
-    ----------
-    job : int
-        Row of the job in the trace.
-    at : float
-        Reserved time in seconds: no other job is placed in the box that may run for longer.
-    box : Box
-        The reserved box.
-    """
+    """A waiting job with a box of its own."""
 
     job: int
-    at: float
+    at: float  # no other job is placed in the box that may run for longer
     box: Box
 
 
 class Forecast(NamedTuple):
-    """The running jobs at the time at which a large job is expected to start.
-
-    Parameters
-    ----------
-    at : float
-        The time in seconds.
-    free : int
-        Routers that are free for the large job at that time.
-    ending, staying : list of int
-        Running jobs whose routers are free by that time, and the future running jobs.
-    """
+    """The running jobs at the time at which a large job is expected to start."""
 
     at: float
-    free: int
-    ending: list[int]
+    free: int  # routers, for the large job
+    ending: list[int]  # running jobs whose routers are free by that time
     staying: list[int]
 
 
 def forecast(
     system: System, routers: int, free: int, turn: float, kept: Collection[int]
 ) -> Forecast | None:
-    """Return the forecast for a large job.
+    """Return the forecast for a large job; None if too few routers can ever be free.
 
-    Jobs are scheduled at a fixed rate, so the large job expects to start at its `turn`. If too few
-    routers are free by then, it starts at the first estimated end at which enough are.
-
-    Parameters
-    ----------
-    system : System
-        The state of the simulation.
-    routers : int
-        Routers of the large job.
-    free : int
-        Routers that are free for it now.
-    turn : float
-        Time in seconds at which all jobs before the large one are scheduled at a fixed rate.
-    kept : collection of int
-        Running jobs whose routers are reserved for another job; they count as staying.
-
-    Returns
-    -------
-    Forecast or None
-        None if too few routers are free even when all other jobs have ended.
+    Jobs are scheduled at a fixed rate, so the large job expects to start at its `turn`, in seconds.
+    If too few routers are free by then, it starts at the first estimated end at which enough are.
+    The running jobs whose routers are `kept` for another job count as staying.
     """
     ending, staying = [], list(kept)
     for end, job in system.running.by_estimated_end:
@@ -153,24 +116,11 @@ def forecast(
 
 
 class Scan:
-    """Record of the large jobs that entered the scan window, and of prepared jobs.
-
-    Parameters
-    ----------
-    large : int
-        Most processors of a job that is not large.
-    most : int or None
-        Most large jobs that are prepared at a time; None without a limit.
-
-    Attributes
-    ----------
-    prepared : dict of int to Prepared
-        The waiting jobs with a box of their own.
-    """
+    """Record of the large jobs that entered the scan window, and of prepared jobs."""
 
     def __init__(self, large: int, most: int | None) -> None:
-        self.large = large
-        self.most = most
+        self.large = large  # most processors of a job that is not large
+        self.most = most  # large jobs that are prepared at a time; None without a limit
         self.prepared: dict[int, Prepared] = {}
         self._last = -1
         self._detected: dict[int, tuple[float, int]] = {}

@@ -11,19 +11,10 @@ from optsched.simulator.system import System
 
 
 class Reservation(NamedTuple):
-    """Shadow time and extra processors of a blocked job.
+    """Shadow time and extra processors of a blocked job."""
 
-    Parameters
-    ----------
-    shadow : float
-        Shadow time in seconds: the earliest time at which the running jobs will have released
-        enough processors.
-    extra : int
-        Processors that are free at that time beyond those that the job needs.
-    """
-
-    shadow: float
-    extra: int
+    shadow: float  # earliest time at which the running jobs will have released enough processors
+    extra: int  # processors that are free then beyond those that the job needs
 
 
 def reserve(system: System, job: int) -> Reservation:

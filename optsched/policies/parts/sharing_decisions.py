@@ -45,15 +45,6 @@ class SharingDecisions(CompiledDecisions):
 
     The kernel answers problems as the solver does if it knows that, and the problem solver does
     nothing but solve.
-
-    Parameters
-    ----------
-    rule : Rule
-        The settings of the policy, with the answer `ASK`.
-    factors : sequence of int
-        Thresholds in thousandths, ascending; none for no limit.
-    run : CompiledRun
-        The run.
     """
 
     def __init__(self, rule: Rule, factors: Sequence[int], run: CompiledRun) -> None:
@@ -138,11 +129,7 @@ class SharingDecisions(CompiledDecisions):
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
         """Pose the problem that the kernel has left open, if any, and hand it the answer.
 
-        Raises
-        ------
-        InputError
-            If the solver finds no place for the queue head, as rules that try a single start time
-            may.
+        Rules that try a single start time may find no place for the queue head.
         """
         self.record(problem_solver)
         state, search, trace = self._state, self._search, self._run.trace

@@ -15,22 +15,11 @@ from optsched.simulator.system import System
 
 
 class SlotReservation(NamedTuple):
-    """Shadow time and reserved nodes of a blocked job.
+    """Shadow time and reserved nodes of a blocked job."""
 
-    Parameters
-    ----------
-    shadow : float
-        Shadow time in seconds: the earliest time at which the running jobs will have released a
-        slot that is long enough.
-    place : (int, int)
-        Range of the reserved nodes, without the second number; empty if both are equal.
-    extra : int
-        Extra nodes: other jobs may hold as many beyond the shadow time.
-    """
-
-    shadow: float
-    place: Run
-    extra: int
+    shadow: float  # earliest time at which the running jobs will have released a long enough slot
+    place: Run  # range of nodes, without its end; empty if both numbers are equal
+    extra: int  # nodes that other jobs may hold beyond the shadow time
 
 
 def reserve_slot(system: System, job: int) -> SlotReservation:

@@ -29,17 +29,9 @@ Free = NDArray[np.bool_]
 
 @dataclass
 class BoxReservation:
-    """Reservation of a box for a blocked job.
+    """Reservation of a box for a blocked job."""
 
-    Parameters
-    ----------
-    earliest : float
-        The earliest estimated end, in seconds, at which a large enough box is free.
-    choose : callable
-        Function that returns the box, called when the box is needed.
-    """
-
-    earliest: float
+    earliest: float  # estimated end at which a large enough box is free
     choose: Callable[[], Box]
 
     @cached_property
@@ -91,11 +83,6 @@ class Fitting(ABC):
         Running jobs end at their estimated ends, all of one instant together. Free routers only
         increase, so the first instant at which the job fits is found by bisection, from the first
         one with enough free routers on.
-
-        Raises
-        ------
-        ValueError
-            If the job does not fit even when all running jobs have ended.
         """
         from optsched.boxes._layered import write
 
