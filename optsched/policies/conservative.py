@@ -35,7 +35,7 @@ class Conservative(Policy):
     Notes
     -----
     Like jobs that are adjacent in the queue move as one, and only reservations that can move are
-    examined, see `optsched.policies.parts._reservations`. If an execution model slows jobs down, a
+    examined, see `optsched.policies._reservations`. If an execution model slows jobs down, a
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
@@ -60,7 +60,8 @@ class Conservative(Policy):
             if holds or not (machine.requests.only_cores and machine.queues.is_one):
                 self._on_nodes = NodeReservations(system, machine)
                 return
-        from optsched.policies.parts import _profile, _reservations
+        from optsched.policies import _reservations
+        from optsched.policies.parts import _profile
 
         self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
@@ -71,8 +72,6 @@ class Conservative(Policy):
         self._decide: Callable[..., int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
-        self._starts = np.full(len(system.submit), np.inf)
-        self._started = np.empty(len(system.submit), dtype=np.int64)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
@@ -95,13 +94,12 @@ class Conservative(Policy):
 
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
-        ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        others = self._starts, ended, submitted, self._started
+        heard = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
+        now = float(system.now), *heard
         if self._decide is None:
-            self._decide = self._by_runs.decide.bound(self._table, numbers=(0.0, *others))
-        count = self._decide(float(system.now), *others)
+            self._decide = self._by_runs.decide.bound(self._table, numbers=now)
         refused = []
-        for job in self._started[:count].tolist():
+        for job in self._table.started[: self._decide(*now)].tolist():
             if system.processors[job] <= system.machine.free:
                 yield Start(job)
             else:
@@ -110,20 +108,15 @@ class Conservative(Policy):
             self._leave_runs(refused)
 
     def _leave_runs(self, refused: Sequence[int]) -> None:
-        """Take over the profile and the reservations of the runs."""
+        """Take over the reservations of the runs."""
         self._is_kept = False
-        profile = self._table.profile
-        here = slice(*profile.ends)
-        self._times, self._free = profile.times[here].copy(), profile.free[here].copy()
-        self._count = len(self._times)
         for job, start in self._by_runs.reserved_starts(self._table).items():
-            self._starts[job] = start
+            self._table.start[job] = start
         self._stable = bool(self._table.tally[self._by_runs.SETTLED]) and not refused
 
     def _place_again(self, system: System) -> Iterator[Action]:
         """Place every waiting job again after an end, and start the jobs whose time has come."""
-        now = system.now
-        self._make_room(2 * (len(system.running) + len(system.queue) + len(system.ended)) + 4)
+        now, starts, processors = float(system.now), self._table.start, system.processors
         for job in system.ended:
             self._release(job, now)
         if system.ended and not self._stable:
@@ -132,48 +125,27 @@ class Conservative(Policy):
             self._stable = not self._place(waited, now)
         if system.submitted:
             self._place(system.submitted, now)
-        starts, processors = self._starts, system.processors
         for job in list(system.queue):
             if starts[job] <= now:
                 if processors[job] <= system.machine.free:
                     yield Start(job)
                 else:
                     self._stable = False
-        self._count = self._kernels.forget(self._times, self._free, self._count, now)
+        self._kernels.forget(self._table.profile, now)
 
     def _release(self, job: int, now: float) -> None:
         """Free the processors of an ended job in the profile until its estimated end."""
-        estimated_end = self._starts[job] + self._durations[job]
+        estimated_end, profile = self._table.start[job] + self._durations[job], self._table.profile
         if estimated_end > now:
             self._stable = False
-            self._count = self._kernels.change(
-                self._times,
-                self._free,
-                self._count,
-                float(now),
-                estimated_end,
-                self._processors[job],
-            )
+            entry = self._kernels.entry_at(profile, now)
+            self._kernels.change(profile, now, estimated_end, self._processors[job], entry)
 
     def _place(self, jobs: Sequence[int], now: float) -> bool:
         """Place jobs, first or again; return whether any reservation has changed."""
-        self._count, moved = self._kernels.place(
-            self._times,
-            self._free,
-            self._count,
-            float(now),
-            np.array(jobs, dtype=np.int64),
-            self._processors,
-            self._durations,
-            self._starts,
-        )
+        columns = np.array(jobs, dtype=np.int64), self._processors, self._durations
+        moved = self._kernels.place_again(self._table.profile, now, *columns, self._table.start)
         return bool(moved)
-
-    def _make_room(self, entries: int) -> None:
-        if entries + 2 > len(self._times):
-            grow = entries + 2
-            self._times = np.concatenate((self._times, np.zeros(grow)))
-            self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
@@ -195,15 +167,13 @@ class Conservative(Policy):
     def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, if it is on disk or worth compiling."""
         from optsched.kernel_cache import NotOnDiskError
-        from optsched.policies.parts.line_decisions import LineDecisions, is_line
+        from optsched.policies._line_decisions import LineDecisions, is_line
 
         if not is_line(run):
             return None
         kernels, table = self._by_runs, self._table
-        log = np.zeros(2 * len(run.trace), dtype=np.int64)
-        state = table, self._starts, self._started, log
-        kept = log, table.tally, kernels.LOGGED
+        log = table.log, table.tally, kernels.LOGGED
         try:
-            return LineDecisions(run, kernels.decide_by_news, kernels.run, state, kept)
+            return LineDecisions(run, kernels.decide_by_news, kernels.run, (table,), log)
         except NotOnDiskError:
             return None

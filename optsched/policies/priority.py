@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.policies.parts.partition_queues import queues_of
-from optsched.policies.parts.reservation import backfill, promise, reserve
+from optsched.policies.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -21,7 +21,7 @@ from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 
 if TYPE_CHECKING:
-    from optsched.policies.parts.line_decisions import QueueDecisions
+    from optsched.policies._line_decisions import QueueDecisions
 
 Column = NDArray[np.float64]
 SERIAL = 1e-9
@@ -95,7 +95,7 @@ class PriorityOrder(Policy):
 
     def _on_line(self, run: CompiledRun, **order: Any) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, with the order of its queue."""
-        from optsched.policies.parts.line_decisions import queue_decisions
+        from optsched.policies._line_decisions import queue_decisions
 
         self._line = queue_decisions(run, backfills=self.backfill == "easy", **order)
         return self._line

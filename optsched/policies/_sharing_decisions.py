@@ -20,8 +20,8 @@ from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
-from optsched.policies.parts import _sharing
-from optsched.policies.parts._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
+from optsched.policies import _sharing
+from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
 from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver

@@ -13,7 +13,7 @@ from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
-from optsched.policies.parts import _line
+from optsched.policies import _line
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 

@@ -13,7 +13,7 @@ from optsched.executions._shared_nodes import Places
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit, starts_within
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
-from optsched.policies.parts._sharing_table import (
+from optsched.policies._sharing_table import (
     NO_JOB,
     NO_LATEST,
     Rule,

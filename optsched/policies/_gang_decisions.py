@@ -11,7 +11,7 @@ from optsched.machines._interval_text import interval_text
 from optsched.machines.matrix import Slice
 from optsched.machines.texts import Texts
 from optsched.models.gang_packing import GangPacking
-from optsched.policies.parts import _gang
+from optsched.policies import _gang
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
