@@ -41,6 +41,7 @@ class GangDecisions(CompiledDecisions):
             self._rule = rule._replace(answer=int(self._quick))
             if _gang.words_of(self._rule, jobs) > MOST_WORDS:
                 self._quick, self._rule = None, rule
+        self.answers = self._quick is not None
         processors = run.trace.processors.astype(np.int64)
         self._state = _gang.new_state(processors, self._rule)
         queue = _gang.new_queue(self._rule, jobs)
@@ -77,7 +78,7 @@ class GangDecisions(CompiledDecisions):
         """Record the problems that the kernel has answered since the last call."""
         first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
         self._recorded = last
-        if self._quick is None or first >= last:
+        if not self.answers or first >= last:
             return
         assert isinstance(problem_solver, ProblemSolver)
         rows, own_time = self._rule.rows, self._run.own_time

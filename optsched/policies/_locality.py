@@ -421,6 +421,7 @@ class LocalityDecisions(CompiledDecisions):
         if solver.only_solves and is_published(chosen) and chosen.backfill != "conservative":
             options = chosen.options(*shape)
             numbers = (self._arrays,)
+            self.answers = True
             self._plan_by_rule = run.bind(
                 plan_by_rule, self._state, options, LARGEST_FIELD, numbers=numbers
             )

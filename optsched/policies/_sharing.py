@@ -30,7 +30,6 @@ from optsched.policies._sharing_table import (
     look,
     remove,
     start,
-    timeline_now,
 )
 from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell
 from optsched.solvers.threshold_allocation._bottleneck import best_placement
@@ -63,7 +62,7 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
 def find_offers(state: State, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
     asking = (job_of(state, job), state.limits[job])
-    starts_within(timeline_now(state), *asking, state.space, state.offers)
+    starts_within(state.events, *asking, state.space, state.offers)
 
 
 @kernel(allocates=False)
@@ -152,11 +151,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         return False
     counts, search, problems = state.counts[0], state.search[0], state.problems
     at, limit = counts.problems, state.limits[search.job, search.number]
-    events, held, job = (
-        timeline_now(state),
-        state.held[: counts.rows],
-        job_of(state, search.job),
-    )
+    events, held, job = state.events, state.held[: counts.rows], job_of(state, search.job)
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
     between = (search.earliest, search.latest)
     begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
@@ -257,7 +252,7 @@ def placeable_now(state: State, job: int) -> bool:
         if asks_as_much(state, job, state.hopeless[place]):
             return False
     asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(timeline_now(state), counts.free, *asking)
+    number = least_limit(state.events, counts.free, *asking)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job

@@ -17,7 +17,7 @@ from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
 from optsched.machines.texts import Texts
 from optsched.models.fields import read_only
-from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.policies import _sharing
@@ -53,8 +53,8 @@ class SharingDecisions(CompiledDecisions):
         assert isinstance(problem_solver, ProblemSolver)
         self._machine, self._run = machine, run
         self._chosen = problem_solver.solvers["threshold-allocation"]
-        self._answers = problem_solver.only_solves and _is_known(self._chosen)
-        if self._answers:
+        self.answers = problem_solver.only_solves and _is_known(self._chosen)
+        if self.answers:
             work = self._chosen.budget.work
             rule = rule._replace(
                 answer=KNOWN.index(type(self._chosen.solver)),
@@ -71,7 +71,7 @@ class SharingDecisions(CompiledDecisions):
         }
         jobs = self._job_numbers(factors)
         nodes = Nodes(machine.nodes, machine.processors, self._capacity, scale, unit)
-        self._state = new_state(jobs, nodes, RECORDED if self._answers else 1)
+        self._state = new_state(jobs, nodes, RECORDED if self.answers else 1)
         self._counts, self._search = self._state.counts[0], self._state.search[0]
         self.places = new_places(jobs.asked, machine.size)
         self._held: tuple[int, NDArray[np.int64]] = (-1, jobs.demand)
@@ -112,12 +112,12 @@ class SharingDecisions(CompiledDecisions):
         At worst, the job has the largest numbers of all jobs, behind a running job and a
         reservation whose limits were raised on full nodes.
         """
-        machine, most = self._machine, demand.max(axis=0)
+        machine, most, (unit, scale) = self._machine, demand.max(axis=0), units(self._capacity)
         worst = self._given | {"asked": machine.size, "walltime": int(walltime.max())}
         worst["threshold"] = None if threshold < 0 else threshold
         alone = ThresholdAllocation(**worst, held=[], demand=most)
-        full = Placement(0, np.full(machine.nodes, machine.processors))
-        limit = alone.walltime - (-alone.penalised_time(full) // alone.unit)
+        excess = np.maximum(machine.processors * most - self._capacity, 0)
+        limit = alone.walltime - (-alone.walltime * int((scale * excess).sum()) // unit)
         held = [[0, 1, 0, 2 * limit, *most.tolist()]]
         ThresholdAllocation(**worst, held=held, demand=demand.min(axis=0))
 

@@ -137,7 +137,7 @@ class State(NamedTuple):
     problems: Problems
     # scratch of a decision
     held: Numbers  # rows of the reservation, of running jobs, of a candidate
-    events: Timeline  # space for the timeline of `held`
+    events: Timeline  # of `held`
     event_order: Numbers
     event_count: Numbers
     starts: Numbers
@@ -332,14 +332,6 @@ def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, un
 
 
 @kernel(allocates=False)
-def timeline_now(state: State) -> Timeline:
-    """Return the timeline of the rows."""
-    first, time, processes, demand = state.events
-    events = 2 * state.counts[0].rows
-    return Timeline(first, time[:events], processes[:events], demand[:events])
-
-
-@kernel(allocates=False)
 def look(state: State, places: Places, now: float) -> None:
     """Write the rows of running jobs behind those of the reservation, and the timeline of all."""
     counts = state.counts[0]
@@ -352,7 +344,7 @@ def look(state: State, places: Places, now: float) -> None:
             rows += 1
     counts.rows = rows
     counts.looks += 1
-    write_timeline(state.held[:rows], timeline_now(state), state.event_count, state.event_order)
+    write_timeline(state.held[:rows], state.events, state.event_count, state.event_order)
 
 
 @kernel(allocates=False)

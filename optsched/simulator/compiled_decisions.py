@@ -92,6 +92,8 @@ class CompiledDecisions(ABC):
     run : callable or None
         A kernel that makes decisions, and processes the events between them, where the policy is
         alone. It takes the most decisions, and returns 0 after the last event.
+    answers : bool
+        Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool
         Whether `place` states where each job starts.
     places : named tuple or None
@@ -101,6 +103,7 @@ class CompiledDecisions(ABC):
 
     decide: Callable[[], int]
     run: Callable[[int], int] | None = None
+    answers: bool = False
     states_places: bool = True
     places: Any = None
 

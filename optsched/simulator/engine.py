@@ -169,6 +169,8 @@ class Engine:
             may_compile=self.may_compile,
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
+        if self._decisions is None or not self._decisions.answers:
+            self.problem_solver.prepare(policy.posed())
         self._is_followed = self._decisions is None or self._needs_view(run)
         if run.is_alone and self._decisions is not None:
             self._loop = self._decisions.run

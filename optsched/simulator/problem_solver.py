@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -88,9 +88,6 @@ class ProblemSolver:
             if not issubclass(models[model], ListsEquallyGood):
                 reason = f"model {model!r} cannot list its equally good solutions"
                 raise InputError(f"'random'; {reason}, expected heuristic or solver", field="ties")
-        for chosen in solvers.values():
-            prepare(chosen.solver, chosen.name)
-            prepare(chosen.fallback, chosen.fallback.name)
         self.charge = charge  # whether the nominal time of solvers delays decisions
         self.ties = ties
         self._draws = {model: random.Random(one.seed) for model, one in solvers.items()}
@@ -107,10 +104,19 @@ class ProblemSolver:
         self.rows: list[tuple[Any, ...]] = []  # with `COLUMNS`
         self.fallbacks = 0
         self.solver_seconds = 0.0
+        self._unprepared = set(solvers)
         self._now = 0.0
         self._decision = 0
         self._posed = 0
         self._posed_of = dict.fromkeys(solvers, 0)
+
+    def prepare(self, models: Iterable[str]) -> None:
+        """Let solvers and fallbacks of models import and compile what they need, once."""
+        for model in self._unprepared.intersection(models):
+            chosen = self.solvers[model]
+            prepare(chosen.solver, chosen.name)
+            prepare(chosen.fallback, chosen.fallback.name)
+            self._unprepared.remove(model)
 
     def begin_decision(self, now: float, number: int | None = None) -> None:
         """Begin a decision of the policy at `now` seconds, by default the next one by number."""
@@ -126,6 +132,7 @@ class ProblemSolver:
             what = problem.name if isinstance(problem, Problem) else type(problem).__name__
             known = " or ".join(self.solvers)
             raise ValueError(f"cannot pose {what!r}; the models of the policy are {known}")
+        self.prepare([problem.name])
         began = clock()
         result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
@@ -334,6 +341,9 @@ class NoProblems:
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.solvers: Mapping[str, ChosenSolver] = {}
+
+    def prepare(self, models: Iterable[str]) -> None:
+        """Do nothing."""
 
     def begin_decision(self, now: float, number: int | None = None) -> None:
         """Do nothing."""
