@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import remove as drop
 from optsched.machines._column_words import (
     NONE,
     ONE,
@@ -236,12 +237,8 @@ def hear(state: State, rule: Rule, news: News) -> None:
         remove(state.held[state.row[job]], state.columns[job])
         state.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
-        place = 0
-        while running[place] != job:
-            place += 1
+        drop(running, tally[RUNNING], job)
         tally[RUNNING] -= 1
-        for later in range(place, tally[RUNNING]):
-            running[later] = running[later + 1]
     waited, ended = tally[HEAD] < tally[TAIL], count[N_ENDED] > 0
     for at in range(count[N_SUBMITTED]):
         state.queue[tally[TAIL]] = news.submitted[at]

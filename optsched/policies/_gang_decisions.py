@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -83,20 +84,23 @@ class GangDecisions(CompiledDecisions):
         assert isinstance(problem_solver, ProblemSolver)
         rows, own_time = self._rule.rows, self._run.own_time
         proven = self._quick is QuickAnswer.PROVEN_FIT
+        status = Status.OPTIMAL if proven else Status.FEASIBLE
         columns = (column[first:last].tolist() for column in self._state.problems)
         times, decisions, running, waiting, own, by_fallback = columns
         objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
-            times=[own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
-            objectives=objectives,
-            works=[0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
-            statuses=[Status.OPTIMAL] * len(times) if proven else None,
-            heuristics=by_fallback if self._chosen.is_compared else None,
-            bounds=objectives if proven else None,
-            fallbacks=[one < other for one, other in zip(own, by_fallback)],
+            zip(
+                [own_time.get(time, time) for time in times],
+                decisions,
+                [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
+                repeat(status),
+                objectives,
+                by_fallback if self._chosen.is_compared else repeat(None),
+                objectives if proven else repeat(None),
+                [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
+                [one < other for one, other in zip(own, by_fallback)],
+            ),
         )
 
     def place(self, job: int, value: float) -> Slice:

@@ -12,7 +12,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._line_nodes import delete, insert, position
+from optsched.machines._ascending import delete, insert, is_behind, place_of, position
 from optsched.simulator._core import (
     DECIDE,
     DONE,
@@ -131,35 +131,16 @@ def sort(jobs: Numbers, number: int, key: Times) -> None:
 
 
 @kernel(allocates=False)
-def is_behind(key: Times, one: int, other: int) -> bool:
-    """Return whether a job is behind another in the order of a key, equal ones by number."""
-    return bool(key[one] > key[other] or (key[one] == key[other] and one > other))
-
-
-@kernel(allocates=False)
-def place_of(line: Line, job: int) -> int:
-    """Return the place of a job in the queue, which is in order."""
-    queue, rank = line.queue, line.rank
-    low, high = line.tally[FIRST], line.tally[LAST]
-    while low < high:
-        middle = (low + high) >> 1
-        if is_behind(rank, job, queue[middle]):
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)
-
-
-@kernel(allocates=False)
 def dequeue(line: Line, job: int) -> None:
     """Remove a job from the queue; of the parts before and behind it, the shorter moves."""
     tally, queue = line.tally, line.queue
-    first, at = tally[FIRST], place_of(line, job)
-    if at - first < tally[LAST] - at:
+    first, last = tally[FIRST], tally[LAST]
+    at = place_of(queue, first, last, line.rank, job)
+    if at - first < last - at:
         insert(queue, at, first, 0)
         tally[FIRST] += 1
     else:
-        delete(queue, tally[LAST], at)
+        delete(queue, last, at)
         tally[LAST] -= 1
 
 
@@ -174,7 +155,7 @@ def begin(line: Line, news: News, job: int) -> None:
             line.front[at] = line.front[tally[FRONT]]
             break
     end = line.estimated_end[job] = news.now[0] + line.requested[job]
-    place = position(line.end, tally[RUNNING], end)
+    place = position(line.end, tally[RUNNING], end) + 1
     insert(line.end, tally[RUNNING], place, end)
     insert(line.width, tally[RUNNING], place, width)
     tally[RUNNING] += 1
@@ -190,7 +171,7 @@ def end(line: Line, job: int) -> None:
     tally, width = line.tally, line.processors[job]
     place = position(line.end, tally[RUNNING], line.estimated_end[job])
     while line.width[place] != width:  # those of equal end and width are exchangeable
-        place += 1
+        place -= 1
     delete(line.end, tally[RUNNING], place)
     delete(line.width, tally[RUNNING], place)
     tally[RUNNING] -= 1
@@ -346,7 +327,8 @@ def decide(line: Line, rule: Rule, news: News) -> int:
         job = line.candidates[at] = news.submitted[at]
         if rule.power:
             enter_front(line, job, now)
-        insert(queue, tally[LAST], place_of(line, job), job)
+        place = place_of(queue, tally[FIRST], tally[LAST], line.rank, job)
+        insert(queue, tally[LAST], place, job)
         tally[LAST] += 1
     if tally[FIRST] == tally[LAST] or tally[FREE] == 0:
         tally[HEAD] = NOBODY

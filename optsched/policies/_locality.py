@@ -43,6 +43,7 @@ from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.holes import update_widest
 from optsched.solvers.data_placement.rules import is_published
+from optsched.solvers.result import Status
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -484,14 +485,16 @@ class LocalityDecisions(CompiledDecisions):
             return
         assert isinstance(problem_solver, ProblemSolver)
         nodes, cores = self._state.holder.shape
-        times, decisions, counts, objectives = zip(*self._answered)
+        own_time, found = self._run.own_time, Status.FEASIBLE
         problem_solver.record(
             "data-placement",
-            times=[self._run.own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{count}x{nodes}x{cores}" for count in counts],
-            objectives=objectives,
-            works=[nodes * count for count in counts],
+            (
+                (
+                    *(own_time.get(time, time), decision, f"{count}x{nodes}x{cores}", found),
+                    *(objective, None, None, nodes * count, False),
+                )
+                for time, decision, count, objective in self._answered
+            ),
         )
         self._answered.clear()
 

@@ -61,7 +61,6 @@ MEASURES = {
         "Migrations that prepare a box for a large job.",
     ),
 }  # fmt: skip
-"""The measures of `Scan.figures`."""
 
 
 class Reason(StrEnum):
@@ -201,14 +200,7 @@ class Scan:
                 self._is_ahead.setdefault((system.now, job), ahead)
 
     def figures(self, system: System) -> dict[str, Any]:
-        """Return the figures of the buffer periods, for the summary.
-
-        ``large_mean_buffer`` is the mean number of seconds from the detection of a large job to its
-        start, and ``large_mean_ahead`` the mean number of jobs before it in the window when it was
-        detected. ``prepared_mean_buffer`` is the same from the preparation, over the ``prepared``
-        jobs, of which ``prepared_starts`` started in the box prepared for them. The others are in
-        ``given_up``, and those never prepared in ``not_prepared``.
-        """
+        """Return the figures of `MEASURES`."""
         self._release_started(system)
         buffers = _periods(system, {job: since for job, (since, _) in self._detected.items()})
         ahead = sum(self._is_ahead.values())

@@ -46,6 +46,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import add, remove
 from optsched.policies.parts._profile import (
     HEAD,
     STOP,
@@ -262,19 +263,10 @@ def begin_waiting(table: Reservations, kind: int) -> None:
         return
     width = bounds.width[kind]
     if widths.num_kinds[width] == 0:
-        place = tally[WIDTHS]
-        while place > 0 and widths.listed[place - 1] > width:
-            widths.listed[place] = widths.listed[place - 1]
-            place -= 1
-        widths.listed[place] = width
+        add(widths.listed, tally[WIDTHS], width)
         tally[WIDTHS] += 1
-    begin = widths.first_kind[width]
-    place = begin + widths.num_kinds[width]
     # kinds of a width are numbered by duration
-    while place > begin and widths.kinds[place - 1] > kind:
-        widths.kinds[place] = widths.kinds[place - 1]
-        place -= 1
-    widths.kinds[place] = kind
+    add(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] += 1
 
 
@@ -286,21 +278,11 @@ def end_waiting(table: Reservations, kind: int, jobs: int) -> None:
     if bounds.waiting[kind] > 0:
         return
     width = bounds.width[kind]
-    place = widths.first_kind[width]
-    behind = place + widths.num_kinds[width]
-    while widths.kinds[place] != kind:
-        place += 1
-    for i in range(place, behind - 1):
-        widths.kinds[i] = widths.kinds[i + 1]
+    remove(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] -= 1
-    if widths.num_kinds[width] > 0:
-        return
-    place = 0
-    while widths.listed[place] != width:
-        place += 1
-    for i in range(place, tally[WIDTHS] - 1):
-        widths.listed[i] = widths.listed[i + 1]
-    tally[WIDTHS] -= 1
+    if widths.num_kinds[width] == 0:
+        remove(widths.listed, tally[WIDTHS], width)
+        tally[WIDTHS] -= 1
 
 
 @kernel(allocates=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
+from optsched.machines._ascending import remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit, starts_within
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
@@ -28,7 +29,6 @@ from optsched.policies._sharing_table import (
     keep_promise,
     limit_of,
     look,
-    remove,
     start,
 )
 from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -195,16 +196,20 @@ class SharingDecisions(CompiledDecisions):
             [one if there else None for one, there in zip(column, has)] for column in numbers
         )
         asked, on = self._state.asked.tolist(), f"{given['nodes']}x{given['processors']}"
+        unknown = repeat(None)
         problem_solver.record(
             "threshold-allocation",
-            times=[own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{asked[job]} on {on}" for job in jobs],
-            statuses=[found if there else missing for there in has],
-            objectives=objectives,
-            heuristics=heuristics if chosen.is_compared else None,
-            bounds=bounds if chosen.is_compared else None,
-            works=works,
+            zip(
+                [own_time.get(time, time) for time in times],
+                decisions,
+                [f"{asked[job]} on {on}" for job in jobs],
+                [found if there else missing for there in has],
+                objectives,
+                heuristics if chosen.is_compared else unknown,
+                bounds if chosen.is_compared else unknown,
+                works,
+                repeat(False),
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
+from optsched.machines._ascending import insert, place_of, remove
 from optsched.models.threshold_allocation._check import BROKEN, checked_penalty
 from optsched.models.threshold_allocation._timeline import Job, Space, Timeline, write_timeline
 from optsched.simulator._core import LIMIT, N_ENDED, N_SUBMITTED, START, News, tell
@@ -196,26 +197,9 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
 
 
 @kernel(allocates=False)
-def remove(jobs: Numbers, length: int, job: int) -> None:
-    """Remove a job from a sequence."""
-    place = 0
-    while jobs[place] != job:
-        place += 1
-    for later in range(place + 1, length):
-        jobs[later - 1] = jobs[later]
-
-
-@kernel(allocates=False)
-def insert(jobs: Numbers, length: int, key: Times, job: int) -> None:
-    """Insert a job into a sequence that is ordered by a key, then by job."""
-    place = length
-    while place > 0 and (
-        key[jobs[place - 1]] > key[job]
-        or (key[jobs[place - 1]] == key[job] and jobs[place - 1] > job)
-    ):
-        jobs[place] = jobs[place - 1]
-        place -= 1
-    jobs[place] = job
+def enter(jobs: Numbers, count: int, key: Times, job: int) -> None:
+    """Insert a job into jobs that are in the order of a key."""
+    insert(jobs, count, place_of(jobs, 0, count, key, job), job)
 
 
 @kernel(allocates=False)
@@ -241,7 +225,7 @@ def hear(state: State, news: News) -> None:
     for at in range(news.counts[N_SUBMITTED]):
         job = news.submitted[at]
         state.queue[counts.queued] = job
-        insert(state.candidates, counts.queued, state.order, job)
+        enter(state.candidates, counts.queued, state.order, job)
         counts.queued += 1
     counts.decisions += 1
     counts.reserved = counts.backfills = 0
@@ -299,7 +283,7 @@ def start(
     counts.queued -= 1
     claim(state, places, job, processes)
     state.limit_at[job] = news.now[0] + limit
-    insert(state.by_limit, counts.running, state.limit_at, job)
+    enter(state.by_limit, counts.running, state.limit_at, job)
     state.running[counts.running] = job
     counts.running += 1
     tell(news, LIMIT, job, float(limit))

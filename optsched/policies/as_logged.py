@@ -95,12 +95,7 @@ class AsLogged(Policy):
     }  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
-        """Return how far the run is from the log.
-
-        ``started_late`` jobs started after they were due, and ``mean_delay`` is the mean number of
-        seconds from due to start, over the jobs with a logged wait that started. The log states no
-        wait of ``without_logged_wait`` jobs.
-        """
+        """Return how far the run is from the log."""
         known = system.logged_wait != UNKNOWN
         start = np.array(system.start, dtype=np.float64)  # nan for a job that never started
         delays = (start - self._due)[known & ~np.isnan(start)]

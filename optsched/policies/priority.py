@@ -261,10 +261,16 @@ class UNICEF(WaitOrder):
         return np.maximum(np.log2(processors), SERIAL) * requested, np.ones_like(requested)
 
 
-class _Regression(FixedOrder):
-    """Score by a nonlinear function that was fitted to simulated queues.
+def log_since_first(jobs: Waiting) -> Column:
+    """Return ``log10(s)``: s counts from the first job of the trace, and is at least 1 s."""
+    logarithm: Column = np.log10(np.maximum(jobs.submit - jobs.submit[:1], 1.0))
+    return logarithm
 
-    The submission time counts from the first job of the trace, and is at least 1 s.
+
+@policies.register("f1")
+@dataclass
+class F1(FixedOrder):
+    """F1 of Carastan-Santos and de Camargo: a function that was fitted to simulated queues.
 
     References
     ----------
@@ -272,61 +278,36 @@ class _Regression(FixedOrder):
     and machine learning", SC 2017, table 3.
     """
 
-    factor: ClassVar[float]
-
     def scores(self, jobs: Waiting) -> Column:
-        """Return a function of r and n, plus ``factor log10(s)``."""
-        since_first = np.maximum(jobs.submit - jobs.submit[:1], 1.0)
-        return self.of_size(jobs) + self.factor * np.log10(since_first)
-
-    @abstractmethod
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return the part of the score that the size determines."""
-
-
-@policies.register("f1")
-@dataclass
-class F1(_Regression):
-    """F1 of Carastan-Santos and de Camargo (2017)."""
-
-    factor = 870
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``log10(r) n``."""
-        return np.log10(jobs.requested) * jobs.processors
+        """Return ``log10(r) n + 870 log10(s)``."""
+        return np.log10(jobs.requested) * jobs.processors + 870 * log_since_first(jobs)
 
 
 @policies.register("f2")
 @dataclass
-class F2(_Regression):
-    """F2 of Carastan-Santos and de Camargo (2017)."""
+class F2(FixedOrder):
+    """F2 of Carastan-Santos and de Camargo (2017), see `F1`."""
 
-    factor = 25_600
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``sqrt(r) n``."""
-        return np.sqrt(jobs.requested) * jobs.processors
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``sqrt(r) n + 25600 log10(s)``."""
+        return np.sqrt(jobs.requested) * jobs.processors + 25_600 * log_since_first(jobs)
 
 
 @policies.register("f3")
 @dataclass
-class F3(_Regression):
-    """F3 of Carastan-Santos and de Camargo (2017)."""
+class F3(FixedOrder):
+    """F3 of Carastan-Santos and de Camargo (2017), see `F1`."""
 
-    factor = 6_860_000
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``r n``."""
-        return jobs.requested * jobs.processors
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``r n + 6860000 log10(s)``."""
+        return jobs.requested * jobs.processors + 6_860_000 * log_since_first(jobs)
 
 
 @policies.register("f4")
 @dataclass
-class F4(_Regression):
-    """F4 of Carastan-Santos and de Camargo (2017)."""
+class F4(FixedOrder):
+    """F4 of Carastan-Santos and de Camargo (2017), see `F1`."""
 
-    factor = 530_000
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``r sqrt(n)``."""
-        return jobs.requested * np.sqrt(jobs.processors)
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``r sqrt(n) + 530000 log10(s)``."""
+        return jobs.requested * np.sqrt(jobs.processors) + 530_000 * log_since_first(jobs)

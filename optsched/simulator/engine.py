@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,7 +152,7 @@ class Engine:
         policy.begin(system)
         self._way = _core.Way(
             one_by_one=self.order is EventOrder.ONE_BY_ONE,
-            tells=self._hears_each(),
+            tells=execution is not None or self._has_listeners(),
             watched=self.observe is not None,
             enforces=policy.enforces_limits,
             interval=float(policy.interval),
@@ -223,25 +225,15 @@ class Engine:
             self._decisions.record(self.problem_solver)
         self._report_progress()
 
-    def _hears_each(self) -> bool:
-        """Return whether something beside the decisions depends on single events."""
+    def _has_listeners(self) -> bool:
+        """Return whether something beside policy and execution model depends on single events."""
         return bool(
-            self.journal is not None
-            or self.observe is not None
-            or self.execution is not None
-            or self.holds
-            or self._last_start
+            self.journal is not None or self.observe is not None or self.holds or self._last_start
         )
 
     def _is_seen(self) -> bool:
         """Return whether something beside a decision kernel reads the queue or the machine."""
-        return bool(
-            self.journal is not None
-            or self.observe is not None
-            or self.holds
-            or self._last_start
-            or is_extended(type(self.policy))
-        )
+        return self._has_listeners() or is_extended(type(self.policy))
 
     def _needs_view(self, run: CompiledRun) -> bool:
         """Return whether something reads the queue or the machine while a kernel decides."""
@@ -395,26 +387,21 @@ class Engine:
         news = self._news
         stated = slice(news.counts.item(_core.N_ACTIONS))
         news.counts[_core.N_ACTIONS] = 0
-        moves: dict[int, object] = {}
         limits: dict[int, float] = {}
         columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
-        for kind, job, value in zip(*columns):
+        for kind, group in groupby(zip(*columns), itemgetter(0)):
             if kind == _core.MOVE:
-                moves[job] = decisions.place(job, value)
+                self._move({job: decisions.place(job, value) for _, job, value in group})
                 continue
-            if moves:
-                self._move(moves)
-                moves = {}
-            if kind == _core.START:
-                self._start(job, decisions.place(job, value), limits.get(job))
-            elif kind == _core.LIMIT:
-                limits[job] = value
-            elif kind == _core.SHARE:
-                self._share(job, value)
-            else:
-                self._wake_at(value)
-        if moves:
-            self._move(moves)
+            for _, job, value in group:
+                if kind == _core.START:
+                    self._start(job, decisions.place(job, value), limits.get(job))
+                elif kind == _core.LIMIT:
+                    limits[job] = value
+                elif kind == _core.SHARE:
+                    self._share(job, value)
+                else:
+                    self._wake_at(value)
 
     def _decide_unseen(self) -> None:
         """Have the kernel decide; the core carries out what it states."""

@@ -130,11 +130,9 @@ def _conditions(
             continue
         kind, *numbers = part.split(":")
         jobs = [_JOB.fullmatch(number) for number in numbers]
-        if kind not in _KINDS or not jobs:
+        if kind not in _KINDS or not jobs or None in jobs:
             raise InputError(f"{text!r}; expected jobs to wait for, afterok:130 for instance")
-        for job in jobs:
-            if job is None:
-                raise InputError(f"{text!r}; expected jobs to wait for, afterok:130 for instance")
+        for job in filter(None, jobs):
             if (row := row_of.get(int(job[1]))) is None:
                 absent += 1
             else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,60 +189,24 @@ class ProblemSolver:
         """Whether problems are neither charged for nor written, and ties are the fallback's."""
         return not self.charge and self.capture is None and self.ties is Ties.HEURISTIC
 
-    def record(
-        self,
-        model: str,
-        *,
-        times: Sequence[float],
-        decisions: Sequence[int],
-        sizes: Sequence[str],
-        objectives: Sequence[int | None],
-        works: Sequence[int],
-        statuses: Sequence[Status] | None = None,
-        heuristics: Sequence[int | None] | None = None,
-        bounds: Sequence[int | None] | None = None,
-        fallbacks: Sequence[bool] | None = None,
-    ) -> None:
+    def record(self, model: str, problems: Iterable[tuple[Any, ...]]) -> None:
         """Record problems that a decision kernel has solved, with the solver's results.
 
-        Their models do not say what there is to choose (`Problem.choice`). By default all
-        results are feasible, without the fallback's objective, without a bound, and
-        not worse than the fallback's. `objectives` are those of the results used.
+        Of each: time, decision, size, status, objective of the result used, that of the fallback's,
+        bound, work, and whether the fallback's result is used. Their models do not say what there
+        is to choose (`Problem.choice`).
         """
-        none: list[None] = [None] * len(times)
-        fell_back = fallbacks or [False] * len(times)
         chosen = self.solvers[model]
-        ends = {}
-        for work, fell in set(zip(works, fell_back)):
-            message = _worse(chosen.name, chosen.fallback.name) if fell else ""
-            ends[work, fell] = (work, _nominal_time(chosen.solver, work), fell, False, message, "")
-        self.fallbacks += sum(fell_back)
-        self.rows += [
-            (
-                now,
-                decision,
-                model,
-                size,
-                "",
-                status.value,
-                objective,
-                heuristic,
-                bound,
-                *ends[work, fell],
-            )
-            for now, decision, size, status, objective, heuristic, bound, work, fell in zip(
-                times,
-                decisions,
-                sizes,
-                statuses or [Status.FEASIBLE] * len(times),
-                objectives,
-                heuristics or none,
-                bounds or none,
-                works,
-                fell_back,
-                strict=True,
-            )
-        ]
+
+        @cache
+        def last_columns(work: int, fell_back: bool) -> tuple[Any, ...]:
+            message = _worse(chosen.name, chosen.fallback.name) if fell_back else ""
+            return work, _nominal_time(chosen.solver, work), fell_back, False, message, ""
+
+        for time, decision, size, status, *values, work, fell_back in problems:
+            self.fallbacks += fell_back
+            last = last_columns(work, fell_back)
+            self.rows.append((time, decision, model, size, "", status.value, *values, *last))
 
     def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from optsched.machines._ascending import Numbers, Times
+from optsched.machines._ascending import position as position
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
@@ -40,19 +38,6 @@ def new_profile(free: int, jobs: int) -> Profile:
     times, level = np.zeros(room), np.zeros(room, dtype=np.int64)
     times[0], level[0] = -np.inf, free
     return Profile(times, level, np.array([0, 1]))
-
-
-@kernel(allocates=False)
-def position(times: Times, count: int, at: float) -> int:
-    """Return the index of the last of `count` ascending times that is at most `at`."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if times[middle] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 @kernel(allocates=False)
