@@ -61,13 +61,13 @@ def remove(numbers: Numbers, count: int, number: int) -> None:
 
 
 @kernel(allocates=False)
-def is_behind(key: Times, one: int, other: int) -> bool:
+def is_behind(key: NDArray[Any], one: int, other: int) -> bool:
     """Return whether a job is behind another in the order of a key, equal ones by number."""
     return bool(key[one] > key[other] or (key[one] == key[other] and one > other))
 
 
 @kernel(allocates=False)
-def place_of(jobs: Numbers, first: int, stop: int, key: Times, job: int) -> int:
+def place_of(jobs: Numbers, first: int, stop: int, key: NDArray[Any], job: int) -> int:
     """Return the place of a job in the order of a key, from `first` to `stop`."""
     while first < stop:
         middle = (first + stop) >> 1

@@ -31,11 +31,28 @@ class Held(NamedTuple):
     tally: Numbers
 
 
-def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
-    """Return the nodes that each job held, as interval sets.
+@by_reference
+class Log(NamedTuple):
+    """The number of each job that started, and ``~job`` of each that ended, in order."""
 
-    `log`: the number of each job that started, and ``~job`` of each that ended, in order.
-    """
+    entries: Numbers
+    number: Numbers  # one entry: of these
+
+
+def new_log(jobs: int) -> Log:
+    """Return the log before the first event."""
+    return Log(np.zeros(2 * jobs, dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+
+@kernel(allocates=False)
+def note(log: Log, entry: int) -> None:
+    """Add an entry."""
+    log.entries[log.number[0]] = entry
+    log.number[0] += 1
+
+
+def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
+    """Return the nodes that each job held by the entries of a log, as interval sets."""
     jobs = len(processors)
     free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
     first, last = np.zeros((2, jobs), dtype=np.int64)

@@ -23,11 +23,7 @@ MOST_WORDS = 1 << 25
 
 
 class GangDecisions(CompiledDecisions):
-    """The matrix of a run as the decision kernel keeps it.
-
-    The kernel answers problems as the solver does where that states a quick answer, and the problem
-    solver does nothing but solve.
-    """
+    """The matrix of a run as the decision kernel keeps it."""
 
     def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:
         assert isinstance(run.problem_solver, ProblemSolver)

@@ -1,8 +1,4 @@
-"""The decisions of locality-aware scheduling, compiled but for the problems.
-
-`decide` is the one statement of the policy. It starts what is due, leaves the planning open, and
-goes on with the plan: books its cores, and starts what is then due.
-"""
+"""The decisions of locality-aware scheduling, compiled; the planning is left open."""
 
 from __future__ import annotations
 
@@ -379,11 +375,7 @@ def runs_of(node: Numbers, cores: Numbers, width: int) -> tuple[Numbers, Numbers
 
 
 class LocalityDecisions(CompiledDecisions):
-    """The plan of a run as the decision kernel keeps it.
-
-    A kernel answers problems as a published rule does, if the problem solver does nothing but
-    solve.
-    """
+    """The plan of a run as the decision kernel keeps it."""
 
     def __init__(self, run: CompiledRun, rule: Rule, history: dict[int, int]) -> None:
         machine, trace, solver = run.machine, run.trace, run.problem_solver

@@ -133,10 +133,7 @@ class Scan:
         self._is_ahead: dict[tuple[float, int], bool] = {}
 
     def look(self, window: Sequence[int], system: System) -> None:
-        """Detect the large jobs that entered the window since the last call.
-
-        A job enters at the tail; jobs leave the window only by their start.
-        """
+        """Detect the large jobs that entered the window, at its tail, since the last call."""
         for place in range(bisect_right(window, self._last), len(window)):
             job = window[place]
             if system.processors[job] > self.large:
@@ -151,10 +148,7 @@ class Scan:
         return [self.prepared[job] for job in sorted(self.prepared) if job != head]
 
     def candidates(self, window: Sequence[int], system: System) -> list[int]:
-        """Return the places of the jobs to prepare, in order; none where enough are prepared.
-
-        They are the detected jobs that wait and were not prepared before.
-        """
+        """Return the places of detected jobs to prepare, in order; none if enough are prepared."""
         self._waiting = [job for job in self._waiting if system.start[job] is None]
         prepared = sum(job in self._since for job in self.prepared)
         is_full = self.most is not None and prepared >= self.most

@@ -14,8 +14,6 @@ width
 run
     Waiting jobs that are adjacent in the queue and have the same kind and reservation. A run is one
     entry and moves as one.
-profile
-    Free processors over time with all reservations and running jobs.
 
 Argument
 --------
@@ -47,6 +45,7 @@ import numpy as np
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._ascending import add, remove
+from optsched.machines._line_nodes import Log, new_log, note
 from optsched.policies.parts._profile import (
     HEAD,
     STOP,
@@ -73,9 +72,9 @@ from optsched.simulator._core import (
     tell,
 )
 
-RUNS, SIDE, SETTLED, WIDTHS, LOGGED = range(5)
+RUNS, SIDE, SETTLED, WIDTHS = range(4)
 """Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last
-pass moved no job and nothing was freed since, number of waiting widths, entries of the log."""
+pass moved no job and nothing was freed since, number of waiting widths."""
 
 
 @by_reference
@@ -156,14 +155,14 @@ class Reservations(NamedTuple):
     soonest: Times  # start of the first reservation
     start: Times  # of each job that has started
     started: Numbers  # jobs that start now, in order of submission
-    log: Numbers  # that of `nodes_of`
+    log: Log
 
 
 def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
     """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
-    number, waiting, tally = len(widths), zeros(len(width)), zeros(5)
+    number, waiting, tally = len(widths), zeros(len(width)), zeros(4)
     tally[SETTLED] = 1
     return Reservations(
         new_profile(free, jobs),
@@ -185,7 +184,7 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
         soonest=np.full(1, np.inf),
         start=np.full(jobs, np.inf),
         started=zeros(jobs),
-        log=zeros(2 * jobs),
+        log=new_log(jobs),
     )
 
 
@@ -289,11 +288,7 @@ def end_waiting(table: Reservations, kind: int, jobs: int) -> None:
 def find_move(
     table: Reservations, kind: int, start: float, above: bool, within: bool
 ) -> tuple[float, int, int]:
-    """Return where the jobs of a run at `start` can move, its entry, and how many of them can.
-
-    `above`: whether the run begins above the bound of its kind; `within`: within the span of its
-    width.
-    """
+    """Return where jobs of a run at `start` can move, its entry, and how many of them can."""
     profile, kinds, bounds = table.profile, table.kinds, table.bounds
     times, free = profile.times, profile.free
     head, stop = profile.ends[HEAD], profile.ends[STOP]
@@ -362,10 +357,7 @@ def append_run(
 
 @kernel(allocates=False)
 def pass_over(table: Reservations, now: float, replaces: bool) -> int:
-    """Start the jobs whose reservations begin, after moving all reservations if `replaces`.
-
-    Returns the number of these jobs, which are the first of `started`.
-    """
+    """Start due jobs, after moving reservations if `replaces`; return the number in `started`."""
     kinds, bounds, widths = table.kinds, table.bounds, table.widths
     runs, tally = table.runs, table.tally
     if replaces:
@@ -410,13 +402,10 @@ def pass_over(table: Reservations, now: float, replaces: bool) -> int:
 
 @kernel(allocates=False)
 def release(table: Reservations, now: float, ended: Numbers) -> None:
-    """Free the processors of ended jobs until their estimated ends.
-
-    Jobs with one estimated end are released together: the profile rises once.
-    """
+    """Free the processors of ended jobs until their estimated ends."""
     kinds, profile, start = table.kinds, table.profile, table.start
     i = 0
-    while i < len(ended):
+    while i < len(ended):  # those of one estimated end together: the profile rises once
         kind = kinds.of_job[ended[i]]
         end = start[ended[i]] + kinds.duration[kind]
         processors = 0
@@ -473,14 +462,12 @@ def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) 
 @kernel(allocates=False)
 def decide_by_news(table: Reservations, news: News) -> int:
     """Decide by the news, and state the actions."""
-    count, tally, log = news.counts, table.tally, table.log
+    count, log = news.counts, table.log
     ended, submitted = news.ended[: count[N_ENDED]], news.submitted[: count[N_SUBMITTED]]
     for job in ended:
-        log[tally[LOGGED]] = ~job
-        tally[LOGGED] += 1
+        note(log, ~job)
     for place in range(decide(table, news.now[0], ended, submitted)):
-        log[tally[LOGGED]] = table.started[place]
-        tally[LOGGED] += 1
+        note(log, table.started[place])
         tell(news, START, table.started[place], 0.0)
     return DONE
 

@@ -1,9 +1,7 @@
-"""The decisions of the policies for nodes that share resources, compiled.
+"""The decisions of `sjbf` and `rua`, on nodes that share resources, compiled.
 
-`decide` is the one statement of `sjbf` and `rua`, for the event core and for the engine. A decision
-seeks places for jobs one after the other; a place is the best answer to one or several problems.
-Problems that are not answered as the solver would are left open: `decide` returns, and goes on with
-the answer.
+A decision seeks places for jobs one after the other; a place is the best answer to one or several
+problems. Those that are not answered as the solver would are left open.
 """
 
 from __future__ import annotations
@@ -192,10 +190,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
 
 @kernel(allocates=False)
 def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
-    """Start the queue head, or reserve for it and begin to backfill.
-
-    Returns whether a place is sought for another job.
-    """
+    """Start or reserve for the queue head; return whether a place is sought for another job."""
     counts, search, reservation = state.counts[0], state.search[0], state.reservation[0]
     head, now = search.job, news.now[0]
     kept = keep_promise(state, now)
@@ -241,10 +236,7 @@ def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> N
 
 @kernel(allocates=False)
 def placeable_now(state: State, job: int) -> bool:
-    """Return whether a job has a place now within one of its thresholds.
-
-    The number of the least such threshold is left in `State.bound`.
-    """
+    """Return whether a job has a place now, the number of its least threshold in `State.bound`."""
     counts, turn = state.counts[0], state.round[0]
     if state.asked[job] > counts.free:
         return False

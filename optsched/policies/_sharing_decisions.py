@@ -42,11 +42,7 @@ RECORDED = 10_000
 
 
 class SharingDecisions(CompiledDecisions):
-    """The nodes of a run as the decision kernel keeps them.
-
-    The kernel answers problems as the solver does if it knows that, and the problem solver does
-    nothing but solve.
-    """
+    """The nodes of a run as the decision kernel keeps them."""
 
     def __init__(self, rule: Rule, factors: Sequence[int], run: CompiledRun) -> None:
         machine, problem_solver = run.machine, run.problem_solver
@@ -128,10 +124,7 @@ class SharingDecisions(CompiledDecisions):
         return {int(reservation.job): float(reservation.start)} if reservation.job >= 0 else {}
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
-        """Pose the problem that the kernel has left open, if any, and hand it the answer.
-
-        Rules that try a single start time may find no place for the queue head.
-        """
+        """Pose the problem that the kernel has left open, if any, and hand it the answer."""
         self.record(problem_solver)
         state, search, trace = self._state, self._search, self._run.trace
         job = int(search.job)

@@ -64,6 +64,7 @@ class Rule(NamedTuple):
     raises: bool  # whether limits are raised by the penalty
 
 
+@by_reference
 class Problems(NamedTuple):
     """The problems posed and their answers."""
 
@@ -77,6 +78,7 @@ class Problems(NamedTuple):
     work: Numbers
 
 
+@by_reference
 class Nodes(NamedTuple):
     """The machine: nodes, processors of each, capacities of each, units as in the problem."""
 
@@ -88,19 +90,14 @@ class Nodes(NamedTuple):
 
 
 class JobNumbers(NamedTuple):
-    """The jobs of a run.
-
-    Of each job: its processors, its walltime in whole seconds, the demand of one process, shape
-    (jobs, resources), its thresholds in thousandths (-1 for no limit) and the penalized times
-    within them in units, shape (jobs, thresholds), and the key of the order of candidates.
-    """
+    """The jobs of a run, with what the state keeps of each."""
 
     asked: Numbers
-    walltime: Numbers
-    demand: Numbers
-    thresholds: Numbers
-    limits: Numbers
-    order: Times
+    walltime: Numbers  # whole seconds
+    demand: Numbers  # of one process, shape (jobs, resources)
+    thresholds: Numbers  # in thousandths, -1 for no limit, shape (jobs, thresholds)
+    limits: Numbers  # penalized times within these in units, of that shape
+    order: Times  # of candidates
 
 
 @by_reference

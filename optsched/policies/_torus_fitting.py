@@ -114,11 +114,8 @@ class Fitting(ABC):
         """Return whether a free box holds a job of `routers` routers."""
 
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
-        """Return the box to reserve for a job that fits at a later time.
-
-        The box has the best shape that is free at that time, at the anchor where the fewest routers
-        are free now. The masks have the shape of the torus.
-        """
+        """Return the box to reserve for a job that fits later, by what is free now and then."""
+        # the best shape that is free then, where the fewest routers are free now
         for shape in self.shapes(routers):
             at = anchors(free_then, self.torus.grid, shape)
             if len(at):
@@ -135,10 +132,7 @@ class Fitting(ABC):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> Problem[Any] | None:
-        """Return the problem of placing waiting jobs now; None if no job fits.
-
-        Each job has a profit, and may not use the free routers in the boxes `kept`.
-        """
+        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits."""
 
     @abstractmethod
     def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:
@@ -146,14 +140,11 @@ class Fitting(ABC):
 
 
 class InBins(Fitting):
-    """Fitting into disjoint bins, each the largest free box beside the earlier ones.
-
-    Bins are found by the paper's layers if `layered`, and exactly otherwise.
-    """
+    """Fitting into disjoint bins, each the largest free box beside the earlier ones."""
 
     def __init__(self, torus: Torus, layered: bool) -> None:
         super().__init__(torus)
-        self.layered = layered
+        self.layered = layered  # bins are found by the paper's layers, else exactly
 
     def shapes(self, routers: int) -> tuple[Triple, ...]:
         """Return all shapes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,14 +167,8 @@ class Conservative(Policy):
 
     def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, if it is on disk or worth compiling."""
-        from optsched.kernel_cache import NotOnDiskError
-        from optsched.policies._line_decisions import LineDecisions, is_line
+        from optsched.policies._line_decisions import LineDecisions, if_at_hand, is_line
 
-        if not is_line(run):
-            return None
-        kernels, table = self._by_runs, self._table
-        log = table.log, table.tally, kernels.LOGGED
-        try:
-            return LineDecisions(run, kernels.decide_by_news, kernels.run, (table,), log)
-        except NotOnDiskError:
-            return None
+        kernels = self._by_runs.decide_by_news, self._by_runs.run
+        bind = partial(LineDecisions, run, *kernels, self._table)
+        return if_at_hand(bind) if is_line(run) else None

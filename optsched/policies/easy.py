@@ -43,11 +43,7 @@ class Easy(Policy):
         self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
-
-        As long as no job has ended and the head is the same, a job that could not be backfilled
-        still cannot, since its estimated end only moves later. So only new jobs are tried.
-        """
+        """Start queue heads while they fit, reserve for the blocked head, backfill later jobs."""
         if self._queues is not None:
             in_order = partial(self.in_order, system=system)
             yield from self._queues.actions(system, in_order=in_order)

@@ -41,10 +41,7 @@ IDLE_FLAGS = ("CALCULATE_RUNNING", "FAIR_TREE", "NO_NORMAL_ASSOC")
 
 
 class Weights(NamedTuple):
-    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds.
-
-    `left_out` names the settings that are not modeled.
-    """
+    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds."""
 
     age: int = 0
     fair_share: int = 0
@@ -56,7 +53,7 @@ class Weights(NamedTuple):
     half_life: float = WEEK
     resources: Mapping[str, float] = MappingProxyType({})
     flags: frozenset[str] = frozenset()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # settings that are not modeled
 
     @property
     def has_any(self) -> bool:

@@ -51,9 +51,8 @@ def backfill(
 ) -> Generator[Action, None, Reservation]:
     """Start the candidates that do not delay the reservation, in order (EASY).
 
-    A job starts if it fits now and either has its estimated end by the shadow time, or needs no
-    more than the extra processors. The blocked job itself is not a candidate. The reservation is
-    returned with the extra processors that remain.
+    The blocked job itself is not a candidate. The reservation is returned with the extra processors
+    that remain.
     """
     processors, requested_time = system.processors, system.requested_time
     free, longest = system.machine.free, reservation.shadow - system.now

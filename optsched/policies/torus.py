@@ -249,10 +249,7 @@ class TorusBoxes(Policy):
         return started
 
     def _reserve(self, system: System) -> BoxReservation:
-        """Return the reservation of the queue head, which does not fit now.
-
-        It stays the same until a box is taken, freed or moved.
-        """
+        """Return the reservation of the queue head, as long as no box is taken, freed or moved."""
         from optsched.policies._torus_fitting import BoxReservation
 
         head, changes = system.queue[0], self._torus.boxes.changes

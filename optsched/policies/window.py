@@ -187,12 +187,7 @@ def reserve_anywhere(system: System, job: int) -> SlotReservation:
 def backfill_slots(
     system: System, candidates: Iterable[int], reservation: SlotReservation
 ) -> Iterator[Action]:
-    """Start the candidates that fit into a slot and do not delay the reservation, in order.
-
-    A job starts in the smallest slot that is long enough. Its estimated end must be by the shadow
-    time, or the job must avoid the reserved nodes and need no more than the extra nodes. The
-    blocked job itself is not a candidate.
-    """
+    """Start jobs that end by the shadow time or avoid the reserved nodes, in smallest slots."""
     processors, requested_time = system.processors, system.requested_time
     machine = system.machine
     assert isinstance(machine, Nodes)

@@ -67,11 +67,7 @@ def choose_solvers(
     budget: Budget | None = None,
     seed: int | None = None,
 ) -> dict[str, ChosenSolver]:
-    """Return the solver of each model of a policy: the user's choice, or the policy's own.
-
-    Without a budget, that of the profile counts, or the solver's default work: then a run does not
-    depend on the machine. A seed takes the place of the profile's.
-    """
+    """Return the solver of each model of a policy: the user's choice, or the policy's own."""
     names: dict[str, Named] = {model: own.solver for model, own in models.items()}
     names |= _solvers_of_choice(models, choice)
     chosen = {}
@@ -85,7 +81,7 @@ def choose_solvers(
                 f"solver {solver.name!r} is a rule, which ignores the objective that the settings "
                 f"choose; expected one that optimizes it, such as {models[model].solver}"
             )
-        own = profile.budget
+        own = profile.budget  # so that a run does not depend on the machine
         if budget is None and own == Budget():
             own = Budget(work=solver.default_work)
         chosen[model] = ChosenSolver(

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
@@ -120,7 +119,7 @@ class Engine:
             for column in (trace.submit, trace.runtime, trace.requested_time)
         )
         admitted = np.ones(jobs, dtype=np.bool_)
-        self._core = core = _core.new_core(submit, runtime, requested, admitted)
+        self.core = core = _core.new_core(submit, runtime, requested, admitted)
         self._news = _core.new_news(jobs)
         self._submitted_at: dict[float, float] = {}  # the trace's own numbers
         if trace.submit.dtype.kind != "f":
@@ -141,14 +140,11 @@ class Engine:
         self._handlers: dict[int, Callable[[], object]] | None = None
 
     def prepare(self) -> None:
-        """Let execution model and policy begin, and bind the kernels.
-
-        The core is compiled if it is worth it, else loaded from disk or run in plain Python.
-        """
+        """Let execution model and policy begin, and bind the kernels."""
         system, policy, execution = self.system, self.policy, self.execution
         if execution is not None:  # first: checks the columns that the policy reads too
             execution.begin(system, self.trace)
-            self._core.requested[:] = system.requested_time  # the model may have raised it
+            self.core.requested[:] = system.requested_time  # the model may have raised it
         policy.begin(system)
         self._way = _core.Way(
             one_by_one=self.order is EventOrder.ONE_BY_ONE,
@@ -162,7 +158,7 @@ class Engine:
             self.trace,
             self.machine,
             self.problem_solver,
-            self._core,
+            self.core,
             self._way,
             self._news,
             self._submitted_at,
@@ -177,7 +173,7 @@ class Engine:
         if run.is_alone and self._decisions is not None:
             self._loop = self._decisions.run
         self._kernels = _Kernels(run)
-        tally = self._core.tally
+        tally = self.core.tally
         if self._is_followed:
             self._handlers = {
                 _core.DECIDE: self._decide,
@@ -205,7 +201,7 @@ class Engine:
         if self._handlers is None:
             self.prepare()
         assert self._handlers is not None
-        system, clock, own = self.system, self._core.clock, self._submitted_at
+        system, clock, own = self.system, self.core.clock, self._submitted_at
         handlers, is_followed = self._handlers, self._is_followed
         while self._loop is not None and self._loop(PROGRESS_EVERY):
             self._keep_time()
@@ -250,27 +246,7 @@ class Engine:
     @property
     def decisions(self) -> int:
         """Number of decisions so far."""
-        return int(self._core.tally[_core.DECISIONS])
-
-    @property
-    def due(self) -> float:
-        """Time of the next decision; infinite if none is due."""
-        return float(self._core.clock[_core.DUE])
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """End of each job in seconds, NaN before, shape (jobs,)."""
-        return self._core.end
-
-    @property
-    def runtime(self) -> NDArray[np.float64]:
-        """Work of each job in seconds, shape (jobs,)."""
-        return self.trace.runtime.astype(np.float64)
-
-    @property
-    def work_left(self) -> NDArray[np.float64]:
-        """Work left of each job in seconds at its last change, shape (jobs,)."""
-        return self._core.work_left
+        return int(self.core.tally[_core.DECISIONS])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -283,7 +259,7 @@ class Engine:
 
     def schedule(self) -> Schedule:
         """Return the schedule so far."""
-        core = self._core
+        core = self.core
         resources: Sequence[str] = self.resources
         state = np.array(self.state, dtype=object)
         if not self._is_followed:
@@ -312,7 +288,7 @@ class Engine:
 
     def _report_progress(self) -> None:
         if self.progress is not None:
-            tally, queue = self._core.tally, self.system.queue
+            tally, queue = self.core.tally, self.system.queue
             waiting = len(queue) if self._is_followed else int(tally[_core.WAITING])
             self.progress(int(tally[_core.NEXT]) - waiting, self.system.now)
 
@@ -321,7 +297,7 @@ class Engine:
         self.observe(self)
 
     def _decide(self) -> None:
-        system, problem_solver, core = self.system, self.problem_solver, self._core
+        system, problem_solver, core = self.system, self.problem_solver, self.core
         tally, has_ticks = core.tally, self.policy.interval > 0
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._report_progress()
@@ -372,7 +348,7 @@ class Engine:
         while outcome == _core.OPEN:
             self._carry_out(decisions)  # what was stated before is not charged for this problem
             decisions.answer(self.problem_solver)
-            self._core.clock[_core.CHARGED] = self.problem_solver.charged
+            self.core.clock[_core.CHARGED] = self.problem_solver.charged
             outcome = decisions.decide()
         if outcome == _core.WRONG:
             raise RuntimeError("a decision kernel has made an infeasible decision")
@@ -417,14 +393,14 @@ class Engine:
             self._complete(decisions, outcome)
 
     def _keep_time(self) -> None:
-        now = self._core.clock.item(_core.NOW)
+        now = self.core.clock.item(_core.NOW)
         self.system.now = self._submitted_at.get(now, now)
 
     def _start_unseen(self) -> None:
         """Have the execution model set speeds after a start that the core carries out."""
         assert self._decisions is not None
         assert self.execution is not None
-        tally = self._core.tally
+        tally = self.core.tally
         job, value = tally.item(_core.CHANGED), self._news.value.item(tally.item(_core.ACTED))
         self._keep_time()
         self.held[job] = self._decisions.place(job, value)
@@ -433,7 +409,7 @@ class Engine:
     def _end_unseen(self) -> None:
         """Have the execution model set speeds after an end."""
         assert self.execution is not None
-        job = self._core.tally.item(_core.CHANGED)
+        job = self.core.tally.item(_core.CHANGED)
         self._keep_time()
         self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
 
@@ -442,7 +418,7 @@ class Engine:
         system = self.system
         for job in range(len(self.trace)):
             if not self.policy.admits(job, system):
-                self._core.admitted[job] = False
+                self.core.admitted[job] = False
                 self.reasons[job] = system.machine.why_never(system.demands[job])
 
     def _hear(self) -> None:
@@ -473,11 +449,11 @@ class Engine:
         if not time > self.system.now:
             raise ValueError(f"wake at {time} requested at {self.system.now}")
         heappush(self._wakes, time)
-        self._core.clock[_core.WAKES_AT] = self._wakes[0]
+        self.core.clock[_core.WAKES_AT] = self._wakes[0]
 
     def _wake(self) -> None:
         heappop(self._wakes)
-        self._core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
+        self.core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
 
     def _submit(self, job: int) -> None:
         system = self.system
@@ -505,7 +481,7 @@ class Engine:
                 self._reject(job, last.reason)
                 return
             heappush(self._expiring, (last.at, job))
-            self._core.clock[_core.EXPIRES] = self._expiring[0][0]
+            self.core.clock[_core.EXPIRES] = self._expiring[0][0]
         self.state[job] = State.WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
@@ -515,7 +491,7 @@ class Engine:
     def _expire(self) -> None:
         """Reject a job that still waits after the last time at which it could start."""
         at, job = heappop(self._expiring)
-        self._core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
+        self.core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
         if self.state[job] is State.WAITING:
             self.system.queue.remove(job)
             self.system.rejected.append(job)
@@ -537,16 +513,16 @@ class Engine:
                 self.journal.record(self.system.now, "held", job)
         if until < NEVER:
             heappush(self._eligible, (max(until, self.system.now), job))
-            self._core.clock[_core.LETS_GO] = self._eligible[0][0]
+            self.core.clock[_core.LETS_GO] = self._eligible[0][0]
 
     def _let_go(self) -> None:
         """Put a job that was held into the queue, if it is still held."""
         _, job = heappop(self._eligible)
-        self._core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
+        self.core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
         if job in self._held_back:
             self._held_back.remove(job)
             self._enqueue(job)
-            self._core.tally[_core.HAPPENED] = 1
+            self.core.tally[_core.HAPPENED] = 1
 
     def _review_dependents(self, job: int) -> None:
         """Hold the jobs that depend on a job until the time that is known now."""
@@ -564,7 +540,7 @@ class Engine:
             allocation = system.machine.claim(place, system.demands[job])
         begins = system.now + charged
         if charged:
-            self._core.clock[_core.CHARGED] = charged
+            self.core.clock[_core.CHARGED] = charged
         self.held[job] = allocation
         self.start[job] = begins
         self.state[job] = State.RUNNING
@@ -580,19 +556,16 @@ class Engine:
             return
         self._kernels.begin(job, float(seconds))
         if delay := self.execution.delay(job, allocation, system):
-            self._core.works_since[job] += delay
+            self.core.works_since[job] += delay
         self._change_speeds(self.execution.started(job, allocation, system))
         self._kernels.predict_end(job)
 
     def _share(self, job: int, share: float) -> None:
-        """Change a running job's share of the time from now on.
-
-        A job whose share has been 0 since it got its processors starts now.
-        """
+        """Change the share of the time of a running job; one that had none so far starts now."""
         if not 0 <= share <= 1:
             raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
         self._kernels.set_share(job, float(share))
-        self.start[job] = self._core.start.item(job)
+        self.start[job] = self.core.start.item(job)
         if self.journal is not None:
             self.journal.record(self.system.now, "share", job, share)
 
@@ -626,7 +599,7 @@ class Engine:
             delay += self.problem_solver.charged  # the job is stopped during the decision
             taken = machine.resources(self.held[job])
             # a job that is stopped during a restart has not spent the rest of that delay
-            added = delay - max(0.0, self._core.works_since.item(job) - now)
+            added = delay - max(0.0, self.core.works_since.item(job) - now)
             row = Migration(now, job, source[job], taken, job in parked, delay)
             at = self._last_migration.get(job, -1)
             if at >= 0 and self.migrations[at].time == now:  # one stop: no time in between
@@ -640,7 +613,7 @@ class Engine:
             system.running.put_off(job, added)
 
     def _end(self, job: int) -> None:
-        system, core = self.system, self._core
+        system, core = self.system, self.core
         allocation = self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)

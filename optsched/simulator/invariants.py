@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from optsched.schedule import State
+from optsched.simulator._core import DUE
 
 if TYPE_CHECKING:
     from optsched.simulator.engine import Engine
@@ -51,9 +52,9 @@ class InvariantChecker:
         both = set(system.queue) & set(engine.held)
         found += [f"job row {job} waits and runs" for job in both]
         found += [
-            f"job row {job} has {engine.work_left[job]} s of work left"
+            f"job row {job} has {engine.core.work_left[job]} s of work left"
             for job in engine.held
-            if engine.work_left[job] < -ROUNDING * engine.runtime[job]
+            if engine.core.work_left[job] < -ROUNDING * engine.trace.runtime[job]
         ]
         found += self._broken_promises(engine)
         if found:
@@ -74,7 +75,7 @@ class InvariantChecker:
             if start is not None and start > at + policy.interval:
                 found.append(f"job row {job} started at {start}, but was promised {at}")
             is_waiting = engine.state[job] is State.WAITING and job in promised
-            if is_waiting and at <= system.now and engine.due == math.inf:
+            if is_waiting and at <= system.now and engine.core.clock[DUE] == math.inf:
                 found.append(f"job row {job} waits, but was promised to start by {at}")
         self._promised = {job: at for job, at in promised.items() if system.start[job] is None}
         return found
@@ -86,9 +87,9 @@ class InvariantChecker:
             if state in (State.UNSUBMITTED, State.RUNNING):
                 found.append(f"job row {job} is {state.name.lower()} after the last event")
             if state is State.FINISHED:
-                left = engine.work_left[job]
-                coarse = STEPS * math.ulp(engine.end[job])
-                if abs(left) > ROUNDING * max(1.0, engine.runtime[job]) + coarse:
+                left = engine.core.work_left[job]
+                coarse = STEPS * math.ulp(engine.core.end[job])
+                if abs(left) > ROUNDING * max(1.0, engine.trace.runtime[job]) + coarse:
                     found.append(f"job row {job} finished with {left} s of work left")
         if found:
             raise InvariantError("at the end: " + "; ".join(found))

@@ -237,11 +237,7 @@ def _nominal_time(solver: Solver, work: float) -> float:
 def _choose_result(
     problem: Problem[Any], result: Result, heuristic: Result, ties: Ties
 ) -> tuple[Result, bool, str]:
-    """Return the result to use, whether the fallback decided in place of the solver, and a message.
-
-    The solver's result is used if its objective is better than the heuristic's, and of two equally
-    good results, if `ties` says so.
-    """
+    """Return the result to use, whether the fallback decided for the solver, and a message."""
     if result.status is Status.ERROR and heuristic.status is Status.ERROR:
         raise InputError(f"the fallback {heuristic.solver} failed: {heuristic.message}")
     if result.status is Status.ERROR:

@@ -41,12 +41,7 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 
 
 def workload_sha256(trace: Trace) -> str:
-    """Return the SHA-256 of the columns of a trace that a simulation reads.
-
-    These are submission, run and requested times, processors, and, where the trace states any,
-    the waits, the requested times before cleaning beside partitions, and the annotations and texts
-    by name.
-    """
+    """Return the SHA-256 of the columns of a trace that a simulation reads."""
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
         digest.update(column.astype("<f8").tobytes())
@@ -72,10 +67,7 @@ def describe(
     execution: ExecutionModel | None,
     problem_solver: ProblemSolver | NoProblems,
 ) -> dict[str, Any]:
-    """Return the config of a run.
-
-    The scenario has the policy's defaults filled in. The run takes the jobs `trace` of `source`.
-    """
+    """Return the config of a run of the jobs `trace` of `source`."""
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,

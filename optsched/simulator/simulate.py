@@ -209,10 +209,7 @@ def prepared(scenario: Scenario) -> Trace:
 def _jobs_to_run(
     scenario: Scenario, trace: Trace
 ) -> tuple[Scenario, Trace, NDArray[np.bool_] | None]:
-    """Return the scenario with numbers of jobs, the jobs that run, and which of them are measured.
-
-    The jobs are chosen first, then come load and shake.
-    """
+    """Return the scenario with numbers of jobs, the jobs that run, and which are measured."""
     if scenario.span is not None:
         first, last = numbers_in(scenario.span, trace)
         trace, scenario = trace.jobs(first, last), replace(scenario, jobs=(first, last))

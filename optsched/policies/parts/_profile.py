@@ -1,7 +1,6 @@
 """Free processors over time, as a step function, compiled.
 
 There are ``free[i]`` from ``times[i]`` to ``times[i + 1]``, and the last entry holds indefinitely.
-The reference in plain Python is in ``tests/policies/test_profile.py``.
 """
 
 from __future__ import annotations
