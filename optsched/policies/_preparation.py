@@ -15,51 +15,31 @@ if TYPE_CHECKING:
     from optsched.boxes.box import Box
 
 MEASURES = {
-    "large_detected": Measure(
-        "large jobs detected in the window", "jobs", Group.LARGE,
-        "Large jobs that were in the scan window before their turn.",
-    ),
-    "large_mean_buffer": Measure(
-        "mean buffer period of large jobs", "seconds", Group.LARGE,
-        "Mean time from the detection of a large job to its start.",
-    ),
-    "large_mean_ahead": Measure(
-        "jobs before a detected large job", "jobs", Group.LARGE,
-        "Mean number of jobs before a large job in the window when it was detected.",
-    ),
-    "prepared": Measure(
-        "large jobs prepared", "jobs", Group.LARGE, "Large jobs for which a box was prepared."
-    ),
-    "prepared_starts": Measure(
-        "starts in the prepared box", "jobs", Group.LARGE,
-        "Large jobs that started in the box prepared for them.",
-    ),
-    "prepared_mean_buffer": Measure(
-        "mean time from preparation to start", "seconds", Group.LARGE,
-        "Mean time from the preparation of the box to the start of the large job.",
-    ),
-    "not_prepared": Measure(
-        "detected, but not prepared", "jobs", Group.LARGE,
-        "Large jobs detected in the window for which no box was prepared, by the reason.",
-        by="reason",
-    ),
-    "given_up": Measure(
-        "prepared boxes given up", "jobs", Group.LARGE,
-        "Large jobs that did not start in the box prepared for them, by the reason.",
-        by="reason",
-    ),
-    "prepared_beside": Measure(
-        "other jobs prepared", "jobs", Group.LARGE,
-        "Other jobs of the window that got a box in the plan for a large one.",
-    ),
-    "migrations_at_start": Measure(
-        "migrations as a large job starts", "migrations", Group.LARGE,
-        "Migrations for a large job that starts at once.",
-    ),
-    "migrations_ahead": Measure(
-        "migrations ahead of a start", "migrations", Group.LARGE,
-        "Migrations that prepare a box for a large job.",
-    ),
+    name: Measure(label, unit, Group.LARGE, text, *by)
+    for name, label, unit, text, *by in (
+        ("large_detected", "large jobs detected in the window", "jobs",
+         "Large jobs that were in the scan window before their turn."),
+        ("large_mean_buffer", "mean buffer period of large jobs", "seconds",
+         "Mean time from the detection of a large job to its start."),
+        ("large_mean_ahead", "jobs before a detected large job", "jobs",
+         "Mean number of jobs before a large job in the window when it was detected."),
+        ("prepared", "large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
+        ("prepared_starts", "starts in the prepared box", "jobs",
+         "Large jobs that started in the box prepared for them."),
+        ("prepared_mean_buffer", "mean time from preparation to start", "seconds",
+         "Mean time from the preparation of the box to the start of the large job."),
+        ("not_prepared", "detected, but not prepared", "jobs",
+         "Large jobs detected in the window for which no box was prepared, by the reason.",
+         "reason"),
+        ("given_up", "prepared boxes given up", "jobs",
+         "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
+        ("prepared_beside", "other jobs prepared", "jobs",
+         "Other jobs of the window that got a box in the plan for a large one."),
+        ("migrations_at_start", "migrations as a large job starts", "migrations",
+         "Migrations for a large job that starts at once."),
+        ("migrations_ahead", "migrations ahead of a start", "migrations",
+         "Migrations that prepare a box for a large job."),
+    )
 }  # fmt: skip
 
 

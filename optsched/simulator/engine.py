@@ -53,19 +53,8 @@ class EventOrder(StrEnum):
     ONE_BY_ONE = "one-by-one"
 
 
-CALLED: dict[str, tuple[int | float, ...]] = {
-    "advance": (),
-    "act": (),
-    "set_speed": (0, 0.0),
-    "start": (0, 0.0),
-    "begin": (0, 0.0),
-    "predict_end": (0,),
-    "set_share": (0, 0.0),
-    "count_work": (0,),
-    "stop_until": (0, 0.0, 0.0),
-    "request_decision": (0.0,),
-}
-"""Kernels of the core that the engine calls, with numbers like those that it gives them."""
+LIKE = {"int": 0, "float": 0.0}
+"""Numbers of the types of the parameters of kernels."""
 
 
 class _Kernels:
@@ -76,9 +65,11 @@ class _Kernels:
         self._bind = run.bind
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        kernel, numbers = getattr(_core, name), CALLED[name]
-        taken = [one for one in inspect.signature(kernel).parameters if one in self._given]
-        bound = self._bind(kernel, *map(self._given.get, taken), numbers=numbers)
+        kernel = getattr(_core, name)
+        taken = inspect.signature(kernel).parameters
+        given = [self._given[one] for one in taken if one in self._given]
+        numbers = [LIKE[taken[one].annotation] for one in taken if one not in self._given]
+        bound = self._bind(kernel, *given, numbers=numbers)
         setattr(self, name, bound)
         return bound
 
