@@ -14,7 +14,7 @@ from optsched.machines.texts import Texts
 from optsched.models.gang_packing import GangPacking
 from optsched.policies import _gang
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
 from optsched.solvers.result import Status
 
@@ -26,7 +26,6 @@ class GangDecisions(CompiledDecisions):
     """The matrix of a run as the decision kernel keeps it."""
 
     def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:
-        assert isinstance(run.problem_solver, ProblemSolver)
         self._rule, self._run, self._recorded = rule, run, 0
         self._chosen = run.problem_solver.solvers["gang-packing"]
         self._quick: QuickAnswer | None = None
@@ -45,7 +44,7 @@ class GangDecisions(CompiledDecisions):
         self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
         self.resources()  # loads the kernels
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
@@ -71,13 +70,12 @@ class GangDecisions(CompiledDecisions):
             state.columns[job] = words_of_mask(mask, state.columns.shape[1])
         self._recorded = at + 1
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered since the last call."""
         first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
         self._recorded = last
         if not self.answers or first >= last:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         rows, own_time = self._rule.rows, self._run.own_time
         proven = self._quick is QuickAnswer.PROVEN_FIT
         status = Status.OPTIMAL if proven else Status.FEASIBLE

@@ -35,7 +35,7 @@ from optsched.simulator._core import (
     tell,
 )
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.holes import update_widest
 from optsched.solvers.data_placement.rules import is_published
@@ -380,7 +380,6 @@ class LocalityDecisions(CompiledDecisions):
     def __init__(self, run: CompiledRun, rule: Rule, history: dict[int, int]) -> None:
         machine, trace, solver = run.machine, run.trace, run.problem_solver
         assert isinstance(machine, Cluster)
-        assert isinstance(solver, ProblemSolver)
         self._run, self._rule, self._memory = run, rule, machine.files
         shape = (machine.nodes, machine.cores)
         unknown = np.full(len(trace), NOWHERE)
@@ -430,7 +429,7 @@ class LocalityDecisions(CompiledDecisions):
         state.cores[job] = sum(1 << core for core in order.tolist())
         add_planned.plain()(state, job)
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Have the queue planned by the kernel, or pose the problem."""
         now, memory = self._run.news.now.item(), self._memory
         count = self._state_problem(now)
@@ -471,11 +470,10 @@ class LocalityDecisions(CompiledDecisions):
             jobs=tuple(self._run.trace.job_id[queue[: len(jobs)]].tolist()),
         )
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered."""
         if not self._answered:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         nodes, cores = self._state.holder.shape
         own_time, found = self._run.own_time, Status.FEASIBLE
         problem_solver.record(

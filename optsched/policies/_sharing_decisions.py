@@ -25,7 +25,7 @@ from optsched.policies import _sharing
 from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
 from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
 from optsched.solvers.threshold_allocation.moving_rules import (
@@ -47,7 +47,6 @@ class SharingDecisions(CompiledDecisions):
     def __init__(self, rule: Rule, factors: Sequence[int], run: CompiledRun) -> None:
         machine, problem_solver = run.machine, run.problem_solver
         assert isinstance(machine, Smp)
-        assert isinstance(problem_solver, ProblemSolver)
         self._machine, self._run = machine, run
         self._chosen = problem_solver.solvers["threshold-allocation"]
         self.answers = problem_solver.only_solves and _is_known(self._chosen)
@@ -123,7 +122,7 @@ class SharingDecisions(CompiledDecisions):
         reservation = self._state.reservation[0]
         return {int(reservation.job): float(reservation.start)} if reservation.job >= 0 else {}
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, if any, and hand it the answer."""
         self.record(problem_solver)
         state, search, trace = self._state, self._search, self._run.trace
@@ -172,12 +171,11 @@ class SharingDecisions(CompiledDecisions):
         state = self._state
         return Texts(*interval_text(state.first_run, state.last_run, state.runs))
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Hand the problems that the kernel has answered to the problem solver."""
         number, self._counts.problems = int(self._counts.problems), 0
         if not number:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         given, chosen, own_time = self._given, self._chosen, self._run.own_time
         found, missing = Status.FEASIBLE, Status.NO_SOLUTION
         if chosen.is_compared:

@@ -15,7 +15,7 @@ from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class CompiledRun(NamedTuple):
 
     trace: Trace
     machine: Machine
-    problem_solver: ProblemSolver | NoProblems
+    problem_solver: ProblemSolver
     core: Core
     way: Way
     news: News
@@ -107,11 +107,11 @@ class CompiledDecisions(ABC):
     states_places: bool = True
     places: Any = None
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""
         raise NotImplementedError
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:  # noqa: B027 (most have none)
+    def record(self, problem_solver: ProblemSolver) -> None:  # noqa: B027 (most have none)
         """Record the problems that the kernel itself has answered since the last call."""
 
     @abstractmethod

@@ -29,7 +29,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.simulator.journal import Journal
-    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+    from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
 
 
@@ -89,7 +89,7 @@ class Engine:
     trace: Trace
     machine: Machine
     policy: Policy
-    problem_solver: ProblemSolver | NoProblems
+    problem_solver: ProblemSolver
     execution: ExecutionModel | None = None
     order: EventOrder = EventOrder.BATCHED
     journal: Journal | None = None

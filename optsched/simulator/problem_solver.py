@@ -290,24 +290,12 @@ def never_answered(decisions: pd.DataFrame) -> bool:
     return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
 
 
-class NoProblems:
-    """Stand-in for `ProblemSolver` under a policy that poses no problems."""
-
-    charged = 0.0
-    fallbacks = 0
-    solver_seconds = 0.0
-    compared: frozenset[str] = frozenset()
-    rows: tuple[tuple[Any, ...], ...] = ()
+class NoProblems(ProblemSolver):
+    """The problem solver of a policy that names no models, and so poses no problems."""
 
     def __init__(self) -> None:
-        self.config: dict[str, Any] = {}
-        self.solvers: Mapping[str, ChosenSolver] = {}
-
-    def prepare(self, models: Iterable[str]) -> None:
-        """Do nothing."""
-
-    def begin_decision(self, now: float, number: int | None = None) -> None:
-        """Do nothing."""
+        super().__init__({})
+        self.config = {}
 
     def pose(self, problem: Problem[Any]) -> Any:
         """Raise an error."""

@@ -21,7 +21,7 @@ from optsched.numbers import counted
 from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import UNKNOWN, Trace
@@ -65,7 +65,7 @@ def describe(
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    problem_solver: ProblemSolver | NoProblems,
+    problem_solver: ProblemSolver,
 ) -> dict[str, Any]:
     """Return the config of a run of the jobs `trace` of `source`."""
     config = {
@@ -132,7 +132,7 @@ def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
     return (in_file or is_registered) and has_plain_settings(type(part))
 
 
-def _names_solvers(problem_solver: ProblemSolver | NoProblems) -> bool:
+def _names_solvers(problem_solver: ProblemSolver) -> bool:
     """Return whether a command can name the solvers, as none was built with options."""
     for chosen in problem_solver.solvers.values():
         if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:

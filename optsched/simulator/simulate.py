@@ -297,7 +297,7 @@ def _may_compile(scenario: Scenario, jobs: int) -> bool:
 
 def _problem_solver(
     scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
-) -> ProblemSolver | NoProblems:
+) -> ProblemSolver:
     """Return the problem solver of a run, with its solvers prepared."""
     if posed := policy.posed():
         return ProblemSolver(
