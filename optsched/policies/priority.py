@@ -270,7 +270,9 @@ def log_since_first(jobs: Waiting) -> Column:
 @policies.register("f1")
 @dataclass
 class F1(FixedOrder):
-    """F1 of Carastan-Santos and de Camargo: a function that was fitted to simulated queues.
+    """F1 of Carastan-Santos and de Camargo (2017).
+
+    F1 to F4 were fitted to simulated queues.
 
     References
     ----------
@@ -286,7 +288,7 @@ class F1(FixedOrder):
 @policies.register("f2")
 @dataclass
 class F2(FixedOrder):
-    """F2 of Carastan-Santos and de Camargo (2017), see `F1`."""
+    """F2 of Carastan-Santos and de Camargo (2017)."""
 
     def scores(self, jobs: Waiting) -> Column:
         """Return ``sqrt(r) n + 25600 log10(s)``."""
@@ -296,7 +298,7 @@ class F2(FixedOrder):
 @policies.register("f3")
 @dataclass
 class F3(FixedOrder):
-    """F3 of Carastan-Santos and de Camargo (2017), see `F1`."""
+    """F3 of Carastan-Santos and de Camargo (2017)."""
 
     def scores(self, jobs: Waiting) -> Column:
         """Return ``r n + 6860000 log10(s)``."""
@@ -306,7 +308,7 @@ class F3(FixedOrder):
 @policies.register("f4")
 @dataclass
 class F4(FixedOrder):
-    """F4 of Carastan-Santos and de Camargo (2017), see `F1`."""
+    """F4 of Carastan-Santos and de Camargo (2017)."""
 
     def scores(self, jobs: Waiting) -> Column:
         """Return ``r sqrt(n) + 530000 log10(s)``."""
