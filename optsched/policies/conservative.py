@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations, ReservationsByKernel
+from optsched.policies.parts.node_reservations import NodeReservations
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -53,7 +53,7 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        self._on_nodes: NodeReservations | ReservationsByKernel | None = None
+        self._on_nodes: NodeReservations | None = None
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
@@ -77,8 +77,7 @@ class Conservative(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
         if self._on_nodes is not None:
-            assert isinstance(self._on_nodes, NodeReservations)
-            return self._on_nodes.decide()
+            return self._on_nodes.actions(system)
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
@@ -176,21 +175,13 @@ class Conservative(Policy):
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
-
-        Nor is it for partitions of several tiers, or for reservations of the site.
-        """
-        machine, trace = run.machine, run.trace
-        over = trace.runtime - trace.requested_time
+        """Bind the decision kernel of the machine; on a line, unless jobs may end late."""
+        if self._on_nodes is not None:
+            return self._on_nodes.compiled(run)
+        over = run.trace.runtime - run.trace.requested_time
         is_late = ((over > 0) & (over <= run.way.tolerance)).any()
-        if self._on_nodes is None or not isinstance(machine, SiteMachine):
-            is_late |= run.execution is not None or self.interval > 0
-            return None if is_late else self._on_line(run)
-        queues = machine.queues
-        if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
-            return None
-        self._on_nodes = ReservationsByKernel(run, machine)
-        return self._on_nodes
+        is_late |= run.execution is not None or self.interval > 0
+        return None if is_late else self._on_line(run)
 
     def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, if it is on disk or worth compiling."""

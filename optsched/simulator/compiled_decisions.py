@@ -16,6 +16,7 @@ from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -121,3 +122,17 @@ class CompiledDecisions(ABC):
     @abstractmethod
     def resources(self) -> Sequence[str]:
         """Return the processors that each job held, as interval sets."""
+
+
+def hear(news: News, system: System) -> None:
+    """Let the news be what has happened since the last decision."""
+    from optsched.simulator import _core
+
+    news.now[0], news.counts[_core.N_ACTIONS] = system.now, 0
+    for heard, count, jobs in (
+        (news.ended, _core.N_ENDED, system.ended),
+        (news.submitted, _core.N_SUBMITTED, system.submitted),
+        (news.rejected, _core.N_REJECTED, system.rejected),
+    ):
+        heard[: len(jobs)] = jobs
+        news.counts[count] = len(jobs)

@@ -17,12 +17,12 @@ Levels = NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def position(times: Times, count: int, at: float) -> int:
-    """Return the index of the last entry whose time is at most `at`."""
+def position(times: Times, count: int, at: float, after: float = 0.0) -> int:
+    """Return the index of the last entry whose time, or some seconds after, is at most `at`."""
     low, high = 0, count
     while low < high:
-        middle = (low + high) // 2
-        if times[middle] <= at:
+        middle = (low + high) >> 1
+        if times[middle] + after <= at:
             low = middle + 1
         else:
             high = middle

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import Held, SiteMachine
-from optsched.simulator.actions import Action, Start, Wake
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.policies.parts.site_decisions import SiteDecisions
+from optsched.simulator.actions import Action
+from optsched.simulator.compiled_decisions import CompiledRun, hear
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.policies.parts._partition_queues import Closed
-    from optsched.simulator._core import News
     from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 
-Numbers = NDArray[np.int64]
 
-
-class PartitionQueues(CompiledDecisions):
+class PartitionQueues(SiteDecisions):
     """The queues of a site, see `optsched.sites.queues`, in which the first blocked job waits.
 
     Jobs start in order, those of a higher tier first. One that does not fit is the *head* of its
@@ -49,6 +45,7 @@ class PartitionQueues(CompiledDecisions):
         from optsched.policies.parts import (
             _partition_queues,
             _site_backfilling,
+            _site_closed,
             _site_decisions,
             _site_log,
         )
@@ -56,7 +53,8 @@ class PartitionQueues(CompiledDecisions):
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
         self._kernels = _site_decisions
         jobs, cells = len(system.demands), self._queues.cells
-        closed, own = self._closed(self._queues.first - system.submit[0])
+        super().__init__(jobs)
+        closed = _site_closed.closed_nodes(self._queues, system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
         room = _partition_queues.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
@@ -68,14 +66,14 @@ class PartitionQueues(CompiledDecisions):
             *(new,),
             candidates=_partition_queues.Candidates(
                 *(candidates, np.array(system.demands, dtype=np.int64)),
-                *(np.array(system.requested_time, dtype=np.float64), own[of_job]),
+                *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
                 failed=np.zeros((*kinds, len(machine.requests.first)), dtype=bool),
             ),
         )
         opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
         if not backfills and not len(closed.start):
             room = room._replace(allowed=opened)
-        times = np.full((3, 1), -np.inf)
+        times = np.full((2, 1), -np.inf)
         stops = _site_decisions.Stops(
             *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
             *(np.zeros(1, dtype=bool), *times),
@@ -144,12 +142,6 @@ class PartitionQueues(CompiledDecisions):
             int(running.alternative[at]), held.node[where].copy(), held.chunks[where].copy()
         )
 
-    def resources(self) -> Sequence[str]:
-        """Return the nodes that each job held, as interval sets."""
-        from optsched.policies.parts._site_log import texts
-
-        return texts(self.tables.log)
-
     def actions(
         self,
         system: System,
@@ -186,17 +178,7 @@ class PartitionQueues(CompiledDecisions):
 
     def hear(self, system: System) -> None:
         """Note what has happened since the last decision."""
-        from optsched.simulator import _core
-
-        news = self._news
-        news.now[0], news.counts[_core.N_ACTIONS] = system.now, 0
-        for heard, count, jobs in (
-            (news.ended, _core.N_ENDED, system.ended),
-            (news.submitted, _core.N_SUBMITTED, system.submitted),
-            (news.rejected, _core.N_REJECTED, system.rejected),
-        ):
-            heard[: len(jobs)] = jobs
-            news.counts[count] = len(jobs)
+        hear(self._news, system)
         self._bound["hear"]()
 
     def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:
@@ -204,23 +186,6 @@ class PartitionQueues(CompiledDecisions):
         tier = self._queues.tier
         has_tiers = self._queues.has_tiers
         return sorted(jobs, key=lambda job: -tier[job]) if has_tiers else jobs
-
-    def _stated(self) -> Iterator[Action]:
-        """Yield the actions that the kernel has stated."""
-        from optsched.simulator._core import N_ACTIONS, START
-
-        news = self._news
-        stated = slice(news.counts.item(N_ACTIONS))
-        news.counts[N_ACTIONS] = 0
-        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
-        for kind, job, value in zip(*columns):
-            yield Start(job, self.place(job, value)) if kind == START else Wake(value)
-
-    @functools.cached_property
-    def _news(self) -> News:
-        from optsched.simulator._core import new_news
-
-        return new_news(len(self.tables.waiting.queue))
 
     @functools.cached_property
     def _bound(self) -> Mapping[str, Callable[..., Any]]:
@@ -231,23 +196,6 @@ class PartitionQueues(CompiledDecisions):
             "start_in_order": kernels.start_in_order.bound(*given, numbers=(True,)),
             "backfill": kernels.backfill.bound(*given, numbers=(0,)),
         }
-
-    def _closed(self, origin: float) -> tuple[Closed, Numbers]:
-        """Return when nodes are closed, and for each queue the number of its reservation."""
-        from optsched.policies.parts._partition_queues import Closed
-
-        there = sorted({-1, *self._queues.reservation})
-        windows = [self._queues.windows(each, origin) for each in there]
-        start, end, closed = (np.concatenate(parts) for parts in zip(*windows))
-        edges = {at for at in (*start.tolist(), *end.tolist()) if math.isfinite(at)}
-        first = np.cumsum([0, *(len(each.start) for each in windows)])
-        nodes = len(self.machine.site.nodes)
-        own = [there.index(each) for each in (*self._queues.reservation, -1)]  # of no queue: none
-        return Closed(
-            *(first, start, end, closed, np.array(sorted(edges), dtype=np.float64)),
-            *(np.zeros(len(start), dtype=bool), np.ones(nodes, dtype=bool)),
-            own=np.zeros(1, dtype=np.int64),
-        ), np.array(own)
 
 
 def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:

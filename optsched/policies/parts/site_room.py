@@ -46,7 +46,7 @@ class SiteRoom(PartitionQueues):
 
         It is valid until the next call.
         """
-        from optsched.policies.parts._partition_queues import note_closed
+        from optsched.policies.parts._site_closed import note_closed
 
         closed, own = self._room.closed, self._candidates.own[job]
         note_closed(closed, own, float(self.system.now), self._end(job))
@@ -88,7 +88,9 @@ class SiteRoom(PartitionQueues):
 
     def ask_again(self) -> Iterator[Action]:
         """Ask for a decision when a reservation begins or ends next."""
-        self._kernels.ask_again(self.tables, self._news)
+        from optsched.policies.parts._site_closed import ask_again
+
+        ask_again(self._room.closed, self._news)
         yield from self._stated()
 
     @property
