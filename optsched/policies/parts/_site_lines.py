@@ -133,18 +133,16 @@ def rank_reaching(lines: Lines, duration: float, at: float) -> int:
 @kernel(allocates=False)
 def use(lines: Lines, at: float) -> None:
     """Count a time at which a reservation begins or ends, unless it is past."""
-    if at <= lines.instant[0]:
+    instant, uses, count = lines.instant, lines.uses, lines.instants[0]
+    if at <= instant[0]:
         return
-    here, count = rank(lines, at), lines.instants[0]
-    if here == count or lines.instant[here] != at:
+    here = rank(lines, at)
+    if here == count or instant[here] != at:
         for entry in range(count, here, -1):
-            lines.instant[entry], lines.uses[entry] = (
-                lines.instant[entry - 1],
-                lines.uses[entry - 1],
-            )
-        lines.instant[here], lines.uses[here] = at, 0
+            instant[entry], uses[entry] = instant[entry - 1], uses[entry - 1]
+        instant[here], uses[here] = at, 0
         lines.instants[0] = count + 1
-    lines.uses[here] += 1
+    uses[here] += 1
 
 
 @kernel(allocates=False)
@@ -161,10 +159,10 @@ def disuse(lines: Lines, at: float) -> None:
 @kernel(allocates=False)
 def drop_instants(lines: Lines, first: int, count: int) -> None:
     """Remove a number of instants."""
-    lines.instants[0] -= count
-    for entry in range(first, lines.instants[0]):
-        lines.instant[entry] = lines.instant[entry + count]
-        lines.uses[entry] = lines.uses[entry + count]
+    instant, uses, kept = lines.instant, lines.uses, lines.instants[0] - count
+    for entry in range(first, kept):
+        instant[entry], uses[entry] = instant[entry + count], uses[entry + count]
+    lines.instants[0] = kept
 
 
 @kernel(allocates=False)
@@ -189,8 +187,8 @@ def begin_now(lines: Lines, line: int) -> int:
 
 @kernel(allocates=False)
 def segment_at(lines: Lines, line: int, at: float) -> int:
-    """Return the segment of a line that holds at a time, or the first one if that is past."""
-    segment = lines.first[line]
+    """Let a line begin now; return its segment that holds at a time, the first if that is past."""
+    segment = begin_now(lines, line)
     following = lines.next[segment]
     while following != NONE and lines.time[following] <= at:
         segment, following = following, lines.next[following]
@@ -269,20 +267,19 @@ def close(lines: Lines, closed: Closed) -> None:
 
 
 @kernel(allocates=False)
-def chunks_on(lines: Lines, one: int, segment: int) -> int:
+def chunks_on(asked: Asked, free: Free, one: int, segment: int) -> int:
     """Return the most chunks of an alternative that fit in a segment."""
-    if is_full(lines.asked, lines.free, one, segment):
-        return 0
-    return most_on(lines.asked, lines.free, one, segment)
+    return 0 if is_full(asked, free, one, segment) else most_on(asked, free, one, segment)
 
 
 @kernel(allocates=False)
 def lowest(lines: Lines, one: int, segment: int, end: float, most: int) -> int:
     """Return the chunks, at most `most`, that fit on a line from a segment on until a time."""
-    most = min(most, chunks_on(lines, one, segment))
+    asked, free = lines.asked, lines.free
+    most = min(most, chunks_on(asked, free, one, segment))
     segment = lines.next[segment]
     while most > 0 and segment != NONE and lines.time[segment] < end:
-        most = min(most, chunks_on(lines, one, segment))
+        most = min(most, chunks_on(asked, free, one, segment))
         segment = lines.next[segment]
     return most
 
@@ -293,7 +290,6 @@ def is_licensed(lines: Lines, one: int, start: float, end: float) -> bool:
     licences, pool = licences_of(lines, one), len(lines.first) - 1
     if licences == NONE:
         return True
-    begin_now(lines, pool)
     return lowest(lines, licences, segment_at(lines, pool, start), end, 1) > 0
 
 
@@ -303,15 +299,17 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
 
     The line of a node is the entry `base` + node.
     """
-    asked, used = lines.asked, 0
+    asked, free, used = lines.asked, lines.free, 0
     missing, group = asked.chunks[one], asked.nodes[one]
     if not is_licensed(lines, one, start, start + duration):
         return 0
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
-        begin_now(lines, base + node)
-        segment = segment_at(lines, base + node, start)
-        if is_full(asked, lines.free, one, segment):
+        segment = begin_now(lines, base + node)
+        following = lines.next[segment]
+        while following != NONE and lines.time[following] <= start:
+            segment, following = following, lines.next[following]
+        if is_full(asked, free, one, segment):
             continue
         most = lowest(lines, one, segment, start + duration, missing)
         if most > 0:
@@ -324,40 +322,6 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
 
 
 @kernel(allocates=False)
-def count_starts(
-    lines: Lines, one: int, line: int, duration: float, before: float, each: int, change: Numbers
-) -> None:
-    """Count for starts before a time the chunks that have a place on a line, `each` so many times.
-
-    `change`: by how much they are more for a start at an instant than for one just before it.
-    """
-    segment = begin_now(lines, line)
-    while segment != NONE and lines.time[segment] < before:
-        following = lines.next[segment]
-        level, later = chunks_on(lines, one, segment), following
-        end = lines.time[segment] + duration
-        while level > 0 and later != NONE and lines.time[later] < end:
-            level = min(level, chunks_on(lines, one, later))
-            later = lines.next[later]
-        if level > 0:
-            until = np.inf if following == NONE else lines.time[following]
-            stop = rank(lines, until)
-            change[rank(lines, lines.time[segment])] += each * level
-            horizon = min(until, before) + duration
-            while level > 0 and later != NONE and lines.time[later] < horizon:
-                most = chunks_on(lines, one, later)
-                if most < level:
-                    reaching = rank_reaching(lines, duration, lines.time[later])
-                    if reaching >= stop:
-                        break
-                    change[reaching] -= each * (level - most)
-                    level = most
-                later = lines.next[later]
-            change[stop] -= each * level
-        segment = following
-
-
-@kernel(allocates=False)
 def earliest_of(
     lines: Lines, one: int, base: int, duration: float, before: float, change: Numbers
 ) -> tuple[float, int]:
@@ -365,16 +329,41 @@ def earliest_of(
 
     The start is infinite if there is none. Missing are the fewest chunks that have no place, of all
     starts that are sooner; without the licences, `LICENSED` more. `change`, zeros, is for the
-    search.
+    search: by how much the chunks that have a place are more for a start at an instant than for one
+    just before it.
     """
-    asked, licences = lines.asked, licences_of(lines, one)
+    asked, free, licences = lines.asked, lines.free, licences_of(lines, one)
     count, wanted, group = lines.instants[0], asked.chunks[one], asked.nodes[one]
-    for member in range(asked.first_member[group], asked.first_member[group + 1]):
-        count_starts(lines, one, base + asked.member[member], duration, before, 1, change)
-    if licences != NONE:
-        wanted += LICENSED
-        pool = len(lines.first) - 1
-        count_starts(lines, licences, pool, duration, before, LICENSED, change)
+    stop, what, each = asked.first_member[group + 1], one, 1
+    for member in range(asked.first_member[group], stop + (licences != NONE)):
+        line = base + asked.member[member] if member < stop else len(lines.first) - 1
+        if member == stop:
+            what, each = licences, LICENSED
+            wanted += LICENSED
+        segment = begin_now(lines, line)
+        while segment != NONE and lines.time[segment] < before:
+            following = lines.next[segment]
+            level, later = chunks_on(asked, free, what, segment), following
+            end = lines.time[segment] + duration
+            while level > 0 and later != NONE and lines.time[later] < end:
+                level = min(level, chunks_on(asked, free, what, later))
+                later = lines.next[later]
+            if level > 0:
+                until = np.inf if following == NONE else lines.time[following]
+                last = rank(lines, until)
+                change[rank(lines, lines.time[segment])] += each * level
+                horizon = min(until, before) + duration
+                while level > 0 and later != NONE and lines.time[later] < horizon:
+                    most = chunks_on(asked, free, what, later)
+                    if most < level:
+                        reaching = rank_reaching(lines, duration, lines.time[later])
+                        if reaching >= last:
+                            break
+                        change[reaching] -= each * (level - most)
+                        level = most
+                    later = lines.next[later]
+                change[last] -= each * level
+            segment = following
     start, room, best = np.inf, 0, 0
     for instant in range(count):
         room += change[instant]

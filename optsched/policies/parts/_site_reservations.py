@@ -196,7 +196,7 @@ def ease(table: Reservations, own: int, used: int, freed: float, until: float) -
         note_peak(lines, base + nodes[at], freed, until, peaks, at)
     for waiting in range(table.waiting[0]):
         job = table.order[waiting]
-        if table.missing[job] <= 0 or table.own[job] != own or table.end[job] <= freed:
+        if table.missing[job] <= 0 or table.end[job] <= freed or table.own[job] != own:
             continue
         request, most = table.requests[job], 0
         first, stop = asked.first[request], asked.first[request + 1]
