@@ -257,6 +257,41 @@ def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, 
     compare()
 
 
+CONTESTED = replace(
+    plain_site(6, 4),
+    partitions=(
+        Partition("batch", np.arange(6), default=True),
+        Partition("left", np.arange(4)),
+        Partition("right", np.arange(2, 6), priority_tier=2),
+    ),
+    licences={"matlab": 3},
+)
+"""Few nodes, so that many jobs wait."""
+
+WINDOWS = (
+    Reservation("early", ("n1", "n2"), 9, 24),
+    Reservation("late", ("n2", "n4"), 30, 50),
+)
+"""Reservations on these."""
+
+
+@pytest.mark.parametrize("windows", [(), WINDOWS], ids=["licences", "reservations"])
+def test_reservations_of_many_jobs_equal_the_textbook(windows, site_textbook):
+    # jobs end early, so that what others wait for becomes free, some of it licences or a hole
+    # between reservations
+    site = replace(CONTESTED, reservations=windows)
+    names = st.sampled_from(["", "", *(each.name for each in windows)])
+    job = st.tuples(on_nodes(4, [1, 2, 4], (1, 9)), names)
+    job = job.map(lambda pair: pair[0] | {"reservation": pair[1]})
+
+    @given(st.lists(job, min_size=8, max_size=18))
+    @settings(max_examples=150, deadline=None)
+    def compare(rows):
+        assert_equal_to_the_textbook(trace_of(rows), site, "conservative", "all", site_textbook)
+
+    compare()
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "as-logged", "placement"])
 def test_reservations_hold(policy):
     chosen = {"interval": 0.0} if policy == "placement" else {}
