@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations
+from optsched.compiled import Kernel
+from optsched.machines.site import Held, SiteMachine
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    stated,
+)
 from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 
 
 @policies.register("conservative")
@@ -40,7 +45,7 @@ class Conservative(Policy):
     again after an end.
 
     On a site where jobs ask for more than cores, are held, or in several partitions, reservations
-    are for certain nodes, see `optsched.policies.parts.node_reservations`. A job can then wait for
+    are for certain nodes, see `optsched.policies.parts._site_reservations`. A job can then wait for
     one that would leave enough room on other nodes.
 
     References
@@ -198,3 +203,70 @@ class Conservative(Policy):
             return LineDecisions(run, kernels.decide_by_news, kernels.run, state, kept)
         except NotOnDiskError:
             return None
+
+
+class NodeReservations(CompiledDecisions):
+    """The start and the nodes that are reserved for each waiting job.
+
+    `system`: the system before the first event; `machine`: its machine.
+    """
+
+    def __init__(self, system: System, machine: SiteMachine) -> None:
+        from optsched.policies.parts import _site_closed, _site_reservations
+        from optsched.simulator._core import new_news
+
+        self._news = new_news(len(system.submit))
+        self._bind: Callable[..., Callable[[], int]] = Kernel.bound
+        queues, self._kernels = machine.queues, _site_reservations
+        closed = _site_closed.closed_nodes(queues, system.submit[0])
+        self.tables = _site_reservations.new_reservations(
+            *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
+            *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
+            tier=np.array(queues.tier),
+        )
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The start that is reserved for each waiting job, if any: none moves later."""
+        jobs = self.tables.order[: self.tables.waiting[0]]
+        starts = zip(jobs.tolist(), self.tables.start[jobs].tolist())
+        return {job: start for job, start in starts if start < np.inf}
+
+    def actions(self, system: System) -> Iterator[Action]:
+        """Update the reservations, and start the jobs whose reservations begin."""
+        from optsched.simulator._core import DONE
+
+        if not hasattr(self, "decide"):
+            self.answer()
+        hear(self._news, system)
+        while self.decide() != DONE:
+            self.answer()
+        yield from stated(self._news, self.place)
+
+    def compiled(self, run: CompiledRun) -> NodeReservations:
+        """Return the decisions of a run."""
+        self._news, self._bind = run.news, run.bind
+        self.answer()
+        return self
+
+    def answer(self, problem_solver: ProblemSolver | NoProblems | None = None) -> None:
+        """Let the tables be longer."""
+        self.tables = self._kernels.with_room(self.tables)
+        self.decide = self._bind(self._kernels.decide, self.tables, self._news)
+
+    def place(self, job: int, value: float) -> Held:
+        """Return the nodes that are reserved for a job."""
+        from optsched.policies.parts._site_lines import NONE
+
+        table = self.tables
+        entries, entry = [], int(table.first[job])
+        while entry != NONE:
+            entries.append(entry)
+            entry = int(table.next[entry])
+        return Held(int(table.alternative[job]), table.node[entries], table.chunks[entries])
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        from optsched.machines._site_nodes import log_texts
+
+        return log_texts(self.tables.log)

@@ -12,7 +12,17 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._site_nodes import Flags, Numbers, Place, give, take
+from optsched.machines._site_nodes import (
+    Flags,
+    Log,
+    Numbers,
+    Place,
+    give,
+    has_room,
+    note_node,
+    note_start,
+    take,
+)
 from optsched.policies.parts._partition_queues import (
     Candidates,
     Room,
@@ -35,7 +45,6 @@ from optsched.policies.parts._site_backfilling import (
     entry_of,
 )
 from optsched.policies.parts._site_closed import ask_again
-from optsched.policies.parts._site_log import Log, has_room, note_node, note_start
 from optsched.simulator._core import (
     DONE,
     N_ENDED,

@@ -40,13 +40,19 @@ from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
     Free,
+    Log,
     Numbers,
     Place,
     give,
+    has_room,
     is_full,
     may_fit,
     most_on,
+    new_log,
+    note_node,
+    note_start,
     take,
+    with_runs,
 )
 from optsched.policies.parts._site_closed import Closed, ask_again
 from optsched.policies.parts._site_lines import (
@@ -65,14 +71,6 @@ from optsched.policies.parts._site_lines import (
     place_at,
     use,
     with_segments,
-)
-from optsched.policies.parts._site_log import (
-    Log,
-    has_room,
-    new_log,
-    note_node,
-    note_start,
-    with_runs,
 )
 from optsched.simulator._core import (
     DONE,

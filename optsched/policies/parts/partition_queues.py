@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import Held, SiteMachine
-from optsched.policies.parts.site_decisions import SiteDecisions
 from optsched.simulator.actions import Action
-from optsched.simulator.compiled_decisions import CompiledRun, hear
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    stated,
+)
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 
 
-class PartitionQueues(SiteDecisions):
+class PartitionQueues(CompiledDecisions):
     """The queues of a site, see `optsched.sites.queues`, in which the first blocked job waits.
 
     Jobs start in order, those of a higher tier first. One that does not fit is the *head* of its
@@ -41,19 +45,19 @@ class PartitionQueues(SiteDecisions):
     """
 
     def __init__(self, system: System, machine: SiteMachine, *, backfills: bool) -> None:
-        from optsched.machines._site_nodes import Free
+        from optsched.machines._site_nodes import Free, new_log
         from optsched.policies.parts import (
             _partition_queues,
             _site_backfilling,
             _site_closed,
             _site_decisions,
-            _site_log,
         )
+        from optsched.simulator._core import new_news
 
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
         self._kernels = _site_decisions
         jobs, cells = len(system.demands), self._queues.cells
-        super().__init__(jobs)
+        self._news = new_news(jobs)
         closed = _site_closed.closed_nodes(self._queues, system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
         room = _partition_queues.new_room(machine.asked, free, len(cells), closed)
@@ -84,7 +88,7 @@ class PartitionQueues(SiteDecisions):
             _site_backfilling.no_shortages(len(machine.requests.alternatives)),
             waiting,
             stops,
-            _site_log.new_log(0),
+            new_log(0),
         )
 
     @property
@@ -108,7 +112,7 @@ class PartitionQueues(SiteDecisions):
 
         Of a tier, the job of lowest score is first, and of equal ones the first submitted.
         """
-        from optsched.policies.parts._site_log import new_log
+        from optsched.machines._site_nodes import new_log
 
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
@@ -124,7 +128,7 @@ class PartitionQueues(SiteDecisions):
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
         """Make room in the log of nodes."""
-        from optsched.policies.parts._site_log import with_runs
+        from optsched.machines._site_nodes import with_runs
 
         log = with_runs(self.tables.log, len(self.tables.running.held.node))
         self.tables = self.tables._replace(log=log)
@@ -141,6 +145,12 @@ class PartitionQueues(SiteDecisions):
         return Held(
             int(running.alternative[at]), held.node[where].copy(), held.chunks[where].copy()
         )
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        from optsched.machines._site_nodes import log_texts
+
+        return log_texts(self.tables.log)
 
     def actions(
         self,
@@ -166,7 +176,7 @@ class PartitionQueues(SiteDecisions):
             waiting.order[:number] = waiting.behind[:number] = self.by_tier(order)
             self.tables.stops.is_kept[0] = False
         number = kernels["start_in_order"](self._backfills)
-        yield from self._stated()
+        yield from stated(self._news, self.place)
         if self._backfills:
             if in_order is not None:
                 jobs = waiting.candidates.job
@@ -174,7 +184,7 @@ class PartitionQueues(SiteDecisions):
                 number = len(ordered)
                 jobs[:number] = self.by_tier(ordered)
             kernels["backfill"](number)
-            yield from self._stated()
+            yield from stated(self._news, self.place)
 
     def hear(self, system: System) -> None:
         """Note what has happened since the last decision."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.machines.site import Held, SiteMachine
 from optsched.policies.parts.partition_queues import PartitionQueues
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import stated
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class SiteRoom(PartitionQueues):
 
         self._candidates.job[: len(jobs)] = jobs
         self._bound["backfill"](len(jobs))
-        for action in self._stated():
+        for action in stated(self._news, self.place):
             yield action
             assert isinstance(action, Start)
             end = float(self.system.running.estimated_end(action.job))
@@ -91,7 +92,7 @@ class SiteRoom(PartitionQueues):
         from optsched.policies.parts._site_closed import ask_again
 
         ask_again(self._room.closed, self._news)
-        yield from self._stated()
+        yield from stated(self._news, self.place)
 
     @property
     def change_now(self) -> bool:
