@@ -21,8 +21,8 @@ would stay where it is. What is taken since then, or has passed, can only increa
 On a node of its own, the job counts as running only until s: behind it, where its reservation is,
 its chunks had a place before, and more fit only where they do beside it.
 
-Licences are as if on a node more, where they count for `LICENSED` chunks: so many are missing of a
-start without them, and as many are taken from what is missing as any become free. Reservations of
+Licences are as if on a node more, where they count for `LICENSED` chunks: so many are missing for a
+start without them, and as many are taken from what is missing when any become free. Reservations of
 the site are there from the beginning, as nodes that are closed; s is infinite for a job that has no
 place.
 """
@@ -225,9 +225,13 @@ def ease(table: Reservations, own: int, used: int, freed: float, until: float) -
 
 @kernel(allocates=False)
 def ease_licences(table: Reservations) -> None:
-    """Take licences that have become free from what is missing."""
+    """Take licences that have become free from what jobs that ask for some are missing."""
+    first = table.lines.asked.first
     for waiting in range(table.waiting[0]):
-        table.missing[table.order[waiting]] -= LICENSED
+        job = table.order[waiting]
+        for one in range(first[table.requests[job]], first[table.requests[job] + 1]):
+            if table.missing[job] > 0 and licences_of(table.lines, one) != NONE:
+                table.missing[job] -= LICENSED
 
 
 @kernel(allocates=False)
