@@ -14,12 +14,12 @@ Numbers = NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def position(values: NDArray[Any], count: int, at: float) -> int:
-    """Return the last of the first `count` entries that is at most `at`, or -1."""
+def position(values: NDArray[Any], count: int, at: float, after: float = 0.0) -> int:
+    """Return the last of `count` entries that, or some seconds after it, is at most `at`, or -1."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if values[middle] <= at:
+        if values[middle] + after <= at:
             low = middle + 1
         else:
             high = middle

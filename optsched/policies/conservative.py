@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations, ReservationsByKernel
+from optsched.compiled import Kernel
+from optsched.machines.site import Held, SiteMachine
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    stated,
+)
 from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from optsched.simulator.problem_solver import ProblemSolver
 
 
 @policies.register("conservative")
@@ -41,7 +46,7 @@ class Conservative(Policy):
     again after an end.
 
     On a site where jobs ask for more than cores, are held, or in several partitions, reservations
-    are for certain nodes, see `optsched.policies.parts.node_reservations`. A job can then wait for
+    are for certain nodes, see `optsched.policies.parts._site_reservations`. A job can then wait for
     one that would leave enough room on other nodes.
 
     References
@@ -54,7 +59,7 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        self._on_nodes: NodeReservations | ReservationsByKernel | None = None
+        self._on_nodes: NodeReservations | None = None
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
@@ -77,8 +82,7 @@ class Conservative(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
         if self._on_nodes is not None:
-            assert isinstance(self._on_nodes, NodeReservations)
-            return self._on_nodes.decide()
+            return self._on_nodes.actions(system)
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
@@ -149,21 +153,13 @@ class Conservative(Policy):
         return bool(moved)
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
-
-        Nor is it for partitions of several tiers, or for reservations of the site.
-        """
-        machine, trace = run.machine, run.trace
-        over = trace.runtime - trace.requested_time
+        """Bind the decision kernel of the machine; on a line, unless jobs may end late."""
+        if self._on_nodes is not None:
+            return self._on_nodes.compiled(run)
+        over = run.trace.runtime - run.trace.requested_time
         is_late = ((over > 0) & (over <= run.way.tolerance)).any()
-        if self._on_nodes is None or not isinstance(machine, SiteMachine):
-            is_late |= run.execution is not None or self.interval > 0
-            return None if is_late else self._on_line(run)
-        queues = machine.queues
-        if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
-            return None
-        self._on_nodes = ReservationsByKernel(run, machine)
-        return self._on_nodes
+        is_late |= run.execution is not None or self.interval > 0
+        return None if is_late else self._on_line(run)
 
     def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, if it is on disk or worth compiling."""
@@ -172,3 +168,70 @@ class Conservative(Policy):
         kernels = self._by_runs.decide_by_news, self._by_runs.run
         bind = partial(LineDecisions, run, *kernels, self._table)
         return if_at_hand(bind) if is_line(run) else None
+
+
+class NodeReservations(CompiledDecisions):
+    """The start and the nodes that are reserved for each waiting job.
+
+    `system`: the system before the first event; `machine`: its machine.
+    """
+
+    def __init__(self, system: System, machine: SiteMachine) -> None:
+        from optsched.policies.parts import _site_closed, _site_reservations
+        from optsched.simulator._core import new_news
+
+        self._news = new_news(len(system.submit))
+        self._bind: Callable[..., Callable[[], int]] = Kernel.bound
+        queues, self._kernels = machine.queues, _site_reservations
+        closed = _site_closed.closed_nodes(queues, system.submit[0])
+        self.tables = _site_reservations.new_reservations(
+            *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
+            *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
+            tier=np.array(queues.tier),
+        )
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The start that is reserved for each waiting job, if any: none moves later."""
+        jobs = self.tables.order[: self.tables.waiting[0]]
+        starts = zip(jobs.tolist(), self.tables.start[jobs].tolist())
+        return {job: start for job, start in starts if start < np.inf}
+
+    def actions(self, system: System) -> Iterator[Action]:
+        """Update the reservations, and start the jobs whose reservations begin."""
+        from optsched.simulator._core import DONE
+
+        if not hasattr(self, "decide"):
+            self.answer()
+        hear(self._news, system)
+        while self.decide() != DONE:
+            self.answer()
+        yield from stated(self._news, self.place)
+
+    def compiled(self, run: CompiledRun) -> NodeReservations:
+        """Return the decisions of a run."""
+        self._news, self._bind = run.news, run.bind
+        self.answer()
+        return self
+
+    def answer(self, problem_solver: ProblemSolver | None = None) -> None:
+        """Let the tables be longer."""
+        self.tables = self._kernels.with_room(self.tables)
+        self.decide = self._bind(self._kernels.decide, self.tables, self._news)
+
+    def place(self, job: int, value: float) -> Held:
+        """Return the nodes that are reserved for a job."""
+        from optsched.policies.parts._site_lines import NONE
+
+        table = self.tables
+        entries, entry = [], int(table.first[job])
+        while entry != NONE:
+            entries.append(entry)
+            entry = int(table.next[entry])
+        return Held(int(table.alternative[job]), table.node[entries], table.chunks[entries])
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        from optsched.machines._site_nodes import log_texts
+
+        return log_texts(self.tables.log)

@@ -20,7 +20,7 @@ from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear
 from optsched.simulator.execution import ExecutionModel, Speeds
 from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
@@ -322,15 +322,8 @@ class Engine:
                 raise found from error
 
     def _decide_by_kernel(self, decisions: CompiledDecisions) -> None:
-        """Tell the kernel of the jobs that came into the queue and ended, and do what it states."""
-        system, news = self.system, self._news
-        for heard, count, jobs in (
-            (news.ended, _core.N_ENDED, system.ended),
-            (news.submitted, _core.N_SUBMITTED, system.submitted),
-            (news.rejected, _core.N_REJECTED, system.rejected),
-        ):
-            heard[: len(jobs)] = jobs
-            news.counts[count] = len(jobs)
+        """Tell the kernel what has happened, and do what it states."""
+        hear(self._news, self.system)
         self._complete(decisions, decisions.decide())
         self._carry_out(decisions)
 

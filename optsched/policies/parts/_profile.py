@@ -11,8 +11,7 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._ascending import Numbers, Times
-from optsched.machines._ascending import position as position
+from optsched.machines._ascending import Numbers, Times, position
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
