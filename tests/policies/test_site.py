@@ -259,6 +259,7 @@ def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, 
 
 CONTESTED = replace(
     plain_site(6, 4),
+    features=(("ib",), ("fat",), ("ib",)) * 2,
     partitions=(
         Partition("batch", np.arange(6), default=True),
         Partition("left", np.arange(4)),
@@ -281,8 +282,9 @@ def test_reservations_of_many_jobs_equal_the_textbook(windows, site_textbook):
     # between reservations
     site = replace(CONTESTED, reservations=windows)
     names = st.sampled_from(["", "", *(each.name for each in windows)])
-    job = st.tuples(on_nodes(4, [1, 2, 4], (1, 9)), names)
-    job = job.map(lambda pair: pair[0] | {"reservation": pair[1]})
+    features = st.sampled_from(["", "", "", "[ib|fat]"])
+    job = st.tuples(on_nodes(4, [1, 2, 4], (1, 9)), names, features)
+    job = job.map(lambda parts: parts[0] | dict(zip(("reservation", "features"), parts[1:])))
 
     @given(st.lists(job, min_size=8, max_size=18))
     @settings(max_examples=150, deadline=None)
