@@ -7,6 +7,7 @@ Decisions::
     save_snapshot           write a problem to a file
     solve                   solve a problem; the Result is verified
     compare                 solve problems with several solvers: a Comparison
+    model                   make a model of the function that states it
 
 Workloads::
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from optsched.errors import InputError as InputError
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
+    from optsched.models.stated import model as model
     from optsched.report.reading import read_comparison as read_comparison
     from optsched.report.reading import read_run as read_run
     from optsched.report.saving import save as save
@@ -77,6 +79,7 @@ _HOME = {
     "fit_workload": "optsched.workloads.trace_fit",
     "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",
+    "model": "optsched.models.stated",
     "models": "optsched.models",
     "read_comparison": "optsched.report.reading",
     "read_run": "optsched.report.reading",

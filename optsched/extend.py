@@ -17,6 +17,8 @@ from optsched.models.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.models.fields import FieldChecks as FieldChecks
 from optsched.models.formulation import Formulation as Formulation
 from optsched.models.formulation import formulations as formulations
+from optsched.models.node_placement.fields import Amounts as Amounts
+from optsched.models.node_placement.fields import Names as Names
 from optsched.models.problem import Problem as Problem
 from optsched.models.problem import Violation as Violation
 from optsched.models.program import UNBOUNDED as UNBOUNDED
@@ -25,6 +27,7 @@ from optsched.models.program_builder import ProgramBuilder as ProgramBuilder
 from optsched.models.schema import Integer as Integer
 from optsched.models.schema import Integers as Integers
 from optsched.models.schema import Kind as Kind
+from optsched.models.schema import Labels as Labels
 from optsched.models.schema import declared as declared
 from optsched.models.schema import field as field
 from optsched.models.snapshot import Snapshot as Snapshot
