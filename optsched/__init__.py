@@ -7,6 +7,7 @@ Decisions::
     save_snapshot           write a problem to a file
     solve                   solve a problem; the Result is verified
     compare                 solve problems with several solvers: a Comparison
+    conflict                name requirements that no solution meets together
     model                   make a model of the function that states it
 
 Workloads::
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
     from optsched.solvers.comparison import compare as compare
+    from optsched.solvers.conflict import conflict as conflict
     from optsched.solvers.result import Budget as Budget
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
@@ -76,6 +78,7 @@ _HOME = {
     "Run": "optsched.simulator.run",
     "Trace": "optsched.traces.trace",
     "compare": "optsched.solvers.comparison",
+    "conflict": "optsched.solvers.conflict",
     "fit_workload": "optsched.workloads.trace_fit",
     "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",

@@ -23,6 +23,7 @@ from optsched.report.comparison_page import in_short, unsolved, unused_names
 from optsched.report.page import Cell, cell, duration, share
 from optsched.solvers.comparison import compare
 from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
+from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,10 @@ def command(
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
-    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused):
+    results = comparison.results
+    told = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
+    conflicts = [f"{name}: {text}" for name, text in zip(told["snapshot"], told["message"])]
+    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused, *conflicts):
         say(f"optsched: {text}")
     if comparison.missing:
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,7 +115,7 @@ def command(
     if result.limit is Limit.INTERRUPT:
         found = "no solution so far" if result.solution is None else "the best solution so far"
         say(f"optsched: interrupted: {found}")
-    for text in reconciled.contradictions or (result.message,):
+    for text in reconciled.contradictions or (result.message, result.conflict):
         if text:
             say(f"optsched: {snapshot}: {text}")
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
@@ -183,6 +183,7 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
         "verified": result.verified,
         "violations": [str(violation) for violation in result.violations],
         "message": result.message,
+        "conflict": None if result.conflict is None else asdict(result.conflict),
         "solution": answer_to_json(problem, result),
     }
 

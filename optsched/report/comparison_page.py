@@ -322,7 +322,8 @@ def _snapshots(own: pd.DataFrame) -> Table:
         if answers["best_objective"].notna().any():
             objective = int(known["best_objective"])
         elif (answers["status"] == Status.INFEASIBLE).any():
-            objective = Cell("infeasible")
+            why = answers["message"][answers["status"] == Status.INFEASIBLE]
+            objective = Cell("infeasible", note=" ".join(filter(None, why)))
         row: list[Value] = [
             str(snapshot),
             str(known["size"]),

@@ -263,6 +263,7 @@ def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
         "verified": False,
         "wrong": True,
         "message": message,
+        "conflict": None,
     }
 
 

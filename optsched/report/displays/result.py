@@ -34,7 +34,8 @@ def html(result: Result) -> str:
     known = [(name, value) for name, value in facts if value is not None]
     posed = "" if problem is None else f" on {problem.name} {problem.size}"
     title = f"{result.solver} {result.version}".rstrip() + posed
-    return Card(title, result.message, [Facts(known)], picture=_picture(result)).html()
+    message = result.message or str(result.conflict or "")
+    return Card(title, message, [Facts(known)], picture=_picture(result)).html()
 
 
 def figure(result: Result, size: Any = None, title: bool = True) -> Figure:

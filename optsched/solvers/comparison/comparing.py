@@ -28,7 +28,7 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import as_budget, checked_seed, solve
+from optsched.solvers.solving import as_budget, checked_seed, explained, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,13 +169,18 @@ def compare(
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
 
-    def answer(who: int, what: int, is_warm_up: bool) -> Result:
+    def answer(who: int, what: int, is_warm_up: bool, claim: Result | None = None) -> Result:
         contender, snapshot = contenders[who], entries[what].snapshot
-        if is_warm_up:
-            warm_up = _warm_up_budget(contender, budget)
-            result = solve(snapshot, contender.given, budget=warm_up, interruptible=False)
-        else:
-            result = solve(snapshot, contender.given, budget=budget, seed=seed, interruptible=False)
+        if claim is not None:
+            return explained(snapshot.problem, claim, budget or contender.profile.budget)
+        result = solve(
+            snapshot,
+            contender.given,
+            budget=_warm_up_budget(contender, budget) if is_warm_up else budget,
+            seed=None if is_warm_up else seed,
+            interruptible=False,
+            explain=False,
+        )
         return replace(result, problem=None)  # known here, and to send it takes time
 
     answered: list[tuple[Entry, Reconciled]] = []
@@ -195,6 +200,13 @@ def compare(
                 for who, contender in enumerate(contenders):
                     if supports(contender.solver, entry.problem.name):
                         results.append(_result(call, contender, entry.problem, who, what, False))
+                reconciled = reconcile(entry.problem, entry.known, results)
+                for at, result in enumerate(reconciled.results):
+                    if result.status is Status.INFEASIBLE and reconciled.objective is None:
+                        who = [one.name for one in contenders].index(result.solver)
+                        asked = (who, what, False, result)
+                        results[at] = _result(call, contenders[who], entry.problem, *asked)
+                        break  # one explanation is enough
             except KeyboardInterrupt:
                 if not (interruptible and (answered or results)):
                     raise

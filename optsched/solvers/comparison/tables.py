@@ -70,7 +70,7 @@ def result_frame(answered: Answered) -> pd.DataFrame:
             result.work,
             result.verified,
             "" if result.limit is None else result.limit.value,
-            result.message,
+            result.message or str(result.conflict or ""),
         )
         for entry, reconciled in answered
         for result in reconciled.results
