@@ -9,6 +9,7 @@ Decisions::
     compare                 solve problems with several solvers: a Comparison
     conflict                name requirements that no solution meets together
     model                   make a model of the function that states it
+    rule, with_rules        make rules of a site, and add them to a node placement
 
 Workloads::
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     from optsched import models as models
     from optsched.errors import InputError as InputError
+    from optsched.models.node_placement.rules import rule as rule
+    from optsched.models.node_placement.rules import with_rules as with_rules
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
     from optsched.models.stated import model as model
@@ -88,6 +91,7 @@ _HOME = {
     "read_run": "optsched.report.reading",
     "read_sweep": "optsched.sweeps.sweep_results",
     "read_trace": "optsched.traces.reading",
+    "rule": "optsched.models.node_placement.rules",
     "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot_file",
     "scale_trace": "optsched.traces.scaling",
@@ -96,6 +100,7 @@ _HOME = {
     "study": "optsched.studies.running",
     "sweep": "optsched.sweeps.sweeping",
     "trace_from_frame": "optsched.traces.tables",
+    "with_rules": "optsched.models.node_placement.rules",
 }
 
 __all__ = ["__version__", *_HOME]

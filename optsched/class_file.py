@@ -77,7 +77,7 @@ class ClassInFile:
         InputError
             If the file cannot be executed, or holds no such class of the right kind.
         """
-        module = self._module()
+        module = self.module()
         own = {
             name: value
             for name, value in vars(module).items()
@@ -103,8 +103,14 @@ class ClassInFile:
         cls.name = _origins[cls].text
         return cls  # type: ignore[no-any-return]
 
-    def _module(self) -> ModuleType:
-        """Return the module, executed once per process."""
+    def module(self) -> ModuleType:
+        """Return the module, executed once per process.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be executed.
+        """
         key = self.path, self.sha256
         if key not in _modules:
             try:

@@ -78,6 +78,15 @@ TraceName: TypeAlias = Annotated[
 
 SolverName: TypeAlias = Annotated[str, Parameter(completer=solver_names)]
 
+Rules: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--rule",
+        negative="",
+        help="FILE.py with rules that placements must keep, or FILE.py:NAME; may be repeated.",
+    ),
+]
+
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
 ]
@@ -92,6 +101,25 @@ def budget_of(time_limit: float | None, work_limit: float | None = None) -> Budg
         except InputError as error:
             raise InputError(*error.mistakes, field=option) from None
     return Budget(time_limit, work_limit)
+
+
+def rules_of(places: Sequence[str] | None) -> dict[str, Any]:
+    """Return the rules of ``--rule`` by name.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or two rules have the same name.
+    """
+    from optsched.models.node_placement.rules import rules_in
+
+    found: dict[str, Any] = {}
+    for place in places or ():
+        for name, rule in rules_in(place).items():
+            if name in found:
+                raise InputError(f"{name} is the name of two rules", field="--rule")
+            found[name] = rule
+    return found
 
 
 @contextmanager

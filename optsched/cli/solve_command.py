@@ -13,10 +13,22 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.completion import snapshot_names
-from optsched.cli.options import Integer, Json, Number, Output, Seconds, SolverName, budget_of
+from optsched.cli.options import (
+    Integer,
+    Json,
+    Number,
+    Output,
+    Rules,
+    Seconds,
+    SolverName,
+    budget_of,
+    rules_of,
+)  # fmt: skip
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
+from optsched.models.node_placement.problem import NodePlacement
+from optsched.models.node_placement.rules import with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, sources
 from optsched.numbers import percent
@@ -54,6 +66,7 @@ def command(
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
+    rule: Rules = None,
 ) -> int:
     """Solve one snapshot of a decision.
 
@@ -84,7 +97,7 @@ def command(
             check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
-    read = read_snapshot(snapshot)
+    read = _with_rules(read_snapshot(snapshot), rule)
     draw = None
     if picture is not None:
         check_suffix(picture)
@@ -119,6 +132,16 @@ def command(
         if text:
             say(f"optsched: {snapshot}: {text}")
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
+
+
+def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
+    """Return a snapshot with rules, whose known values are those without them."""
+    if not places:
+        return read
+    if not isinstance(read.problem, NodePlacement):
+        reason = f"is for node-placement problems, not for {read.problem.name}"
+        raise InputError(reason, field="--rule")
+    return replace(read, problem=with_rules(read.problem, rules_of(places)), known={})
 
 
 def solve_in_process(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from optsched.class_file import told
 from optsched.errors import InputError
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.linear import Expression, Ints, Relation, Rows, integers
+from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
 from optsched.models.linear_text import PORTABLE_NAME
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import Program
@@ -33,7 +33,7 @@ from optsched.registry import models
 
 Statement = Callable[..., None]
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([_ ][A-Za-z][A-Za-z0-9]*)*")
+NAME = re.compile(r"(?!.*[_ ]\d+$)[A-Za-z][A-Za-z0-9]*([_ ][A-Za-z0-9]+)*")
 """Names of decisions and requirements; numbers of places follow, each after an underscore."""
 
 SHOWN = 20
@@ -55,13 +55,13 @@ class Data(NDArray[Any]):
             ]
             if np.any(np.abs(getattr(ufunc, method)(*numbers, **options)) > 2.0**62):
                 raise InputError(f"the data make a number beyond 64 bits ({ufunc.__name__})")
-        return _plain(found)
+        return as_data(found)
 
     def __getitem__(self, key: Any) -> Any:
-        return _plain(super().__getitem__(key))
+        return as_data(super().__getitem__(key))
 
 
-def _plain(value: Any) -> Any:
+def as_data(value: Any) -> Any:
     """Return an array as data, and an integer of numpy as one of Python, which has no size."""
     if isinstance(value, np.ndarray):
         return value.view(Data)
@@ -108,14 +108,15 @@ class Symbols:
     variables : dict
         The numbers of the variables of each array, by name.
     derived : dict
-        The numbers of the variables of `some`, by name; they are no part of an answer.
+        The numbers of the variables of `some`, by name, and the places that have one; they are no
+        part of an answer.
     sense : {"max", "min"}
         Direction of the objective.
     """
 
     def __init__(self, base: Program | None = None) -> None:
         self.variables: dict[str, Ints] = {}
-        self.derived: dict[str, Ints] = {}
+        self.derived: dict[str, tuple[Ints, Ints]] = {}
         self.sense: Literal["max", "min"] = "max" if base is None else base.sense
         self._bounds: dict[str, tuple[Ints, Any, Any]] = {}
         self._rows: dict[str, Rows] = {}
@@ -135,14 +136,28 @@ class Symbols:
     def some(self, name: str, amount: Expression) -> Expression:
         """Return 1 where an amount is above 0, otherwise 0; by a variable and two rows for each."""
         least, most = amount.range(self._all_bounds("lower"), self._all_bounds("upper"))
-        self.derived[name] = numbers = self._added(name, amount.shape, 0, 1)
+        where = np.flatnonzero(most > 0)
+        everywhere = where.size == most.size
+        numbers = self._added(name, amount.shape if everywhere else where.shape, 0, 1)
+        self.derived[name] = numbers, where
         some = Expression.of_variables(numbers, name)
-        self.require(f"{name} if", amount <= most * some)
-        self.require(f"{name} only if", amount >= least + (1 - least) * some)
+        if not everywhere:  # the others are 0
+            ones = np.ones(len(where), dtype=np.int64)
+            some = Expression(amount.shape, (Entries(ones, numbers, name, where),))
+        self._add_rows(f"{name} if", amount <= most * some)
+        self._add_rows(f"{name} only if", amount >= least + (1 - least) * some)
         return some
+
+    def complete(self, x: Ints, derived: Mapping[str, Ints]) -> None:
+        """Set the variables of `some` in a vector to the values that verification derived."""
+        for name, (numbers, where) in self.derived.items():
+            x[numbers.ravel()] = derived[name].ravel()[where]
 
     def require(self, name: str, relation: Any) -> None:
         """Add a row for each comparison of a relation."""
+        self._add_rows(name, relation)
+
+    def _add_rows(self, name: str, relation: Any) -> None:
         _check_name(name, self._rows)
         if not isinstance(relation, Relation):  # of data alone
             relation = Expression.of(relation) == 1
@@ -271,7 +286,7 @@ class Stated(Problem[Mapping[str, Any]]):
 
     def _read(self, reading: Symbols | Verification) -> None:
         values = vars(self)
-        fields = {f.name: _plain(values[f.name]) for f in self.schema.fields}
+        fields = {f.name: as_data(values[f.name]) for f in self.schema.fields}
         read(type(self).statement, reading, **fields)
 
     def verified(self, solution: Any) -> Verification:
@@ -356,8 +371,9 @@ class StatedFormulation(Formulation[Stated, Mapping[str, Any]]):
         """Return the vector of values by name."""
         symbols, verified = self.problem.symbols, self.problem.verified(solution)
         x = np.zeros(self.program.num_variables, dtype=np.int64)
-        for name, at in (symbols.variables | symbols.derived).items():
-            x[at] = (verified.values | verified.derived)[name]
+        for name, at in symbols.variables.items():
+            x[at] = verified.values[name]
+        symbols.complete(x, verified.derived)
         return x
 
 

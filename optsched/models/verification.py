@@ -8,7 +8,7 @@ Python's integers, which have no size.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,16 +40,20 @@ class Numbers:
         The numbers.
     most : int, optional
         Upper bound of their absolute values; by default the largest one.
+    labels : sequence, optional
+        Names of the places of the first axis, for messages.
     """
 
     __array_ufunc__ = None  # numpy leaves operators to this class
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, values: Any, most: int | None = None) -> None:
+    def __init__(
+        self, values: Any, most: int | None = None, labels: Sequence[Any] | None = None
+    ) -> None:
         array: NDArray[Any] = np.asarray(values)
         if most is None:
             array, most = _sized(array)
-        self.values, self._most = array, most
+        self.values, self._most, self.labels = array, most, labels
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -103,7 +107,7 @@ class Numbers:
         """Return the sum of all numbers, or of those along an axis."""
         most = self._most * max(1, self.values.size if axis is None else self.shape[axis])
         values = self.values if most <= LARGEST else self.values.astype(object)
-        return Numbers(values.sum(axis=axis), most)
+        return Numbers(values.sum(axis=axis), most, self.labels if axis not in (0, None) else None)
 
     def sum_by(self, group: Any, count: int | None = None) -> Numbers:
         """Return the sums over the first axis by group.
@@ -117,16 +121,16 @@ class Numbers:
         values = self.values if most <= LARGEST else self.values.astype(object)
         sums = np.zeros((len(labels), *self.shape[1:]), dtype=values.dtype)
         np.add.at(sums, [place[label] for label in of], values)
-        return Numbers(sums, most)
+        return Numbers(sums, most, labels if count is None else None)
 
     def __le__(self, other: Any) -> Comparison:
-        return Comparison(self.values, "<=", numbers(other).values)
+        return Comparison(self.values, "<=", numbers(other).values, self.labels)
 
     def __ge__(self, other: Any) -> Comparison:
-        return Comparison(self.values, ">=", numbers(other).values)
+        return Comparison(self.values, ">=", numbers(other).values, self.labels)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        return Comparison(self.values, "==", numbers(other).values)
+        return Comparison(self.values, "==", numbers(other).values, self.labels)
 
     def _refused(self, *_: Any) -> Any:
         raise TypeError("expected <=, >= or == between decisions, in a requirement of its own")
@@ -142,6 +146,7 @@ class Comparison:
     left: NDArray[Any]
     kind: Literal["<=", ">=", "=="]
     right: NDArray[Any]
+    labels: Sequence[Any] | None = None
 
     def __bool__(self) -> bool:
         raise TypeError("a comparison of decisions is not true or false; pass it to require")
@@ -155,7 +160,7 @@ class Comparison:
         left, right = (np.broadcast_to(side, holds.shape) for side in (self.left, self.right))
         places = np.argwhere(~holds)
         found = [
-            Violation(at_index(name, index), f"{left[index]}; {words} {right[index]}")
+            Violation(at_index(name, index, self.labels), f"{left[index]}; {words} {right[index]}")
             for index in map(tuple, places[:SHOWN].tolist())
         ]
         more = len(places) - SHOWN
@@ -245,10 +250,12 @@ class Verification:
             raise InputError(*unknown)
 
 
-def at_index(name: str, index: Iterable[int]) -> str:
-    """Return a name with an index, which counts from 1."""
-    places = ",".join(str(i + 1) for i in index)
-    return f"{name}[{places}]" if places else name
+def at_index(name: str, index: Sequence[int], labels: Sequence[Any] | None = None) -> str:
+    """Return a name with an index, which counts from 1, or begins with one of the labels."""
+    places = [str(i + 1) for i in index]
+    if labels is not None and index[0] < len(labels):
+        places[0] = str(labels[index[0]])
+    return f"{name}[{','.join(places)}]" if places else name
 
 
 def numbers(value: Any) -> Numbers:
@@ -269,7 +276,9 @@ def _computed(
     left, right = one.values, other.values
     if most > LARGEST:
         left, right = left.astype(object), right.astype(object)
-    return Numbers(compute(left, right), most)
+    values = compute(left, right)
+    labels = one.labels or other.labels
+    return Numbers(values, most, labels if np.shape(values)[:1] == (len(labels or ()),) else None)
 
 
 def _multiplied(one: Numbers, other: Numbers) -> Numbers:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from optsched.models.node_placement.rules import Rule
 from optsched.slurm.capture import capture, capture_queue
 from optsched.slurm.commands import run_command
 from optsched.slurm.pins import Update
@@ -29,7 +30,7 @@ OF_PIN = ("required", "comment")
 """The fields of a job that count when its pin is taken back."""
 
 
-def current_situation(weigh: str) -> Situation:
+def current_situation(weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
     """Return what the Slurm of this machine says, and the problem that it poses.
 
     Raises
@@ -39,7 +40,7 @@ def current_situation(weigh: str) -> Situation:
     """
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture(Path(folder))
-        return read_situation(Path(folder), weigh)
+        return read_situation(Path(folder), weigh, rules)
 
 
 def current_queue() -> Queue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
+from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
@@ -48,6 +49,12 @@ class Situation:
     weigh: str
 
     @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules of the site that the plan keeps."""
+        problem = self.posed.problem
+        return tuple(problem.rules) if isinstance(problem, RuledPlacement) else ()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the files do not state, what was left out or changed, and how jobs are weighed."""
         found = (*self.supply.notes, *self.queue.notes)
@@ -65,7 +72,7 @@ class Situation:
             "blocked": len(self.posed.blocked),
             "left": len(self.posed.left),
         }
-        return Snapshot(self.posed.problem, origin)
+        return Snapshot(self.posed.problem, origin | ({"rules": self.rules} if self.rules else {}))
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,7 @@ class Plan:
         rows, supply = self.situation.posed.rows, self.situation.supply
         placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
         found = []
-        for row, at in zip(rows, self.placements.nodes):
+        for place, (row, at) in enumerate(zip(rows, self.placements.nodes)):
             if at:
                 continue
             reason = _why_not(row.request, supply)
@@ -175,6 +182,9 @@ class Plan:
                 for other, its in placed
             ):
                 reason += "; Slurm may start it before those of lower priority: see --weigh strict"
+            problem = self.situation.posed.problem
+            if isinstance(problem, RuledPlacement) and reason.startswith(FITS):
+                reason = problem.blocking(self.placements, place) or reason
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
 
@@ -230,12 +240,23 @@ class Plan:
                 }
                 for row, reason in self.not_placed
             ],
+            "rules": [*self.situation.rules],
             "unseen": dict(self.unseen),
             "blocked": dict(self.situation.posed.blocked),
             "left": dict(self.situation.posed.left),
             "not_pinned": dict(self.updates.without),
             "lines": list(lines.values()),
         }
+
+
+def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping[str, Rule]) -> str:
+    """Return the rule of the site that keeps a job from what is free, empty if none is known."""
+    if not rules:
+        return ""
+    posed = placement_problem(queue, supply)
+    problem, count = with_rules(posed.problem, rules), len(posed.rows)
+    own = [place for place, row in enumerate(posed.rows) if row.job.job_id == job.job_id]
+    return problem.blocking(Placements(((),) * count, ((),) * count), own[0]) if own else ""
 
 
 def _why_not(request: Request, supply: Supply) -> str:
@@ -264,7 +285,7 @@ def _why_not(request: Request, supply: Supply) -> str:
     return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 
-def read_situation(folder: Path, weigh: str) -> Situation:
+def read_situation(folder: Path, weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
     """Return what captured output of Slurm says, and the problem that it poses.
 
     Raises
@@ -274,4 +295,6 @@ def read_situation(folder: Path, weigh: str) -> Situation:
     """
     queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
+    if rules:
+        posed = replace(posed, problem=with_rules(posed.problem, rules))
     return Situation(queue, supply, posed, weigh)

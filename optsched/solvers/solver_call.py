@@ -7,9 +7,10 @@ import logging
 import math
 import reprlib
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +19,7 @@ from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import Problem, Violation
 from optsched.solvers import separate_process
+from optsched.solvers.by_relaxation import solve_by_relaxation
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -75,6 +77,10 @@ def call_solver(
             raised_by_callback.append(error)
             raise
 
+    search: Callable[..., Result] = solver.solve
+    if problem.relaxation is not None and solver.models is not None:
+        ask = partial(call_solver, solver, name=name)
+        search = partial(solve_by_relaxation, ask, exact=solver.exact)
     began = clock()
     try:
         if prepare:
@@ -83,7 +89,7 @@ def call_solver(
         separate_process.allow_solve(budget.seconds)
         began = clock()
         with around or nullcontext():
-            answer = solver.solve(
+            answer = search(
                 given,
                 budget=budget,
                 hint=hint,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from optsched.errors import UnknownNameError
 from optsched.models.fields import LARGEST_FIELD, plain, plain_sequence
 from optsched.models.read_only import read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading, is_table
@@ -243,6 +244,74 @@ class NodeNumbers(Kind):
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "integer", "minimum": 0}}
+
+
+class RuleColumns(Kind):
+    """Columns that rules read: of jobs, of nodes, and of running jobs with their nodes."""
+
+    on_file = "object of `jobs`, `nodes`, `running`: for each an object of lists"
+    in_python = "mapping of str to mapping of str to sequence"
+    expected = "expected objects of lists: jobs, nodes, running"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        return DOUBTFUL  # each column is checked
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if not isinstance(value, Mapping) or not all(
+            isinstance(of, Mapping) for of in value.values()
+        ):
+            reading.wrong(name, self.expected)
+            return None
+        lengths = {"jobs": "chunks", "nodes": "free"}
+        known = {of: len(reading.fields[one]) for of, one in lengths.items()}
+        running = value.get("running", {})
+        on = plain_sequence(running.get("nodes", ()))
+        known["running"] = 0 if on is None else len(on)
+        wrong = [] if not running or "nodes" in running else [f"{name}.running: expected nodes"]
+        for job, nodes in enumerate(on or ()):
+            at = plain_sequence(nodes)
+            if not at or not all(type(n) is int and 0 <= n < known["nodes"] for n in at):
+                expected = f"expected nodes from 0 to {known['nodes'] - 1}"
+                wrong.append(f"{name}.running.nodes[{job}]: {nodes!r}; {expected}")
+        stored: dict[str, dict[str, Any]] = {}
+        for of, columns in value.items():
+            if of not in known:
+                wrong.append(f"{name}: {UnknownNameError('part', of, known)}")
+                continue
+            stored[of] = {}
+            for column, values in columns.items():
+                given = plain_sequence(values)
+                if given is None or len(given) != known[of]:
+                    wrong.append(f"{name}.{of}.{column}: expected a list of {known[of]} values")
+                elif (of, column) == ("running", "nodes"):
+                    stored[of][column] = tuple(map(plain_sequence, given))
+                elif not all(type(one) is str or _is_amount(one) for one in given):
+                    wrong.append(f"{name}.{of}.{column}: expected texts or integers up to 10^12")
+                else:
+                    stored[of][column] = given
+        reading.note(name, wrong)
+        return stored
+
+    def write(self, value: Any) -> Any:
+        return {
+            of: {name: [*map(_listed, values)] for name, values in columns.items()}
+            for of, columns in value.items()
+        }
+
+    def json_schema(self) -> dict[str, Any]:
+        columns = {"type": "object", "additionalProperties": {"type": "array"}}
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(("jobs", "nodes", "running"), columns),
+        }
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) is int and abs(value) <= LARGEST_FIELD
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _is_in(text: Any, choices: Sequence[str]) -> bool:
