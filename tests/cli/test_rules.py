@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pandas as pd
 import pytest
+
+from optsched import read_trace
 
 RULES = """
 import optsched
@@ -76,3 +79,27 @@ def test_rules_are_for_placements(optsched, rules):
     done = optsched("solve", "yang-2014-example", "--rule", rules)
     expected = "--rule: is for node-placement problems, not for window-mkp"
     assert (done.returncode, done.stderr) == (1, f"optsched: {expected}\n")
+
+
+def test_a_simulation_keeps_rules(optsched, tmp_path):
+    (tmp_path / "two.py").write_text(
+        'from optsched.rules import limit\ntwo = limit("jobs", 2, by="user")\n'
+    )
+    words = ("simulate", "sample-256", "--machine", "site:sample-site", "--policy", "placement")
+    words += ("--jobs", "1:60", "--no-plots", "--check", "-o", "run")
+    most = {}
+    for name, rule in (("free", ()), ("held", ("--rule", "two.py:two"))):
+        done = optsched(*words, *rule, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        jobs = pd.read_csv(tmp_path / "run" / "jobs.csv")
+        trace = read_trace("sample-256")
+        user = dict(zip(trace.job_id.tolist(), trace.user.tolist()))
+        jobs["user"] = [user[job] for job in jobs["job_id"]]
+        most[name] = max(
+            int(((own["starting_time"] <= at) & (own["finish_time"] > at)).sum())
+            for _, own in jobs.groupby("user")
+            for at in own["starting_time"]
+        )
+    assert (most["held"], most["free"] > 2) == (2, True)
+    repeat = json.loads((tmp_path / "run" / "run.json").read_text())["repeat"]
+    assert "--set rules=two.py:two" in repeat

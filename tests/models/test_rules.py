@@ -198,6 +198,14 @@ def test_what_running_jobs_break_already_is_no_reason_to_refuse_all():
     assert optsched.solve(two, "cp-sat").objective == 0
 
 
+def test_the_part_of_an_answer_that_breaks_no_rule_is_the_heaviest_jobs_first():
+    every = Placements(((0, 1), (1, 2), (2, 3), ()), (((), ()), ((), ()), ((), ()), ()))
+    assert not SITE.violations(every)
+    for most, kept in ((1, [False] * 2 + [True]), (2, [True, False, True]), (9, [True] * 3)):
+        ruled = with_rules(SITE, {"jobs": rules.limit("jobs", most, by="user")})
+        assert [bool(at) for at in ruled.restricted(every).nodes[:3]] == kept
+
+
 def test_a_rule_that_blocks_a_job_is_named():
     ruled = with_rules(SITE, {"jobs": rules.limit("jobs", 2, by="user")})
     best = optsched.solve(ruled, "cp-sat").solution

@@ -124,7 +124,7 @@ class RuledPlacement(NodePlacement):
             if not self.violations(of([*taken, *tried])):
                 taken += tried
                 left, part = left[part:], 2 * part
-            elif part > 1:
+            elif len(tried) > 1:
                 part = len(tried) // 2
             else:
                 left = left[1:]
