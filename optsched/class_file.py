@@ -233,6 +233,14 @@ def place_of(error: BaseException, cls: type[Any]) -> str:
     return f"{Path(file).name}, {', '.join(lines)}"
 
 
+def home_of(cls: type[Any]) -> dict[str, str]:
+    """Return the ``file`` and ``sha256`` of a class of the user, nothing of one of optsched."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if cls.__module__.startswith("optsched.") or file is None or not Path(file).is_file():
+        return {}
+    return {"file": Path(file).name, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+
+
 def in_file(cls: type[Any]) -> bool:
     """Return whether a class stands in a file that was named with a class of it."""
     return cls.__module__.startswith(_PREFIX)

@@ -54,6 +54,7 @@ from optsched.simulator.actions import Start as Start
 from optsched.simulator.actions import Wake as Wake
 from optsched.simulator.execution import ExecutionModel as ExecutionModel
 from optsched.simulator.execution import ExecutionReport as ExecutionReport
+from optsched.simulator.model_policy import ModelPolicy as ModelPolicy
 from optsched.simulator.policy import Answers as Answers
 from optsched.simulator.policy import Policy as Policy
 from optsched.simulator.system import System as System

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
 from optsched.cli.compare_runs import are_runs, compare_over, compare_runs
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
-from optsched.cli.options import Integer, Number, Output, Seconds, budget_of
+from optsched.cli.options import Integer, Models, Number, Output, Seconds, budget_of, import_models
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.durations import short
 from optsched.errors import InputError
@@ -63,6 +63,7 @@ def command(
     over: str | None = None,
     baseline: str | None = None,
     json: bool = False,
+    model: Models = None,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
 
@@ -93,6 +94,7 @@ def command(
     json
         Print the table as one JSON object.
     """
+    import_models(model)
     if are_runs(snapshots):
         of_solvers = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}

@@ -9,8 +9,10 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
+from optsched.class_file import find_class
 from optsched.cli.completion import captured_names, solver_names, trace_names
 from optsched.errors import InputError
+from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_integer, parse_number
 from optsched.solvers.result import Budget
 
@@ -87,6 +89,15 @@ Rules: TypeAlias = Annotated[
     ),
 ]
 
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--model",
+        negative="",
+        help="FILE.py with a model of your own, which is run; may be repeated.",
+    ),
+]
+
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
 ]
@@ -101,6 +112,25 @@ def budget_of(time_limit: float | None, work_limit: float | None = None) -> Budg
         except InputError as error:
             raise InputError(*error.mistakes, field=option) from None
     return Budget(time_limit, work_limit)
+
+
+def import_models(places: Sequence[str] | None) -> list[str]:
+    """Run the files of ``--model``, which register their models, and return the names of these.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be run, or holds no model.
+    """
+    names = []
+    for place in places or ():
+        home = find_class(place)
+        stated = [one for one in vars(home.module()).values() if isinstance(one, type)]
+        found = [one.name for one in stated if issubclass(one, Problem) and one is not Problem]
+        if not found:
+            raise InputError("holds no model; expected @optsched.model", file=home.file)
+        names += found
+    return names
 
 
 def rules_of(places: Sequence[str] | None) -> dict[str, Any]:

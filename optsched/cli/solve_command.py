@@ -16,12 +16,14 @@ from optsched.cli.completion import snapshot_names
 from optsched.cli.options import (
     Integer,
     Json,
+    Models,
     Number,
     Output,
     Rules,
     Seconds,
     SolverName,
     budget_of,
+    import_models,
     rules_of,
 )  # fmt: skip
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
@@ -66,6 +68,7 @@ def command(
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
+    model: Models = None,
     rule: Rules = None,
 ) -> int:
     """Solve one snapshot of a decision.
@@ -92,6 +95,7 @@ def command(
     picture
         A picture of the solution to write, .svg or .png.
     """
+    import_models(model)
     for written in (output, picture):
         if written is not None:
             check_output(written, *sources(snapshot))

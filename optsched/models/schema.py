@@ -537,7 +537,11 @@ def declared(cls: C) -> C:
         if len(given) != count or len(values) > len(in_order) or not is_clear:
             signature.bind(*values, **named)  # raises TypeError
         # faster than setting the attributes of a frozen dataclass one by one
-        self.__dict__.update(validated(given))
+        try:
+            self.__dict__.update(validated(given))
+        except KeyError:  # one name in place of another
+            signature.bind(*values, **named)
+            raise
 
     made.__init__ = __init__
     made.__signature__ = signature

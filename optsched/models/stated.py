@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.class_file import told
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
 from optsched.models.linear_text import PORTABLE_NAME
@@ -257,8 +257,10 @@ def read(statement: Statement, reading: Any, *values: Any, **fields: Any) -> Non
 
     Raises
     ------
+    StatementError
+        If the statement fails, with its line.
     InputError
-        If the statement fails, with its line, or the answer that is read has no such form.
+        If the answer that is read has no such form.
     """
     try:
         statement(reading, *values, **fields)
@@ -269,7 +271,7 @@ def read(statement: Statement, reading: Any, *values: Any, **fields: Any) -> Non
         frames = traceback.extract_tb(error.__traceback__)
         line = next((one.lineno for one in frames[::-1] if one.filename == code), None)
         told_of = error if isinstance(error, InputError) else told(error, None)
-        raise InputError(*told_of.mistakes, file=Path(code).name, line=line) from error
+        raise StatementError(*told_of.mistakes, file=Path(code).name, line=line) from error
 
 
 class Stated(Problem[Mapping[str, Any]]):
@@ -330,6 +332,8 @@ class Stated(Problem[Mapping[str, Any]]):
         """Return every bound and requirement that values by name break."""
         try:
             return self.verified(solution).found
+        except StatementError:
+            raise
         except InputError as error:
             return [Violation("form", line) for line in error.lines()]
 

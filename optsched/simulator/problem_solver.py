@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.class_file import home_of
 from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import ListsEquallyGood, Problem
@@ -290,6 +291,8 @@ class ProblemSolver:
             "decision": self._decision,
             "objective": used.objective,
         }
+        if home := home_of(type(problem)):
+            origin["model"] = home
         snapshot = Snapshot(problem, origin, options=chosen.options)
         save_snapshot(snapshot, self.capture / file)
         return file

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.compilation import clock
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
@@ -420,10 +420,11 @@ class GenericSolver(Solver):
             if error is search.callback_error:
                 raise
             solution = None
-            if isinstance(error, InputError):
+            if isinstance(error, InputError) and not isinstance(error, StatementError):
                 outcome = Outcome(Status.NO_SOLUTION, message=str(error))
             else:
-                outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
+                kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+                outcome = Outcome(Status.ERROR, message=f"{kind}{error}")
             status = outcome.claim
         if solution is None and hint is not None and status is Status.NO_SOLUTION:
             status, solution = Status.FEASIBLE, hint

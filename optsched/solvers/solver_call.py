@@ -16,7 +16,7 @@ from typing import Any
 
 from optsched.class_file import place_of
 from optsched.compilation import clock
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.models.problem import Problem, Violation
 from optsched.solvers import separate_process
 from optsched.solvers.by_relaxation import solve_by_relaxation
@@ -111,7 +111,7 @@ def call_solver(
         if raised_by_callback:
             raise raised_by_callback[0] from None
         seconds = clock() - began
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) and not isinstance(error, StatementError):
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
         else:
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
