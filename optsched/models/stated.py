@@ -240,14 +240,15 @@ EMPTY = Program("max", NONE, NONE, NONE, np.zeros(1, dtype=np.int64), NONE, NONE
 
 
 def template(name: str, shape: tuple[int, ...]) -> str:
-    """Return the template of the names of an array in a program."""
-    return name.replace(" ", "_") + "_{}" * len(shape)
+    """Return the template of the names of an array; ``free``, a word of LP files, is ``free_``."""
+    text = name.replace(" ", "_") + "_{}" * len(shape)
+    return text if PORTABLE_NAME.fullmatch(text.replace("{}", "1")) else f"{text}_"
 
 
 def _check_name(name: str, taken: Mapping[str, Any]) -> None:
     if name in taken:
         raise ValueError(f"{name!r} is stated twice")
-    if not NAME.fullmatch(name) or not PORTABLE_NAME.fullmatch(name.replace(" ", "_")):
+    if not NAME.fullmatch(name) or not PORTABLE_NAME.fullmatch(f"{name.replace(' ', '_')}_"):
         words = "expected words of letters and digits, joined by underscores"
         raise ValueError(f"{name!r} cannot be the name of decisions or requirements; {words}")
 

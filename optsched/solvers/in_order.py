@@ -20,8 +20,8 @@ from optsched.solvers.solver import OnIncumbent, Solver
 class InOrder(Solver):
     """Take the decisions of a statement in order, while nothing more is violated.
 
-    All decisions begin at their lower bounds. Each is raised as far as no more is violated and the
-    objective does not become worse, or less is violated.
+    All decisions begin at their lower bounds. Each is raised as far as no more is violated, and,
+    once nothing is, as the objective does not become worse.
     """
 
     models = frozenset()
@@ -59,11 +59,13 @@ class InOrder(Solver):
         own = np.concatenate([n.ravel() for n in problem.symbols.variables.values()] or [x[:0]])
         left, part, best = own[program.lower[own] < program.upper[own]], len(own), rated()
         while len(left) and (limit := progress.exhausted(work)) is None:
-            tried, before = left[:part], x[left[:part]]
+            tried = left[: part if best[0] == 0 else 1]  # what is violated is mended step by step
+            before = x[tried]
             x[tried] = program.upper[tried]
             now = rated()
-            if now >= best and (now > best or len(tried) == 1):
-                best, left, part = now, left[part:], 2 * part
+            mends = best[0] < 0 and now[0] >= best[0]
+            if mends or (now >= best and (now > best or len(tried) == 1)):
+                best, left, part = now, left[len(tried) :], 2 * part
                 continue
             x[tried] = before
             if len(tried) > 1:

@@ -409,7 +409,7 @@ WRONG = {
     "'r' is stated twice": lambda m: [m.require("r", m.binary(n) <= 1) for n in "xy"],
     "the objective is stated twice": lambda m: (m.maximize(0), m.minimize(0)),
     "'x_1' cannot be the name": lambda m: m.binary("x_1"),
-    "'e' cannot be the name": lambda m: m.binary("e"),
+    "'e1' cannot be the name": lambda m: m.binary("e1"),
     r"an array of shape \(2,\) as the objective": lambda m: m.maximize(m.binary("x", 2)),
     r"expected 2 groups from 0 to 1": lambda m: m.binary("x", 2).sum_by([0, 2], 2),
     r"product of the shapes \(2, 2\) and \(3,\)": lambda m: np.ones((2, 2), int) @ m.binary("x", 3),
@@ -541,6 +541,22 @@ def test_a_mistake_in_a_statement_is_one_line_with_its_place():
     result = optsched.solve(problem, "highs")
     assert (result.status, result.solution) == ("error", None)
     assert "a product of the decisions x and y" in result.message
+
+
+def test_words_of_lp_files_may_be_names(tmp_path):
+    def statement(m, n: Integer(1)):
+        """Names that an LP file has other uses for."""
+        free = m.binary("free", n)
+        m.maximize(free.sum() + m.binary("e"))
+        m.require("bounds", free.sum() <= 1)
+        m.require("end", free[0] <= 0)
+
+    problem = model("stated-words")(_renamed(statement))(2)
+    check_problem(problem)
+    program = problem.formulate().program
+    assert [program.row_name(row) for row in range(2)] == ["bounds_", "end_"]
+    assert [program.variable_name(n) for n in range(3)] == ["free_1", "free_2", "e_"]
+    export(problem, tmp_path / "words.lp")
 
 
 def test_many_violations_of_a_requirement_are_counted():
