@@ -419,8 +419,9 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
         made: type[Stated] = declared(type(statement.__name__, (Stated,), body))
         place = {"__module__": made.__module__, "__qualname__": f"{made.__qualname__}Formulation"}
         formulation = type(f"{made.__name__}Formulation", (StatedFormulation,), place)
+        models.register(name)(made)
         formulations.register(name)(formulation)
-        return models.register(name)(made)  # type: ignore[no-any-return]
+        return made
 
     return stated
 

@@ -151,16 +151,30 @@ class Comparison:
     def __bool__(self) -> bool:
         raise TypeError("a comparison of decisions is not true or false; pass it to require")
 
-    def failures(self, name: str) -> list[Violation]:
-        """Return a violation for each of the first pairs that do not compare so."""
+    @property
+    def excess(self) -> NDArray[Any]:
+        """The amounts by which pairs do not compare so, in integers of Python."""
+        left, right = np.asarray(self.left, object), np.asarray(self.right, object)
+        off = right - left if self.kind == ">=" else left - right
+        return np.asarray(abs(off) if self.kind == "==" else np.maximum(off, 0))
+
+    def failures(self, name: str, allowed: NDArray[Any] | None = None) -> list[Violation]:
+        """Return a violation for each of the first pairs that are off by more than is allowed."""
         compare, words = COMPARED[self.kind]
         holds = np.asarray(compare(self.left, self.right), dtype=bool)
+        if allowed is not None and not holds.all():
+            holds |= np.asarray(self.excess <= allowed, dtype=bool)
         if holds.all():
             return []
+        less = np.broadcast_to(0 if allowed is None else allowed, holds.shape)
         left, right = (np.broadcast_to(side, holds.shape) for side in (self.left, self.right))
         places = np.argwhere(~holds)
         found = [
-            Violation(at_index(name, index, self.labels), f"{left[index]}; {words} {right[index]}")
+            Violation(
+                at_index(name, index, self.labels),
+                f"{left[index]}; {words} {right[index]}"
+                + (f", or {less[index]} off, as it is now" if less[index] else ""),
+            )
             for index in map(tuple, places[:SHOWN].tolist())
         ]
         more = len(places) - SHOWN

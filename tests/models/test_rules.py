@@ -193,6 +193,9 @@ def test_what_running_jobs_break_already_is_no_reason_to_refuse_all():
     assert ruled.violations(none) == []
     only = Placements(((), (), (1, 1), ()), ((), (), ((), ()), ()))
     assert [str(v) for v in ruled.violations(only)] == ["cores cores[bob]: 4; at most 1"]
+    own = Placements(((1, 1), (), (), ()), (((), ()), (), (), ()))
+    said = "cores cores[ada]: 6; at most 1, or 1 off, as it is now"
+    assert [str(v) for v in ruled.violations(own)] == [said]
     assert optsched.solve(ruled, "cp-sat").objective == 0
     two = with_rules(SITE, {"jobs": rules.limit("jobs", 0, by="user")})
     assert optsched.solve(two, "cp-sat").objective == 0

@@ -295,7 +295,9 @@ def with_rules(
     made = RuledPlacement.trusted(**fields, rules=dict(rules))
     largest = int(problem.weights.sum()) * int(np.prod(problem.radices, dtype=object))
     if largest * made.as_it_is.scale > COUNTABLE:
-        raise InputError("weights and objectives of rules exceed 2^53; expected smaller weights")
+        raise InputError(
+            "weights and objectives of rules exceed 2^53; expected smaller ones, as of --weigh rank"
+        )
     return made
 
 
@@ -327,7 +329,7 @@ class RuleNumbers(Verification):
     Attributes
     ----------
     excess : dict of str to array
-        By requirement, the amounts by which it does not hold.
+        By requirement, the amounts by which it does not hold where nothing starts.
     scale, penalty : int
         What a unit of the objective of the placement counts, and what the rules minimize.
     """
@@ -345,15 +347,9 @@ class RuleNumbers(Verification):
         name = f"{self.rule} {name}"
         if not isinstance(relation, Comparison):
             relation = numbers(relation) == 1
-        left, right = np.asarray(relation.left, object), np.asarray(relation.right, object)
-        off = right - left if relation.kind == ">=" else left - right
-        off = abs(off) if relation.kind == "==" else np.maximum(off, 0)
-        self.excess[name] = np.asarray(off)
-        allowed = self._allowed.get(name, 0)
-        if np.any(off > allowed):
-            slack = -allowed if relation.kind == ">=" else allowed
-            right = right if relation.kind == "==" else right + slack
-            self.found += replace(relation, left=left, right=right).failures(name)
+        if not self._allowed:
+            self.excess[name] = relation.excess
+        self.found += relation.failures(name, self._allowed.get(name))
 
     def some(self, name: str, amount: Numbers) -> Numbers:
         """Return 1 where an amount is above 0, otherwise 0."""
