@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from results import Times, circumstances, keep, shown
 
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import (
     anchors,
     disjoint_bins,
@@ -34,8 +34,7 @@ from optsched.boxes.free_boxes import (
     largest_free_box,
     maximal_free_boxes,
 )
-from optsched.boxes.layered import largest_layered_box, layered_bins
-from optsched.boxes.shapes import shapes
+from optsched.boxes.layer_shapes import largest_layered_box, layered_bins
 
 LARGEST_JOB = 1024
 COLUMNS = (

@@ -4,11 +4,11 @@
 
 Protocol: each cell runs in processes of its own, one after the other, `--repeats` times; the median
 counts. "simulation" is the event engine with the policy, per-job output included, after the kernels
-are compiled; policies marked ``(compiled)`` are replayed by the kernel that only counts processors.
+are compiled; policies marked ``(compiled)`` decide by their kernel, the others in Python.
 "write" is the run folder without pictures; "whole" is the process from start to exit. "bare" is a
 plain loop that computes EASY start times and nothing else, run beside each trace: "ratio", jobs per
 second over those of the loop, says what generality costs. Machines are those of the headers.
-The event engine and the bare loop take the first `--engine-jobs` jobs of a log, the replay all.
+The bare loop and policies in Python take the first `--engine-jobs` jobs of a log, kernels all.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from results import Times, circumstances, keep, shown
+from results import COMPILED, Times, circumstances, decided, keep, shown
 
 from optsched.content import bundled
 
 TRACES = ("SDSC-SP2-1998-4.2-cln", "SDSC-BLUE-2000-4.2-cln", "RICC-2010-2")
-COMPILED = " (compiled)"
 POLICIES = (
     "fcfs",
     f"fcfs{COMPILED}",
@@ -112,7 +111,7 @@ def measure(path: str, policy: str, engine_jobs: int) -> dict[str, float]:
     """Run one cell in this process."""
     import optsched
 
-    name, compiled = policy.removesuffix(COMPILED), policy.endswith(COMPILED)
+    compiled = policy.endswith(COMPILED)
     trace = optsched.read_trace(path)
     jobs = len(trace) if compiled else min(engine_jobs, len(trace))
     if policy == "bare":
@@ -123,7 +122,7 @@ def measure(path: str, policy: str, engine_jobs: int) -> dict[str, float]:
         began = time.perf_counter()
         bare_easy(*lists, trace.header.max_procs)
         return {"jobs": len(lists[0]), "simulation_s": time.perf_counter() - began}
-    options = {"policy": name, "compiled_from": 0 if compiled else sys.maxsize}
+    options = {"policy": decided(policy), "compiled_from": 0}
     optsched.simulate(trace, jobs=(1, min(500, len(trace))), **options)
     run = optsched.simulate(path, jobs=(1, jobs), **options)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,28 +7,28 @@ processors (log-uniform), run for about an hour (log-normal), and request one to
 rounded up to 5 minutes. "by jobs": arrivals at a load of 0.8, so that the queue stays short. "by
 queue": a number of jobs is there at the start, besides 50 that fill the machine, and as many, at
 least 1,000, arrive at a load of 1; the table shows how many wait in the mean until the last comes.
-Each policy runs on its own kind of machine, with its default solver: in the event engine, and,
-marked ``(compiled)``, in the replay if it has one. Each size is run in one process, after a small
-run that compiles the kernels, three times if that takes less than `--limit` s in all; the median
-counts. A series ends behind the first run of more than `--limit` s.
+Each policy runs on its own kind of machine, with its default solver: deciding in Python, if it
+can, and by its kernel, marked ``(compiled)``, if it has one. Each size is run in one process, after
+a small run that compiles the kernels, three times if that takes less than `--limit` s in all; the
+median counts. A series ends behind the first run of more than `--limit` s.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import Times, circumstances, keep, shown
+from results import COMPILED, Times, circumstances, decided, keep, shown
 
 import optsched
 from optsched.registry import policies
 from optsched.report.style import STROKES, applied, new_figure, save_as
-from optsched.traces.bandwidth import drawn
+from optsched.simulator.policy import by_kernel
+from optsched.traces.annotations import drawn
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -41,7 +41,6 @@ MACHINES = {
     "smp": "smp:64x4",
     "site": "site:sample-site",
 }
-COMPILED = " (compiled)"
 REPEATS = 3
 BY_JOBS, BY_QUEUE = AXES = ("by jobs", "by queue")
 MEANINGS = {BY_JOBS: "jobs", BY_QUEUE: "jobs that wait, in the mean"}
@@ -71,10 +70,11 @@ def sizes(largest: int, least: int) -> list[int]:
     return [size for power in powers for size in (power, 3 * power) if least <= size <= largest]
 
 
-def measure(trace: Trace, policy: str, compiled: bool) -> tuple[float, float]:
+def measure(trace: Trace, name: str) -> tuple[float, float]:
     """Return the seconds of a simulation, and the mean number of waiting jobs, see above."""
-    machine = MACHINES[min(policies[policy].machines or {"nodes"})]
-    run = optsched.simulate(trace, machine, policy, compiled_from=0 if compiled else sys.maxsize)
+    policy = decided(name)
+    machine = MACHINES[min(policy.machines or {"nodes"})]
+    run = optsched.simulate(trace, machine, policy, compiled_from=0)
     last = trace.submit[-1]
     waited = np.fmin(run.start, last) - trace.submit
     return run.timing["simulation_seconds"], float(waited.sum() / max(last, 1))
@@ -83,10 +83,11 @@ def measure(trace: Trace, policy: str, compiled: bool) -> tuple[float, float]:
 def measure_all(options: argparse.Namespace, times: Times) -> Iterator[dict[str, Any]]:
     """Yield a row for each run."""
     for policy in options.policies.split(","):
-        has_replay = policies[policy].replay or policies[policy].replay_run
-        for compiled in (False, True) if has_replay else (False,):
-            name = policy + COMPILED * compiled
-            measure(workload(100, 50, 1.0), policy, compiled)
+        kind = policies[policy]
+        in_python, by_name = kind.decide is not by_kernel, policy + COMPILED
+        names = [policy] * in_python + [by_name] * bool(kind.compiled)
+        for name in names:
+            measure(workload(100, 50, 1.0), name)
             for axis, largest in ((BY_JOBS, options.jobs), (BY_QUEUE, options.queue)):
                 for size in sizes(largest, least=1000 if axis == BY_JOBS else 100):
                     if axis == BY_JOBS:
@@ -95,7 +96,7 @@ def measure_all(options: argparse.Namespace, times: Times) -> Iterator[dict[str,
                         trace = workload(50 + size + max(size, 1000), 50 + size, 1.0)
                     measured: list[float] = []
                     while len(measured) < REPEATS and sum(measured) < options.limit:
-                        seconds, waiting = measure(trace, policy, compiled)
+                        seconds, waiting = measure(trace, name)
                         measured.append(seconds)
                         times.add(f"{name}, {axis}, {size}", seconds)
                     seconds = statistics.median(measured)
@@ -137,7 +138,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Draw jobs/s over both axes, the event engine above and the replay below."""
+    """Draw jobs/s over both axes, decided in Python above and by kernels below."""
     with applied():
         figure = new_figure(8.0, "Speed of simulation")
         panels = figure.subplots(2, 2, sharex="col", sharey="row")
@@ -157,7 +158,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             panels[1, column].set_xlabel(MEANINGS[axis])
         for panel in panels.flat:
             panel.set(xscale="log", yscale="log")
-        for line, title in zip(panels, ("event engine", "compiled replay")):
+        for line, title in zip(panels, ("decided in Python", "by kernels")):
             line[0].set_title(title)
             line[0].set_ylabel("jobs/s")
         figure.legend(

@@ -35,9 +35,8 @@ import numpy as np
 from results import Times, circumstances, keep, shown
 
 import optsched
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors, first_fit
-from optsched.boxes.shapes import shapes
 from optsched.models import Reconfiguration
 from optsched.solvers.reconfiguration.migrate_then_place import MigrateThenPlace
 from optsched.solvers.result import Budget, Result

@@ -23,12 +23,24 @@ from rich.console import Console
 from rich.progress import track
 
 from optsched.files import write_text
+from optsched.registry import policies
+from optsched.simulator.policy import Policy
 
 Row = TypeVar("Row")
 
 BEGAN = time.perf_counter()
 
 PACKAGES = ("optsched", "numba", "numpy", "ortools", "highspy", "pyscipopt", "pulp")
+
+
+COMPILED = " (compiled)"
+"""End of the name of a policy that is to decide by its kernel."""
+
+
+def decided(name: str) -> Policy:
+    """Return a policy that decides in Python if it can, or by its kernel if the name says so."""
+    kind = policies[name.removesuffix(COMPILED)]
+    return kind() if name.endswith(COMPILED) else type(name, (kind,), {"compiled": None})()
 
 
 def circumstances() -> list[str]:

@@ -28,7 +28,7 @@ from optsched.content import bundled
 from optsched.models.snapshot_file import read_snapshot
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.solvers.result import Budget, Result, Status
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
 
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"

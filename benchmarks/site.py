@@ -9,19 +9,18 @@ core. In "varied" workloads nearly every job asks for something else: any number
 of cores on each, and of tasks up to 128; seven of ten state memory, one of 35 amounts per core.
 Jobs run for 18 minutes in the median (log-normal), request one to five times that, and arrive at an
 offered load, over all cores. One run after the other in one process, kernels compiled before;
-"(compiled)" is the replay, and "waiting" the mean number of waiting jobs until the last one comes.
+"(compiled)" is by the kernel; "waiting" the mean number of waiting jobs until the last one comes.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from results import Times, circumstances, keep, shown
+from results import COMPILED, Times, circumstances, decided, keep, shown
 
 import optsched
 from optsched.machines.site import SiteMachine
@@ -30,7 +29,6 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
 NODES, CORES = 1000, 64
-COMPILED = " (compiled)"
 
 
 def site() -> Site:
@@ -92,9 +90,7 @@ def workload(jobs: int, load: float, *, varied: bool = False, seed: int = 1) -> 
 
 def measure(trace: Trace, machine: SiteMachine, policy: str) -> dict[str, Any]:
     """Return the measurements of one run."""
-    name = policy.removesuffix(COMPILED)
-    compiled = sys.maxsize if name == policy else 0
-    run = optsched.simulate(trace, machine, name, compiled_from=compiled)
+    run = optsched.simulate(trace, machine, decided(policy), compiled_from=0)
     seconds = run.timing["simulation_seconds"]
     waits = np.nansum(run.start - trace.submit)
     return {

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
     from optsched.studies.running import study as study
-    from optsched.sweeps.sweep_results import read_sweep as read_sweep
+    from optsched.sweeps.sweep_folder import read_sweep as read_sweep
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.scaling import scale_trace as scale_trace
@@ -89,7 +89,7 @@ _HOME = {
     "models": "optsched.models",
     "read_comparison": "optsched.report.reading",
     "read_run": "optsched.report.reading",
-    "read_sweep": "optsched.sweeps.sweep_results",
+    "read_sweep": "optsched.sweeps.sweep_folder",
     "read_trace": "optsched.traces.reading",
     "rule": "optsched.models.node_placement.rules",
     "save": "optsched.report.saving",

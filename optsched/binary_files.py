@@ -59,14 +59,7 @@ class Content:
             self._plain = gzip.GzipFile(fileobj=self._stored)  # type: ignore[call-overload]
 
     def read(self, size: int = PIECE) -> bytes:
-        """Return the next `size` bytes; fewer only at the end.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, is a truncated or damaged gzip file, or unpacks to more
-            than `MOST` bytes and `MOST_RATIO` times its size.
-        """
+        """Return the next `size` bytes; fewer only at the end."""
         with _readable(self._path):
             data = self._plain.read(size)
         self._size += len(data)
@@ -105,13 +98,7 @@ class _Hashed:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Content]:
-    """Open a file or a pipe, to be read in pieces.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be opened, or is a device.
-    """
+    """Open a file or a pipe, to be read in pieces."""
     check_name(path)
     with _readable(path):
         mode = os.stat(path).st_mode
@@ -132,14 +119,7 @@ def in_memory(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
-    """Return the decompressed content of a file or pipe, and the SHA-256 of the file as stored.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is a truncated or damaged gzip file, or holds more than `most`
-        bytes, decompressed.
-    """
+    """Return the decompressed content of a file or pipe, and the SHA-256 of the file as stored."""
     pieces, size = [], 0
     with in_memory(path), opened(path) as content:
         while piece := content.read():
@@ -151,25 +131,13 @@ def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
 
 
 def sha256_of(path: str | Path) -> str:
-    """Return the SHA-256 of a file as stored.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or not repeatedly.
-    """
+    """Return the SHA-256 of a file as stored."""
     with _repeatable(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_head(path: str | Path) -> bytes:
-    """Return the first `HEAD` bytes of a file, decompressed, or fewer at its end.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or not repeatedly, or is a damaged gzip file.
-    """
+    """Return the first `HEAD` bytes of a file, decompressed, or fewer at its end."""
     with _repeatable(path) as stream:
         stored = stream.read(HEAD)
         if not stored.startswith(GZIP_MAGIC):
@@ -191,11 +159,6 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Write a file under a temporary name, then rename it; gzipped if its name ends in ``.gz``.
 
     The same data always give the same file: no time stamp is stored.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     with written_bytes(path, data):
         pass
@@ -203,13 +166,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 @contextmanager
 def written_bytes(path: str | Path, data: bytes) -> Iterator[None]:
-    """Write a file like `write_bytes`, but rename it only if the context succeeds.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a file like `write_bytes`, but rename it only if the context succeeds."""
     path = Path(path)
     if path.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)

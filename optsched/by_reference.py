@@ -43,15 +43,7 @@ def by_reference(named: Named) -> Named:
 
     Kernels can read the fields and pass the tuple on, but not create, unpack or return one.
 
-    Parameters
-    ----------
-    named : subclass of NamedTuple
-        The class; all fields are of types that kernels take.
-
-    Returns
-    -------
-    type
-        The same class.
+    `named`: the class; all fields are of types that kernels take.
     """
 
     @typeof_impl.register(named)

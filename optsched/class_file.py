@@ -11,7 +11,8 @@ import importlib
 import re
 import sys
 import traceback
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -39,23 +40,12 @@ class ClassInFile:
 
     The object holds the source, so that it can be pickled, and a worker process uses the class in a
     file as it was when the run was planned. A module has to be installed there, too.
-
-    Parameters
-    ----------
-    file : str
-        The file as the user names it, or the module, ``my_package.module``.
-    name : str
-        The name of the class; empty for the only one of its kind in the file.
-    path : pathlib.Path
-        The file, or that of the module.
-    source : bytes
-        The content of the file.
     """
 
-    file: str
-    name: str
-    path: Path
-    source: bytes = field(repr=False)
+    file: str  # the file as the user names it, or the module, ``my_package.module``
+    name: str  # the name of the class; empty for the only one of its kind in the file
+    path: Path  # the file, or that of the module
+    source: bytes = field(repr=False)  # the content of the file
 
     @property
     def text(self) -> str:
@@ -71,11 +61,6 @@ class ClassInFile:
         """Return the class, a subclass of `contract`, with `text` as its ``name``.
 
         Messages call it a `noun`, "policy" for instance.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be executed, or holds no such class of the right kind.
         """
         module = self.module()
         own = {
@@ -113,12 +98,9 @@ class ClassInFile:
         """
         key = self.path, self.sha256
         if key not in _modules:
-            try:
-                with redirect_stdout(sys.stderr):  # stdout is for the answer
-                    is_file = IN_FILE.fullmatch(self.file)
-                    _modules[key] = self._executed() if is_file else self._imported()
-            except (Exception, SystemExit) as error:  # whatever the file does
-                raise told(error, self._line(error)).within(self.file) from None
+            with one_line_errors(self.file, self.path):
+                is_file = IN_FILE.fullmatch(self.file)
+                _modules[key] = self._executed() if is_file else self._imported()
         return _modules[key]
 
     def _executed(self) -> ModuleType:
@@ -136,22 +118,30 @@ class ClassInFile:
     def _imported(self) -> ModuleType:
         return importlib.import_module(self.file)
 
-    def _line(self, error: BaseException) -> int | None:
-        """Return the last line of the file in the traceback of an error, None if there is none."""
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename == str(self.path)
-        ]
-        return lines[-1] if lines else None
 
+@contextmanager
+def one_line_errors(file: str | Path, place: Path, *passed: type[Exception]) -> Iterator[None]:
+    """Turn whatever code of the user raises into one line, with its last line in a file or folder.
 
-def told(error: BaseException, line: int | None) -> InputError:
-    """Return the error of a file of the user in one line; `line` is the place in the file."""
-    what = str(error)
-    if isinstance(error, SyntaxError):
-        what, line = error.msg, error.lineno
-    return InputError(f"{type(error).__name__}: {one_line(' '.join(what.split()))}", line=line)
+    It names the `file` if that is the `place`, or none is in the traceback. Errors that are
+    `passed` stay as they are. What the code prints goes to stderr: stdout is for the answer.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except passed:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+        what = str(error)
+        if isinstance(error, SyntaxError):
+            what = error.msg
+            frames.append((error.filename or "", error.lineno))
+        own = [(name, line) for name, line in frames if Path(name).is_relative_to(place)]
+        name, line = own[-1] if own else (place, None)
+        reason = f"{type(error).__name__}: {one_line(' '.join(what.split()))}"
+        where = file if Path(name) == place else name
+        raise InputError(reason, file=where, line=line) from None
 
 
 def names_class(text: object) -> bool:
@@ -163,11 +153,6 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
     """Return the class that a text names: ``FILE.py:CLASS``, ``FILE.py`` or ``MODULE:CLASS``.
 
     A relative path starts from the folder `base`, by default the current one.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or module, or the text does not name a class.
     """
     if found := IN_FILE.fullmatch(text):
         file, name = found["path"], found["name"]
@@ -203,13 +188,7 @@ def _file_of(module: str, name: str) -> Path:
 
 
 def check_file(stated: str) -> None:
-    """Check that a file with a class has a given SHA-256, as ``FILE=SHA256`` states it.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist or has another one, or the text is not of that form.
-    """
+    """Check that a file with a class has a given SHA-256, as ``FILE=SHA256`` states it."""
     file, equals, sha256 = stated.rpartition("=")
     if not equals:
         raise InputError(f"{stated!r}; expected FILE=SHA256")

@@ -6,7 +6,13 @@ which the speed of an Ousterhout matrix depends.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+
+INTERVAL = r"[0-9]{1,12}(-[0-9]{1,12})?"
+"""Pattern of a column, or of the first and the last column of an interval."""
+
+COLUMNS = re.compile(f"{INTERVAL}( {INTERVAL})*")
 
 ColumnSet = int
 """Set of columns: bit c stands for column c."""
@@ -15,8 +21,6 @@ ColumnSet = int
 def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
     """Return the set of the columns in runs, each from its start to before its stop.
 
-    Examples
-    --------
     >>> bin(column_set([(0, 2), (5, 6)]))
     '0b100011'
     """
@@ -29,8 +33,6 @@ def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
 def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
     """Yield the maximal runs of a set in order, each as its start and its stop.
 
-    Examples
-    --------
     >>> list(runs_of(0b100011))
     [(0, 2), (5, 6)]
     """
@@ -47,8 +49,6 @@ def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
 def lowest(columns: ColumnSet, count: int) -> ColumnSet:
     """Return the `count` lowest columns of a set, which must have as many.
 
-    Examples
-    --------
     >>> bin(lowest(0b110110, 3))
     '0b10110'
     """
@@ -69,8 +69,6 @@ def interval_text(columns: ColumnSet) -> str:
 def runs_text(runs: Iterable[tuple[int, int]]) -> str:
     """Return runs, each from its start to before its stop, as intervals.
 
-    Examples
-    --------
     >>> runs_text([(0, 2), (5, 6)])
     '0-1 5'
     """
@@ -82,8 +80,6 @@ def runs_text(runs: Iterable[tuple[int, int]]) -> str:
 def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:
     """Return the columns that are in at least one of the sets, in at least two, and so on.
 
-    Examples
-    --------
     >>> [bin(columns) for columns in loads([0b011, 0b110, 0b010])]
     ['0b111', '0b10', '0b10']
     """
@@ -95,3 +91,22 @@ def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:
         if columns:
             levels.append(columns)
     return levels
+
+
+def columns_on_file(text: str, columns: int) -> ColumnSet | None:
+    """Return the columns of a text such as ``0-3 7``, None if the text is not of that form.
+
+    Columns and intervals are ascending, disjoint, and separated by one blank each.
+    """
+    if COLUMNS.fullmatch(text) is None:
+        return None
+    runs: list[tuple[int, int]] = []
+    end = 0
+    for part in text.split(" "):
+        first, _, last = part.partition("-")
+        start, stop = int(first), int(last or first) + 1
+        if not end <= start < stop <= columns:
+            return None
+        runs.append((start, stop))
+        end = stop
+    return column_set(runs)

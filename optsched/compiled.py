@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -16,14 +17,10 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
     recompiled if a file of these packages that kernels can depend on has changed. Copy arrays in
     kernels by loops: one slice assignment or array expression compiles for two to three seconds.
 
-    Parameters
-    ----------
-    function : callable, optional
-        The function; left out in ``@kernel(allocates=False)``.
-    allocates : bool
-        Whether the kernel may create arrays or lists, or call kernels that return such. Without,
-        nothing counts the references to its arrays, which can take most of the time of kernels
-        that call small kernels with many arrays.
+    `function`: the function; left out in ``@kernel(allocates=False)``. `allocates`: whether the
+    kernel may create arrays or lists, or call kernels that return such. Without, nothing counts the
+    references to its arrays, which can take most of the time of kernels that call small kernels
+    with many arrays.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates)
@@ -33,32 +30,26 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
 class Kernel:
     """A function that is compiled at its first call. numba is imported then, and not before.
 
-    Parameters
-    ----------
-    function : callable
-        The function.
-    allocates : bool
-        See `kernel`.
-
-    Attributes
-    ----------
-    py_func : callable
-        The function, not compiled.
+    `allocates`: see `kernel`.
     """
 
     def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func = function  # the function, not compiled
         self._allocates = allocates
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the compiled function."""
         return self.compiled(*arguments, **named)
 
-    @functools.cached_property
-    def plain(self) -> Callable[..., Any]:
-        """The function in plain Python, with the kernels that it calls: slow, and ready at once."""
-        plain: Callable[..., Any] = _plain_names(self.py_func.__module__)[self.py_func.__name__]
+    def plain(self, compiled: str = "") -> Callable[..., Any]:
+        """Return the function in plain Python, with the kernels that it calls.
+
+        It is slow, and ready at once. Kernels whose module matches a regular expression stay
+        compiled.
+        """
+        names = _plain_names(self.py_func.__module__, compiled)
+        plain: Callable[..., Any] = names[self.py_func.__name__]
         return plain
 
     def bound(self, *arguments: Any, numbers: Sequence[int | float] = ()) -> Callable[..., Any]:
@@ -105,13 +96,16 @@ class Kernel:
 
 
 @functools.cache
-def _plain_names(module: str) -> dict[str, Any]:
-    """Return the names of a module, with plain functions for its kernels."""
+def _plain_names(module: str, compiled: str) -> dict[str, Any]:
+    """Return the names of a module, with plain functions for its kernels, see `Kernel.plain`."""
     names = dict(vars(sys.modules[module]))
     for name, one in vars(sys.modules[module]).items():
         if isinstance(one, Kernel):
-            is_own = one.py_func.__module__ == module
-            names[name] = FunctionType(one.py_func.__code__, names) if is_own else one.plain
+            own = one.py_func.__module__
+            if own == module:
+                names[name] = FunctionType(one.py_func.__code__, names)
+            elif not (compiled and re.match(compiled, own)):
+                names[name] = one.plain(compiled)
     return names
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def display_of(kind: str) -> Any:
-    """Return the module of `optsched.report.displays` for a kind of object, with ``html(shown)``.
+def display_of(kind: str) -> Callable[..., Any]:
+    """Return the function of `optsched.report.displays` for a kind of object.
 
     Objects know it by name alone, since pages are on a floor above them.
     """
-    return import_module(f"optsched.report.displays.{kind}")
+    function: Callable[..., Any] = getattr(import_module("optsched.report.displays"), kind)
+    return function

@@ -51,13 +51,7 @@ def brief(value: object) -> str:
 
 
 def path_of(given: object, field: str, expected: str) -> Path:
-    """Return the path that a user gave.
-
-    Raises
-    ------
-    InputError
-        If it is none; says what is expected.
-    """
+    """Return the path that a user gave."""
     if not isinstance(given, str | Path):
         raise InputError(f"{brief(given)}; {expected}", field=field)
     return Path(given)
@@ -155,13 +149,7 @@ class MissingDependencyError(InputError):
 
 
 def optional_module(name: str, what: str, extra: str) -> Any:
-    """Return a module of an optional package, imported for `what`.
-
-    Raises
-    ------
-    MissingDependencyError
-        If its package is not installed; names the extra of optsched that installs it.
-    """
+    """Return a module of an optional package, imported for `what`."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -62,13 +62,7 @@ class FolderKind(NamedTuple):
 
 
 def check_name(path: str | Path) -> None:
-    """Check that a name is UTF-8, so that tables, JSON and other programs can hold it.
-
-    Raises
-    ------
-    InputError
-        If the name is not UTF-8.
-    """
+    """Check that a name is UTF-8, so that tables, JSON and other programs can hold it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -81,12 +75,6 @@ def check_output(path: Path, *sources: str | Path | None) -> None:
     An output is absent or a regular file, since a device, a pipe or a socket would be replaced. A
     link is followed to its target. Files `sources` that are read must not be overwritten under any
     name or link.
-
-    Raises
-    ------
-    InputError
-        If the path is not a regular file, is one of `sources`, or is in a folder that cannot be
-        written.
     """
     check_name(path)
     what = _what_is(path)
@@ -105,13 +93,7 @@ def check_output(path: Path, *sources: str | Path | None) -> None:
 
 
 def created(path: Path) -> BinaryIO:
-    """Return a new file, open for writing. What is there already, a link too, is an error.
-
-    Raises
-    ------
-    OSError
-        If something is there, or the file cannot be made.
-    """
+    """Return a new file, open for writing. What is there already, a link too, is an error."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return open(os.open(path, flags, 0o666), "wb")
 
@@ -121,11 +103,6 @@ def written(path: Path) -> Iterator[BinaryIO]:
     """Yield a file under a temporary name, open for writing; it is renamed to `path` on success.
 
     A file that is replaced keeps its permissions. Leftovers of killed processes are removed.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     check_output(path)
     target = _target(path)
@@ -173,11 +150,6 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     Enter the context before long work: a folder that cannot be written is refused at once. An
     existing one is replaced if it is empty, or of the same kind without other contents. Leftovers
     of killed processes are removed.
-
-    Raises
-    ------
-    InputError
-        If `folder` has other contents, or cannot be written.
     """
     check_replaceable(folder, kind)
     target = _target(folder)
@@ -220,11 +192,6 @@ def check_replaceable(folder: Path, kind: FolderKind) -> None:
     """Check that a folder holds nothing but the contents of its kind.
 
     Temporary files are ignored: another process may be writing one.
-
-    Raises
-    ------
-    InputError
-        If the folder has other contents, or is not a folder.
     """
     check_name(folder)
     what = _what_is(folder)
@@ -251,18 +218,27 @@ def check_replaceable(folder: Path, kind: FolderKind) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents, and sync them.
-
-    Raises
-    ------
-    OSError
-        If a folder cannot be made.
-    """
+    """Make a folder and its missing parents, and sync them."""
     target = _target(folder)
     if not target.is_dir():
         make_folder(target.parent)
         target.mkdir(exist_ok=True)
         _sync_folder(target.parent)
+
+
+def begin_folder(folder: Path) -> None:
+    """Make a folder if there is none, and remove leftovers of ended processes in it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made or read.
+    """
+    try:
+        make_folder(folder)
+        remove_leftovers(folder)
+    except OSError as error:
+        raise unwritable(folder, error) from None
 
 
 def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = True) -> None:

@@ -59,13 +59,7 @@ class NotOnDiskError(Exception):
 
 @contextmanager
 def only_loading() -> Iterator[None]:
-    """Load kernels from disk, and compile none.
-
-    Raises
-    ------
-    NotOnDiskError
-        If a kernel that is called is not on disk for these types of arguments.
-    """
+    """Load kernels from disk, and compile none."""
     _only_loads.append(None)
     try:
         yield
@@ -91,12 +85,7 @@ event.register("numba:compile", _Compilations())
 class KernelCache(NullCache):  # type: ignore[misc]
     """Cache files of one kernel, as numba's interface for loading and saving.
 
-    Parameters
-    ----------
-    function : callable
-        The function.
-    wrapped : bool
-        Whether Python can call the compiled kernel.
+    `wrapped`: whether Python can call the compiled kernel.
     """
 
     def __init__(self, function: Callable[..., Any], *, wrapped: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from numbers import Integral
+from typing import NamedTuple
 
 from optsched.errors import InputError
 
@@ -30,29 +31,28 @@ SMALLEST = 1e-6
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
+_WORDS = ["no", "one", "two", "three", "four", "five", "six"]
+_WORDS += ["seven", "eight", "nine", "ten", "eleven", "twelve"]
+_SCALES = {"": 1.0, "million": 1e6, "billion": 1e9}
+
+_IN_PROSE = re.compile(
+    r"(?<![\w.])(?P<about>(?:about|some|nearly|almost|roughly|around)\s)?(?P<sign>[-+−±]?)"
+    r"(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?)"
+    r"(?:\s(?P<scale>million|billion)\b|(?P<unit>\s?%|\s(?:min|[hs])\b)?(?![\w%]|[.,]\w))"
+    rf"|\b(?P<word>{'|'.join(_WORDS)})\b",
+    re.IGNORECASE,
+)
+
 
 def parse_integer(text: str) -> int:
-    """Return the integer of a text of decimal digits, with an optional minus sign.
-
-    Raises
-    ------
-    ValueError
-        If the text holds anything else: a decimal point, blanks, ``_``, digits that are not ASCII.
-    """
+    """Return the integer of a text of decimal digits, with an optional minus sign."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a whole number")
     return int(text)
 
 
 def parse_number(text: str) -> float:
-    """Return the number of a text of decimal digits, with an optional exponent.
-
-    Raises
-    ------
-    ValueError
-        If the text holds anything else, such as ``nan`` or ``inf``, or the number is too large for
-        float64.
-    """
+    """Return the number of a text of decimal digits, with an optional exponent."""
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a number")
     number = float(text)
@@ -62,15 +62,48 @@ def parse_number(text: str) -> float:
 
 
 def parse_span(text: str) -> tuple[int, int]:
-    """Return both ends of ``FROM:TO``, integers.
-
-    Raises
-    ------
-    ValueError
-        If the text is not of that form.
-    """
+    """Return both ends of ``FROM:TO``, integers."""
     first, _, last = text.partition(":")
     return parse_integer(first), parse_integer(last)
+
+
+class WrittenNumber(NamedTuple):
+    """A number as it is written: its text without the unit, and what it says in that unit.
+
+    `half` is half a unit of its last digit, which is how precise it is, and 0 for words. The unit
+    is one of ``%``, ``h``, ``min``, ``s``, or empty; the place is where the number begins.
+    """
+
+    text: str
+    value: float
+    half: float
+    unit: str
+    place: int
+
+    def says(self, value: float) -> bool:
+        """Return whether a value rounds to this number."""
+        return abs(self.value - value) <= self.half * (1 + 1e-9)
+
+
+def numbers_in(text: str) -> list[WrittenNumber]:
+    """Find the numbers of a text: digits, also in millions, and words from no to twelve."""
+    found = []
+    for one in _IN_PROSE.finditer(text):
+        if word := one["word"]:
+            found.append(
+                WrittenNumber(word, float(_WORDS.index(word.lower())), 0.0, "", one.start())
+            )
+            continue
+        digits = one["digits"].replace(",", "")
+        places = len(digits.partition(".")[2])
+        if one["about"] and not places:  # about 12,000 is precise to a thousand
+            places = len(digits.rstrip("0")) - len(digits)
+        scale = _SCALES[(one["scale"] or "").lower()]
+        value = float(digits) * scale * (-1.0 if one["sign"] in {"-", "−"} else 1.0)
+        as_text = (one["sign"] + one["digits"] + f" {one['scale'] or ''}").strip()
+        unit, half = (one["unit"] or "").strip(), 0.5 * 10.0**-places * scale
+        found.append(WrittenNumber(as_text, value, half, unit, one.start("digits")))
+    return found
 
 
 def counted(number: int, noun: str) -> str:
@@ -93,13 +126,29 @@ def digits(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
-def check_seed(seed: object, field: str = "seed") -> None:
-    """Refuse a seed that is not a whole number from 0 to `LARGEST`.
+def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
+    """Write a number for figures and tables: two digits that count or more, a true minus sign.
 
-    Raises
-    ------
-    InputError
-        If it is not.
+    Only ``%`` is written behind it of the units, also of ``% of the sessions``.
     """
+    if value is None or math.isnan(value):
+        return MISSING
+    digits = decimals(value) if digits is None else digits
+    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
+    return text.replace("-", "−")
+
+
+def decimals(value: float, unit: str = "") -> int:
+    """Return with how many decimals a number is written, with a unit above the noise only."""
+    size = 0.0 if abs(value) < 1e-9 else abs(value)
+    if unit == "times" and 0 < size < 9.995:
+        return 2
+    if size >= 9.95 or not size:
+        return 0
+    return 1 if size >= 0.995 or unit else 1 - math.floor(math.log10(size))
+
+
+def check_seed(seed: object, field: str = "seed") -> None:
+    """Refuse a seed that is not a whole number from 0 to `LARGEST`."""
     if type(seed) is not int or not 0 <= seed <= LARGEST:
         raise InputError(f"{seed!r}; expected a whole number from 0 to 2^53", field=field)

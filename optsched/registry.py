@@ -29,34 +29,23 @@ class Registry(Generic[T]):
     The lookup of a name imports only the modules of optsched whose text registers it, and the list
     of names imports all modules and plug-ins. Modules and packages whose name starts with an
     underscore are skipped: they hold compiled kernels, which are imported on use.
-
-    Parameters
-    ----------
-    noun : str
-        Word for a class of this kind in messages, "solver" for instance.
-    group : str
-        Name of the entry-point group.
-    package : str, optional
-        Package with the modules; the name of the group if left out.
-    variable : str, optional
-        Name of the registry in those modules; the last part of the group if left out.
-    contract : str
-        Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
-        classes may also be named by their place, ``FILE.py:CLASS`` or ``MODULE:CLASS``; empty for
-        other kinds.
-    combined : str
-        Module and name of the function that makes one class of two with the same name, or None if
-        they cannot share it; empty for a kind in which a name is for one class.
     """
 
     def __init__(
         self,
-        noun: str,
-        group: str,
+        noun: str,  # word for a class of this kind in messages, "solver" for instance
+        group: str,  # name of the entry-point group
         *,
-        package: str | None = None,
+        package: str | None = None,  # package with the modules; the name of the group if left out
+        # Name of the registry in those modules; the last part of the group if left out
         variable: str | None = None,
+        # Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind
+        # whose classes may also be named by their place, ``FILE.py:CLASS`` or
+        # ``MODULE:CLASS``; empty for other kinds
         contract: str = "",
+        # Module and name of the function that makes one class of two with the same name,
+        # or None if they cannot share it; empty for a kind in which a name is for one
+        # class
         combined: str = "",
     ) -> None:
         self.noun = noun
@@ -75,11 +64,6 @@ class Registry(Generic[T]):
         """Return a decorator that registers a class under `name` and sets its ``name``.
 
         A class in a file, ``FILE.py:CLASS``, leaves a name to the class that already has it.
-
-        Raises
-        ------
-        ValueError
-            If another class already has that name, and they cannot share it.
         """
 
         def file_under(cls: T) -> T:

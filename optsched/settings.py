@@ -53,12 +53,6 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     Fields are int, float, bool, str or a Literal of strings, or one of these ``| None``, for which
     the text "None" stands for None. A class that is not a dataclass has no settings. Messages call
     the owner of the settings by `noun`, ``policy 'window'`` for instance.
-
-    Raises
-    ------
-    InputError
-        If a field has another type, a name is unknown, a value is not of the field's type, or a
-        value without a default is missing.
     """
     types = _types(cls)
     known = [field.name for field in settings_of(cls)]
@@ -78,13 +72,7 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
 
 
 def configure_parts(parts: Mapping[str, type[Any]], settings: Mapping[str, Any]) -> list[Any]:
-    """Build several dataclasses, by the noun of `configure`, from one set of settings.
-
-    Raises
-    ------
-    InputError
-        If a name is a field of no dataclass or of several, or a value is not of the field's type.
-    """
+    """Build several dataclasses, by the noun of `configure`, from one set of settings."""
     known = {noun: [field.name for field in settings_of(cls)] for noun, cls in parts.items()}
     for name in settings:
         owners = [noun for noun, names in known.items() if name in names]
@@ -100,13 +88,7 @@ def configure_parts(parts: Mapping[str, type[Any]], settings: Mapping[str, Any])
 
 
 def read_settings(assignments: Sequence[str]) -> dict[str, str]:
-    """Return ``KEY=VALUE`` texts as a dictionary.
-
-    Raises
-    ------
-    InputError
-        If a text has no equals sign, or a key is repeated.
-    """
+    """Return ``KEY=VALUE`` texts as a dictionary."""
     settings: dict[str, str] = {}
     for text in assignments:
         name, equals, value = text.partition("=")

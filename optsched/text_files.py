@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,15 +34,7 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises
-    ------
-    InputError
-        If the text is not UTF-8 or not JSON, repeats a name in one object, holds ``NaN``, an
-        infinite number, one of thousands of digits or half of a surrogate pair, or is nested too
-        deeply.
-    """
+    """Return the value of a JSON text."""
     with _expected("JSON"):
         value = json.loads(
             data.decode("utf-8-sig"),
@@ -56,14 +48,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is too large, not UTF-8 or not TOML, is nested too deeply, or
-        has a key of more than `MOST_PARTS` parts.
-    """
+    """Return the tables of a TOML file."""
     data, _ = read_bytes(path, MOST_TOML)
     if found := _DOTTED.search(data):
         line = 1 + data.count(b"\n", 0, found.start())
@@ -71,6 +56,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(mistake, file=path, line=line)
     with _expected("TOML", path):
         return tomllib.loads(data.decode("utf-8"))
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with changes, which go into its tables."""
+    found = dict(table)
+    for key, value in changes.items():
+        inner = found.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return found
 
 
 @contextmanager
@@ -118,13 +113,7 @@ def _not_finite(literal: str) -> Any:
 def lines_of(
     text: str, path: Path | None = None, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text that are not empty, with their numbers from 1.
-
-    Raises
-    ------
-    InputError
-        If a line has more than `longest` characters.
-    """
+    """Yield the lines of a text that are not empty, with their numbers from 1."""
     number, place = 1, 0
     for found in _LINE.finditer(text):
         number += text.count("\n", place, found.start())

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 import optsched
-from optsched.studies.page import Written, numbers
+from optsched.numbers import WrittenNumber, numbers_in
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"<!-- (is|holds) (.+?) -->", re.DOTALL)
@@ -32,9 +32,9 @@ CODE_OR_LINK = re.compile(r"`[^`]+`|<code>.*?</code>|\]\([^)]*\)")
 SCALE = {"h": 3600, "min": 60, "%": 0.01}
 
 
-def figures(text: str) -> list[Written]:
+def figures(text: str) -> list[WrittenNumber]:
     """Return the numbers of a text that have a unit."""
-    return [one for one in numbers(text) if one.unit]
+    return [one for one in numbers_in(text) if one.unit]
 
 
 def missing(said: str, printed: str) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def unsaid(text: str, printed: str) -> list[tuple[str, str]]:
     while found := MARK.search(text):  # an is-mark takes the number before it
         before = text[: found.start()]
         if found[1] == "is":
-            before = before[: numbers(before)[-1].place]
+            before = before[: numbers_in(before)[-1].place]
         text = before + text[found.end() :]
     blocks = FENCE.sub("", text).split("\n\n")
     said = "\n\n".join(block for block in blocks if not FROM.search(block))
@@ -64,8 +64,8 @@ def not_in_files(text: str) -> list[str]:
     found = []
     for block in FENCE.sub("", text).split("\n\n"):
         for file in FROM.findall(block):
-            known = [one.value for one in numbers((ROOT / file).read_text())]
-            said = numbers(CODE_OR_LINK.sub("", FROM.sub("", block)))
+            known = [one.value for one in numbers_in((ROOT / file).read_text())]
+            said = numbers_in(CODE_OR_LINK.sub("", FROM.sub("", block)))
             found += [
                 f"{file}: {one.text}"
                 for one in said
@@ -83,7 +83,7 @@ def wrong(text: str, values: list[Any]) -> list[str]:
     """Return the marks that do not hold, given the values of their expressions."""
     found = []
     for mark, value in zip(MARK.finditer(text), values, strict=True):
-        said = numbers(text[: mark.start()].rstrip())[-1:] if mark[1] == "is" else []
+        said = numbers_in(text[: mark.start()].rstrip())[-1:] if mark[1] == "is" else []
         right = [one.says(float(value) / SCALE.get(one.unit, 1)) for one in said]
         if right != [True] and not (mark[1] == "holds" and value == 1):
             found.append(f"{', '.join(one.text for one in said)}: {mark[2]} is {value}")

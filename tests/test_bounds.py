@@ -11,7 +11,7 @@ import pytest
 
 SMALL_PART = [
     "metrics/test_fragmentation.py::test_a_trace_of_no_length_has_no_figures",
-    "simulator/test_replay.py::test_a_replay_is_what_the_engine_does[batched-easy]",
+    "policies/test_line.py::test_kernel_and_python_decide_alike[batched-easy]",
     "solvers/window_mkp/test_heuristics.py::test_greedy_exchange_is_as_stated",
     "solvers/window_mkp/test_kernels.py::test_the_plain_search_is_as_stated",
     "traces/test_swf.py::test_odd_lines_are_read_and_counted",

@@ -12,7 +12,7 @@ import pytest
 
 import optsched
 from optsched.files import remove_leftovers
-from optsched.sweeps.executing import execute
+from optsched.sweeps.engines import execute
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.reading import write_trace

@@ -23,7 +23,7 @@ from optsched.cli import run
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.files import check_output, remove_leftovers, write_json, written, written_folder
-from optsched.report.run_folder import FOLDER
+from optsched.folders import RUN
 from optsched.studies.folder import StudyFolder
 from optsched.studies.running import Running
 from optsched.traces.catalogue import entries
@@ -163,7 +163,7 @@ def test_a_folder_with_something_else_in_it_is_not_replaced(hidden, small_run_fo
     hidden(small_run_folder / "jobs.csv")
     before = entries_of(small_run_folder)
     expected = r"run: holds 'jobs\.csv', which is not a regular file; give another name"
-    with pytest.raises(InputError, match=expected), written_folder(small_run_folder, FOLDER):
+    with pytest.raises(InputError, match=expected), written_folder(small_run_folder, RUN):
         pytest.fail("refused too late")
     assert entries_of(small_run_folder) == before
 
@@ -171,7 +171,7 @@ def test_a_folder_with_something_else_in_it_is_not_replaced(hidden, small_run_fo
 def test_what_was_put_into_a_folder_meanwhile_is_not_lost(tmp_path):
     output = tmp_path / "out"
     refused = pytest.raises(InputError, match=r"out: is a folder with other things in it")
-    with refused, written_folder(output, FOLDER) as temporary:
+    with refused, written_folder(output, RUN) as temporary:
         write_json(temporary / "run.json", {})
         output.mkdir()
         (output / "thesis.tex").write_text("years of work")
@@ -191,7 +191,7 @@ def test_a_folder_whose_place_is_not_taken_stays(failure, small_run_folder, monk
     before = entries_of(small_run_folder)
     monkeypatch.setattr(Path, "rename", failing)
     stopped = pytest.raises((InputError, KeyboardInterrupt))
-    with stopped, written_folder(small_run_folder, FOLDER) as temporary:
+    with stopped, written_folder(small_run_folder, RUN) as temporary:
         write_json(temporary / "run.json", {})
     assert entries_of(small_run_folder) == before
     assert list(small_run_folder.parent.iterdir()) == [small_run_folder]
@@ -277,7 +277,7 @@ def test_a_folder_that_cannot_be_listed_is_written_to(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "listdir", refusing)
     write_json(tmp_path / "a.json", {})
-    with written_folder(tmp_path / "run", FOLDER) as temporary:
+    with written_folder(tmp_path / "run", RUN) as temporary:
         write_json(temporary / "run.json", {})
     assert (tmp_path / "a.json").is_file()
     assert (tmp_path / "run" / "run.json").is_file()
@@ -354,7 +354,7 @@ def test_a_temporary_name_cannot_be_foreseen_and_nobody_else_enters_a_temporary_
     assert len(names) == 2
     made = tmp_path / "mode"
     made.mkdir()
-    with written_folder(tmp_path / "run", FOLDER) as temporary:
+    with written_folder(tmp_path / "run", RUN) as temporary:
         assert stat.S_IMODE(temporary.stat().st_mode) == stat.S_IMODE(made.stat().st_mode) & 0o700
         write_json(temporary / "run.json", {})
     assert (tmp_path / "run").stat().st_mode == made.stat().st_mode

@@ -1,14 +1,12 @@
-"""Largest free rectangle in the layers of a torus, compiled."""
+"""Shapes and rectangles in the layers of a torus, and values of boxes, compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import Sides, may_be_side
+from optsched.boxes._rows import Integers, Sides, may_be_side
 from optsched.compiled import kernel
-
-Integers = NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -70,9 +68,9 @@ def bins(
 ) -> Integers:
     """Return up to `most` disjoint boxes, each the largest over all nodes; overwrites `free`.
 
-    The rows of `nodes` are those of `optsched.boxes.layered.tree`, the rows of the result x, y, z,
-    nx, ny, nz. Boxes of fewer than `at_least` routers are left out. The largest rectangle of a node
-    is searched once no other node has a larger bound, which is the number of its free routers.
+    The rows of `nodes` are those of `tree`, the rows of the result x, y, z, nx, ny, nz. Boxes of
+    fewer than `at_least` routers are left out. The largest rectangle of a node is searched once no
+    other node has a larger bound, which is the number of its free routers.
     """
     sx, sy, sz = free.shape
     layers = np.empty((len(nodes), sx, sz), dtype=np.bool_)
@@ -106,3 +104,54 @@ def bins(
         free[x : x + nx, y : y + ny, z : z + nz] = False
         changed, behind = y, y + ny
     return found
+
+
+@kernel(allocates=False)
+def find_layer_shape(
+    routers: int,
+    extent: Integers,
+    sides: Sides,
+    longest: Sides,
+    shape: Integers,
+) -> bool:
+    """Find the shape of a job by `optsched.boxes.layer_shapes.layer_shape`; return whether it fits.
+
+    It overwrites `shape`, shape (3,), which is zero if the job does not fit. `extent`, shape (3,),
+    is that of the box; `sides` and `longest` are those of the grid.
+    """
+    shape[:] = 0
+    nx, ny, nz = extent[0], extent[1], extent[2]
+    if routers > nx * nz:
+        layers = -(-routers // (nx * nz))
+        if layers <= ny and not may_be_side(layers, sides[1], longest[1]):
+            layers = sides[1]
+        if (
+            layers > ny
+            or not may_be_side(nx, sides[0], longest[0])
+            or not may_be_side(nz, sides[2], longest[2])
+        ):
+            return False
+        shape[0], shape[1], shape[2] = nx, layers, nz
+        return True
+    for high in range(1, nz + 1):
+        wide = -(-routers // high)
+        if wide <= nx and not may_be_side(wide, sides[0], longest[0]):
+            wide = sides[0]
+        if wide > nx or not may_be_side(high, sides[2], longest[2]):
+            continue
+        more = wide * high - shape[0] * shape[2]
+        if shape[1] == 0 or more < 0 or (more == 0 and wide + high < shape[0] + shape[2]):
+            shape[0], shape[1], shape[2] = wide, 1, high
+    return bool(shape[1] > 0)
+
+
+@kernel(allocates=False)
+def write(grid: NDArray[np.float64], boxes: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    """Write the value of each box (x, y, z, nx, ny, nz) at its routers, with wrap-around."""
+    sx, sy, sz = grid.shape
+    for number in range(len(boxes)):
+        x0, y0, z0, nx, ny, nz = boxes[number]
+        for x in range(x0, x0 + nx):
+            for y in range(y0, y0 + ny):
+                for z in range(z0, z0 + nz):
+                    grid[x % sx, y % sy, z % sz] = values[number]

@@ -1,11 +1,13 @@
-"""Boxes of routers on the grid of a three-dimensional torus."""
+"""Boxes of routers on the grid of a three-dimensional torus, and the shapes that a job may get."""
 
 from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +23,6 @@ class Box(NamedTuple):
 
     In a dimension that wraps around, the box may continue from the last router to the first.
 
-    Examples
-    --------
     >>> box = Box(3, 0, 22, 2, 24, 4)
     >>> str(box), box.volume
     ('2x24x4@3,0,22', 192)
@@ -66,26 +66,16 @@ def box_of_text(text: str) -> Box | None:
 class Grid(NamedTuple):
     """Grid of routers in three dimensions, each a line or a ring.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Routers in each dimension.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    convex : bool
-        Whether boxes of jobs have to be convex: all shortest paths between two routers of the box
-        stay inside. Then a side of a box is a whole ring, or at most half of it, rounded up; see
-        `longest`. By default, a box may have any sides.
-
-    Examples
-    --------
     >>> grid = Grid((4, 4, 4), (True, False, True))
     >>> grid.overlap(Box(3, 0, 0, 2, 1, 1), Box(0, 0, 0, 1, 4, 1))
     True
     """
 
-    shape: Triple
-    wrap: tuple[bool, bool, bool]
+    shape: Triple  # routers in each dimension
+    wrap: tuple[bool, bool, bool]  # whether each dimension wraps around
+    # Whether boxes of jobs have to be convex: all shortest paths between two routers of the
+    # box stay inside. Then a side of a box is a whole ring, or at most half of it, rounded
+    # up; see `longest`. By default, a box may have any sides.
     convex: bool = False
 
     @property
@@ -103,8 +93,6 @@ class Grid(NamedTuple):
         leaves the box, and a router may take it, so that side is excluded. On a line there is no
         way around.
 
-        Examples
-        --------
         >>> Grid((24, 5, 24), (True, True, False), convex=True).longest
         (12, 3, 24)
         """
@@ -205,3 +193,53 @@ def _routers_of(shape: Triple, box: Box) -> tuple[NDArray[np.int64], ...]:
             for at, length, side in zip(box.anchor, box.extent, shape)
         )
     )
+
+
+Links = tuple[int, int, int]
+
+EQUAL_LINKS: Links = (1, 1, 1)
+
+
+@lru_cache(maxsize=4096)
+def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple, ...]:
+    """Return the minimal shapes of at least `routers` routers, the best first.
+
+    A shape is minimal if no shape within it is large enough. On a grid of convex boxes, all shapes
+    are convex. The order is by fewest idle routers, then least half-perimeter, then largest
+    bisection, where `links` are the speeds of a link of each dimension.
+
+    >>> shapes(6, Grid((4, 4, 4), (True, True, True)))[:2]
+    ((1, 2, 3), (1, 3, 2))
+    """
+    found = []
+    along_x, along_y, along_z = (grid.sides(axis, side) for axis, side in enumerate(grid.shape))
+    for shorter_x, nx in pairwise((0, *along_x)):
+        for shorter_y, ny in pairwise((0, *along_y)):
+            place = bisect_left(along_z, -(-routers // (nx * ny)))
+            if place == len(along_z):
+                continue
+            nz = along_z[place]
+            if shorter_x * ny * nz >= routers or nx * shorter_y * nz >= routers:
+                continue  # a shape within it holds the job too
+            found.append((nx, ny, nz))
+
+    def rank(shape: Triple) -> tuple[float, ...]:
+        nx, ny, nz = shape
+        return (nx * ny * nz, nx + ny + nz, -bisection(shape, grid, links), *shape)
+
+    return tuple(sorted(found, key=rank))
+
+
+def bisection(shape: Triple, grid: Grid, links: Links = EQUAL_LINKS) -> float:
+    """Return the bisection of a box: the least speed of all links between two halves.
+
+    A box as long as a ring of more than two routers is cut in two places. The bisection of a single
+    router is 0.
+    """
+    volume = shape[0] * shape[1] * shape[2]
+    cuts = [
+        volume / length * speed * (2 if wraps and length == side > 2 else 1)
+        for length, side, wraps, speed in zip(shape, grid.shape, grid.wrap, links)
+        if length > 1
+    ]
+    return min(cuts, default=0.0)

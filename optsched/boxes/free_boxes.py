@@ -4,7 +4,7 @@
 the grid says; a box as long as a ring is anchored at 0. On a grid of convex boxes, the largest box
 and the bins are convex, while maximal boxes and shapes are as asked for. A row along Z has at most
 64 routers: every function raises a ValueError for a longer one, or for a `free` of another shape.
-These functions are exact, unlike the method of Li et al. 2015 in `optsched.boxes.layered`.
+These functions are exact, unlike the method of Li et al. 2015 in `optsched.boxes.layer_shapes`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,8 @@ LONGEST_ROW = 64
 def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
     """Return all free boxes that no larger free box contains.
 
-    Returns
-    -------
-    int64 array, shape (boxes, 6)
-        Columns x, y, z, nx, ny, nz; rows ordered by x, nx, y, ny, z.
+    Columns are x, y, z, nx, ny, nz; rows are ordered by x, nx, y, ny, z.
 
-    Examples
-    --------
     >>> grid = Grid((1, 2, 4), (False, False, True))
     >>> maximal_free_boxes(np.array([[[1, 1, 0, 1], [0, 1, 0, 0]]], dtype=bool), grid)
     array([[0, 0, 3, 1, 1, 3],
@@ -72,10 +67,7 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
 def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
     """Return the anchors of the free boxes of a shape.
 
-    Returns
-    -------
-    int64 array, shape (anchors, 3)
-        Columns x, y, z in row-major order. A side as long as a ring is at 0 only.
+    Columns are x, y, z; rows are in row-major order. A side as long as a ring is at 0 only.
     """
     from optsched.boxes import _anchors as compiled
 

@@ -65,7 +65,7 @@ def build() -> App:
     from cyclopts.completion.install import create_install_completion_command
 
     from optsched.cli.completion import installer
-    from optsched.cli.verbosity import add_options
+    from optsched.cli.terminal import add_options
     from optsched.version import __version__
 
     app = App(
@@ -97,7 +97,7 @@ def _restore_help() -> None:
 
     from optsched.docstrings import docstring
 
-    for name in (*COMMANDS, "annotate", "slurm_explain"):
+    for name in (*COMMANDS, "slurm_explain"):
         module = importlib.import_module(f"optsched.cli.{name}_command")
         for function in vars(module).values():
             if inspect.isfunction(function) and function.__module__ == module.__name__:

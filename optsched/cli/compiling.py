@@ -78,7 +78,7 @@ def _prepare(model: str) -> None:
 
 
 def _simulate(policy: str, kind: str) -> None:
-    """Compile what a policy needs on a kind of machine, in the engine and in a replay."""
+    """Compile what a policy needs on a kind of machine, seen by others and alone."""
     from optsched.simulator.simulate import simulate
 
     machine, trace = SAMPLES[kind][0], _trace(kind)
@@ -89,7 +89,7 @@ def _simulate(policy: str, kind: str) -> None:
 
 
 def _trace(kind: str) -> Trace:
-    from optsched.traces.bandwidth import drawn
+    from optsched.traces.annotations import drawn
     from optsched.traces.reading import read_trace
 
     trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])

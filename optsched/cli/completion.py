@@ -68,8 +68,7 @@ def solver_names(context: CompletionContext) -> list[str]:
 
 def trace_names(context: CompletionContext) -> list[str]:
     """Return the names of the samples and of the catalogue, and files."""
-    from optsched.traces.catalogue import entries
-    from optsched.traces.samples import samples
+    from optsched.traces.catalogue import entries, samples
 
     return [*samples(), *(entry.name for entry in entries()), *files(context.incomplete)]
 
@@ -84,7 +83,7 @@ def workload_files(context: CompletionContext) -> list[str]:
 def machine_names(context: CompletionContext) -> list[str]:
     """Return the kinds of machines, the bundled sites, and files of machines."""
     from optsched import registry
-    from optsched.sites.bundled_sites import bundled_sites
+    from optsched.content import bundled_sites
 
     kinds = [f"{kind}:" for kind in registry.machines]
     sites = [f"site:{name}" for name in bundled_sites()]
@@ -104,7 +103,7 @@ def setting_names(context: CompletionContext) -> list[str]:
 
 def captured_names(context: CompletionContext) -> list[str]:
     """Return the bundled folders with captured output of Slurm, and folders."""
-    from optsched.sites.bundled_sites import bundled_sites
+    from optsched.content import bundled_sites
 
     known = [name for name, path in bundled_sites().items() if path.is_dir()]
     return [*known, *files(context.incomplete)]

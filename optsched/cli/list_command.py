@@ -100,7 +100,7 @@ def _machines() -> Iterator[Row]:
 
 
 def _sites() -> Iterator[Row]:
-    from optsched.sites.bundled_sites import bundled_sites
+    from optsched.content import bundled_sites
     from optsched.sites.loading import load_site
 
     return ([name, load_site(path).inventory] for name, path in bundled_sites().items())
@@ -126,9 +126,8 @@ def _workloads() -> Iterator[Row]:
 
 
 def _traces() -> Iterator[Row]:
-    from optsched.traces.catalogue import entries, search
+    from optsched.traces.catalogue import entries, samples, search, size_of
     from optsched.traces.reading import format_of
-    from optsched.traces.samples import samples, size_of
 
     for name, path in samples().items():
         yield [name, *size_of(path), "yes", f"sample of the format {format_of(path).name}"]

@@ -55,7 +55,7 @@ Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
 
 def _captured(_type: Any, tokens: Sequence[Token]) -> Path:
     """Return the folder of a path, or of the name of a bundled one."""
-    from optsched.sites.bundled_sites import bundled_sites
+    from optsched.content import bundled_sites
 
     path = Path(tokens[0].value)
     known = bundled_sites().get(str(path), path)

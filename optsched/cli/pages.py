@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,10 +16,9 @@ from optsched import registry
 from optsched.cli import build
 from optsched.docstrings import first_line
 from optsched.files import write_text
+from optsched.markdown import between_marks, markdown_table
 from optsched.metrics.jobs import MEASURES
 from optsched.metrics.measure import Group
-from optsched.models.pages import between_marks
-from optsched.models.schema import markdown_row
 from optsched.settings import settings_of
 from optsched.simulator.scenario import described
 from optsched.solvers.dispatch import classes_of
@@ -153,26 +152,14 @@ PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
 
 
 def with_tables(page: str, text: str) -> str:
-    """Return the text of one of `PAGES` with its tables between the marks.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
+    """Return the text of one of `PAGES` with its tables between the marks."""
     for name, rows in PAGES[page].items():
-        text = between_marks(text, name, _markdown(list(rows())))
+        text = between_marks(text, name, markdown_table(rows()))
     return text
 
 
 def write_pages(folder: Path) -> None:
-    """Write the tables to the pages in `folder`.
-
-    Raises
-    ------
-    InputError
-        If a page cannot be written, or has no marks for its table.
-    """
+    """Write the tables to the pages in `folder`."""
     for page in PAGES:
         file = folder / page
         text = with_tables(page, file.read_text(encoding="utf-8"))
@@ -186,13 +173,6 @@ def _default(value: object) -> str:
 
 def _model_page(name: str) -> str:
     return f"[{name}](../models/{name}/README.md)"
-
-
-def _markdown(rows: Sequence[Sequence[Any]]) -> str:
-    heading, *rest = rows
-    return "\n".join(
-        [markdown_row(*heading), "|---" * len(heading) + "|", *(markdown_row(*row) for row in rest)]
-    )
 
 
 if __name__ == "__main__":

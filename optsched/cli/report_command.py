@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,11 +11,19 @@ from cyclopts import Parameter
 from optsched.cli.terminal import print_line
 from optsched.errors import InputError
 from optsched.files import check_name
-from optsched.report import comparison_folder, run_folder, runs_folder
+from optsched.folders import COMPARISON, RUN, RUNS, SWEEP
+from optsched.report.saving import report_comparison, report_run, report_runs
 from optsched.studies import effects_folder, running
 from optsched.sweeps import sweep_folder
 
-KINDS = (run_folder, comparison_folder, runs_folder, sweep_folder, effects_folder, running)
+KINDS = (
+    (RUN, report_run),
+    (COMPARISON, report_comparison),
+    (RUNS, report_runs),
+    (SWEEP, sweep_folder.report),
+    (effects_folder.FOLDER, effects_folder.report),
+    (running.FOLDER, running.report),
+)
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
@@ -26,17 +34,17 @@ def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
     folders
         Folders that `optsched simulate`, `compare`, `sweep` or `study` wrote.
     """
-    known = [(folder, _kind(folder)) for folder in folders]  # before any page is written
-    for page in [kind.report(folder) for folder, kind in known]:
+    known = [(folder, _report_of(folder)) for folder in folders]  # before any page is written
+    for page in [report(folder) for folder, report in known]:
         print_line(page)
 
 
-def _kind(folder: Path) -> ModuleType:
-    """Return the module of a kind of folder, identified by its marker file."""
+def _report_of(folder: Path) -> Callable[[Path], Path]:
+    """Return the function that writes the page of a folder, whose marker says its kind."""
     check_name(folder)
-    found = next((kind for kind in KINDS if (folder / kind.FOLDER.marker).is_file()), None)
+    found = next((report for kind, report in KINDS if (folder / kind.marker).is_file()), None)
     if found is None:
-        expected = " or ".join(f"{kind.FOLDER.name} ({kind.FOLDER.marker})" for kind in KINDS)
+        expected = " or ".join(f"{kind.name} ({kind.marker})" for kind, _ in KINDS)
         is_not = "not a folder that optsched wrote" if folder.is_dir() else "not a folder"
         raise InputError(f"{is_not}; expected that of {expected}", file=folder)
     return found

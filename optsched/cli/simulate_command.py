@@ -1,10 +1,11 @@
-"""``optsched simulate``."""
+"""``optsched simulate``, of one policy or several."""
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from optsched import registry
 from optsched.class_file import check_file
-from optsched.cli import BAD_INPUT, DONE
+from optsched.cli import BAD_INPUT, DONE, INTERRUPTED
+from optsched.cli.compare_command import print_comparison
 from optsched.cli.completion import (
     Completer,
     comma_separated,
@@ -25,22 +28,199 @@ from optsched.cli.completion import (
     workload_files,
 )
 from optsched.cli.options import Integer, Number, Output, Rules, as_options
-from optsched.cli.run_summary import cleaning_notes, policy_of_run, summary_lines
-from optsched.cli.simulate_policies import simulate_policies
+from optsched.cli.sweep_command import execute_runs, say_failures, say_wrong_answers
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
-from optsched.cli.trace_files import say_file
+from optsched.cli.trace_command import say_file
 from optsched.compilation import clock
 from optsched.durations import short
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_replaceable, write_json, written_folder
+from optsched.folders import RUN, SWEEP, finished_runs, read_object
+from optsched.metrics.jobs import MEASURES
 from optsched.models.snapshot_file import CAPTURE
-from optsched.numbers import counted
-from optsched.report.run_folder import FOLDER, fill
-from optsched.settings import read_settings
-from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
+from optsched.numbers import counted, percent
+from optsched.report.page import compact, duration
+from optsched.report.run_page import ignored
+from optsched.report.saving import fill_run
+from optsched.settings import read_settings, settings_of
+from optsched.simulator.scenario import (
+    OPTIONS,
+    TRACE,
+    Option,
+    Scenario,
+    configure,
+    described,
+    from_words,
+)
 from optsched.simulator.simulate import prepared, run_scenario
+from optsched.sweeps.sweep_file import KEYS, SweepPlan, read_sweep
+from optsched.sweeps.sweep_folder import compared, write_comparison
+from optsched.sweeps.sweeping import Sweep
 from optsched.traces.demands import check_demands
 from optsched.traces.job_spans import numbers_in
+from optsched.traces.trace import CleaningReport
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return label and text of each line, from the summary of a run, which has all figures."""
+    outcomes = ("finished", "killed", "rejected", "waiting", "dropped")
+    jobs = [f"{summary[key]:,} {MEASURES[key].name}" for key in outcomes if summary.get(key)]
+    lines = [("jobs", f"{summary['jobs']:,}: {', '.join(jobs)}" if jobs else "0")]
+    if summary["utilization"] is not None:
+        span = duration(summary["makespan"]).text
+        lines.append(("utilization", f"{percent(summary['utilization'])} over {span}"))
+    lines += [
+        (measure.replace("_", " "), amounts)
+        for measure in ("wait", "response", "bounded_slowdown")
+        if (amounts := _amounts(summary, f"{{}}_{measure}"))
+    ]
+    if summary.get("large_jobs"):
+        wait = _amounts(summary, "large_{}_wait")
+        large_from = counted(summary["large_from"], "processor")
+        large = f"{summary['large_jobs']:,} of {large_from} or more"
+        lines.append(("large jobs", f"{large}; wait {wait}"))
+    if summary.get("problems"):
+        lines.append(("problems", _problems(summary)))
+    return lines
+
+
+def cleaning_notes(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """Return a line for each count of cleaning; none if it changed nothing."""
+    report = None if summary["cleaning"] is None else CleaningReport.from_json(summary["cleaning"])
+    if report is None or not report.counts():
+        return []
+    of_whole = "" if config["jobs"] is None else " of the whole trace"
+    return [f"cleaning{of_whole}: {line.strip()}" for line in report.lines()]
+
+
+def policy_of_run(folder: Path) -> str | None:
+    """Return the name of the policy of the run in a folder, None if there is no such run."""
+    try:
+        return str(read_object(folder / RUN.marker, {"policy": str})["policy"])
+    except InputError:
+        return None
+
+
+def _amounts(summary: Mapping[str, Any], form: str) -> str:
+    """Return mean, quantiles and maximum of a measure, those that the summary has."""
+    places = {"mean": "mean", "median": "median", "p95": "95%", "max": "longest"}
+    keys = {form.format(place): name for place, name in places.items()}
+    return ", ".join(
+        f"{name} {compact(MEASURES[key], summary[key]).text}"
+        for key, name in keys.items()
+        if summary.get(key) is not None
+    )
+
+
+def _problems(summary: Mapping[str, Any]) -> str:
+    posed, unproven = summary["problems"], summary["unproven"]
+    parts = [f"{posed:,}", f"{posed - unproven:,} proven"]
+    if summary["fallbacks"]:
+        parts.append(f"{summary['fallbacks']:,} decided by the fallback")
+    if summary["wrong_answers"]:
+        parts.append(counted(summary["wrong_answers"], "wrong answer"))
+    return ", ".join(parts)
+
+
+PLACE = re.compile(r"^(runs\[\d+\]\.)?(trace: |machine: |solver: )?")
+"""Place of a mistake in a sweep file, which the user of these options has not written."""
+
+
+def simulate_policies(
+    policies: Sequence[str],  # two policies or more
+    # The values of the options of a scenario by name, ``settings`` as a dictionary
+    options: Mapping[str, Any],
+    output: Path,  # the folder of the sweep
+    *,
+    # Whether to write the jobs as CSV too, to make the page, and to print JSON
+    csv: bool,
+    plots: bool,
+    json: bool,
+) -> int:
+    """Run the same jobs under several policies, of which the first is the baseline.
+
+    Runs that are finished in the folder are not repeated.
+    """
+    check_replaceable(output, SWEEP)
+    sweep = Sweep(_planned(policies, options, "all" if csv else "jobs"), output)
+    say(f"{counted(len(sweep.plan.runs), 'run')}, {len(sweep.pending):,} to do")
+    if execute_runs(sweep, None) is None:
+        return INTERRUPTED
+    failed, wrong = say_failures(sweep), say_wrong_answers(sweep)
+    code = BAD_INPUT if failed or wrong else DONE
+    if len(finished_runs(output)[0]) < 2:
+        say("optsched: nothing to compare; expected two finished runs or more")
+        return code
+    comparison = compared(output)
+    if all(run.summary["rejected"] == run.summary["jobs"] for run in comparison.runs):
+        code = BAD_INPUT
+    for run in comparison.runs:
+        for left, what in (("rejected", "rejected"), ("waiting", "never started")):
+            if jobs := run.summary[left]:
+                say(f"optsched: {run.name}: {counted(jobs, 'job')} {what}")
+    for text in dict.fromkeys(text for run in comparison.runs for text in ignored(run.config)):
+        say(f"optsched: {text}")
+    baseline = comparison.runs[0]
+    for line in [] if json else cleaning_notes(baseline.config, baseline.summary):
+        say_note(line)
+    made = [("report", write_comparison(comparison, output))] if plots else []
+    print_comparison(comparison, json=json)
+    if not json:
+        print_lines([("run folders", sweep.runs), *made])
+    return code
+
+
+def _planned(policies: Sequence[str], options: Mapping[str, Any], keep: str) -> SweepPlan:
+    """Return the sweep of the policies: each has the settings and options that it has a use for."""
+    if "" in policies:
+        expected = "expected names with single commas between them"
+        raise InputError(f"{options['policy']!r}; {expected}", field="--policy")
+    for place, policy in enumerate(policies):
+        if policy in policies[:place]:
+            expected = "expected different policies"
+            raise InputError(f"{policy!r} is given twice; {expected}", field="--policy")
+    stated = {
+        name: options[name]
+        for name, option in OPTIONS.items()
+        if name in options and options[name] not in (None, option.default)
+    }
+    settings, execution = stated.pop("settings", {}), stated.get("execution")
+    stated.pop("policy", None)
+    for name in stated:
+        if name not in KEYS:
+            raise InputError("is for one policy, not for several", field=OPTIONS[name].flag)
+    for_problems = {name: stated.pop(name) for name in [*stated] if KEYS[name].needs_problems}
+    known = {policy: _settings_of(policy, execution) for policy in policies}
+    every = dict.fromkeys(name for own in known.values() for name in own)
+    for name in settings:
+        if name not in every:
+            raise UnknownNameError(f"setting of {' and '.join(policies)}", name, [*every])
+    blocks: list[dict[str, Any]] = []
+    posing = []
+    for policy in policies:
+        own = {name: value for name, value in settings.items() if name in known[policy]}
+        block = {"policy": policy} | ({"settings": own} if own else {})
+        if configure(policy, execution, own)[0].posed():
+            posing.append(policy)
+            block |= for_problems
+        blocks.append(block)
+    if for_problems and not posing:
+        flags = ", ".join(OPTIONS[name].flag for name in for_problems)
+        raise InputError(f"none of the policies poses problems, so they have no use for {flags}")
+    try:
+        return read_sweep({"keep": keep, **stated, "runs": blocks})
+    except InputError as error:
+        raise InputError(*dict.fromkeys(PLACE.sub("", one) for one in error.lines())) from None
+
+
+def _settings_of(policy: str, execution: str | None) -> list[str]:
+    """Return the settings of a policy, and of the execution model, by default the policy's own."""
+    parts: list[type[Any]] = [registry.policies[policy]]
+    model = execution or registry.policies[policy].execution
+    if model is not None:
+        parts.append(registry.executions[model])
+    return [setting.name for part in parts for setting in settings_of(part)]
+
 
 SEVERAL = {
     "policy": " Or several, separated by commas.",
@@ -148,7 +328,7 @@ def command(
         policies = [name.strip() for name in options["policy"].split(",")]
         options["trace"] = trace
         return simulate_policies(policies, options, output, csv=csv, plots=plots, json=json)
-    check_replaceable(output, FOLDER)
+    check_replaceable(output, RUN)
     replaced = policy_of_run(output)
     capture = options.get("capture")
     if capture is not None:
@@ -166,7 +346,7 @@ def command(
     first, last = (1, len(source)) if scenario.span is None else numbers_in(scenario.span, source)
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
-        folder = stack.enter_context(written_folder(output, FOLDER))
+        folder = stack.enter_context(written_folder(output, RUN))
         captured = None
         if capture is not None:
             captured = stack.enter_context(written_folder(capture, CAPTURE))
@@ -180,7 +360,7 @@ def command(
             )
         )
         run = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
-        fill(run, folder, plots=plots, keep="all" if csv else "jobs")
+        fill_run(run, folder, plots=plots, keep="all" if csv else "jobs")
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered

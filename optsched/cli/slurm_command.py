@@ -41,14 +41,21 @@ from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent
-from optsched.sites.captured import captured_folder
 from optsched.sites.host_lists import host_list
+from optsched.sites.slurm_json import captured_folder
 from optsched.slurm.capture import FOLDER, capture
-from optsched.slurm.following import carry_out, current_queue, current_situation
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
-from optsched.slurm.plan import Plan, PlannedJob, Situation, read_situation
+from optsched.slurm.plan import (
+    Plan,
+    PlannedJob,
+    Situation,
+    carry_out,
+    current_queue,
+    current_situation,
+    read_situation,
+)
 from optsched.slurm.queue import Queue, read_queue
 from optsched.slurm.snapshot import Row
 from optsched.solvers.result import Budget, Result, Status

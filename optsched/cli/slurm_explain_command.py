@@ -20,7 +20,7 @@ from optsched.cli.terminal import print_json, print_line, print_lines, print_tab
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.models.hold import Hold
-from optsched.models.hold.shortage import Shortage, shortage
+from optsched.models.hold.room import Shortage, shortage
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
@@ -326,7 +326,7 @@ def _when(at: int, now: int) -> str:
 
 
 def _asks(found: Explanation) -> list[str]:
-    """Return what the job asks, and where that is narrower than what Slurm would accept."""
+    """Return the request of the job, and where it is narrower than what Slurm would accept."""
     request = found.request
     names = found.supply.site.resources
     of_types = {

@@ -11,14 +11,13 @@ from cyclopts import Parameter
 from optsched.cli import INTERRUPTED
 from optsched.cli.completion import study_names
 from optsched.cli.options import Integer, as_options
-from optsched.cli.sweep_table import execute_runs, say_wrong_answers
+from optsched.cli.sweep_command import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_line, print_lines, progress_bar, say, say_note
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.studies import evaluation
-from optsched.studies.cases import Cases
 from optsched.studies.folder import StudyFolder, find_study
-from optsched.studies.running import Running
+from optsched.studies.running import Cases, Running
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.sweeping import Sweep
 

@@ -1,21 +1,23 @@
-"""Output of commands: data on stdout, messages and progress on stderr."""
+"""Output of commands: data on stdout, messages and progress on stderr, as many as are wanted."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Group, Parameter
 
 from optsched import compilation
-from optsched.errors import one_line
+from optsched.errors import InputError, one_line
 from optsched.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.errors import InputError
 
 WIDE = 200
 """Width in characters of a table that is not printed on a terminal."""
@@ -108,14 +110,8 @@ def print_table(
     Words are never broken on a terminal. Prose is wrapped; if the table is still too wide, columns
     are left out, which a line on stderr tells, or else each row becomes lines of its own.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Labels of the columns.
-    rows : sequence of sequences
-        Values; those of `Cell` are numbers if their keys are.
-    spare : sequence of str
-        Columns to leave out where the terminal is too narrow, the first one first.
+    `columns`: labels of the columns; `rows`: values; those of `Cell` are numbers if their keys are;
+    `spare`: columns to leave out where the terminal is too narrow, the first one first.
     """
     from rich.console import Console
     from rich.table import Table
@@ -210,16 +206,13 @@ def pace(rate: float, unit: str) -> str:
 def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Show progress with rate and remaining time on stderr, if stderr is a terminal.
 
-    Yields
-    ------
-    callable
-        Function to call with the number of units done so far.
+    The context is a function to call with the number of units done so far.
     """
     if not shows_progress():
         yield lambda done: None
         return
     with _bars() as bars:
-        # what tells nothing until its end, a compiled replay, has a bar without a length
+        # what tells nothing until its end has a bar without a length
         task = bars.add_task(what, total=None, unit=unit, of=total)
         yield lambda done: bars.update(task, completed=done, total=total)
         bars.remove_task(task)
@@ -289,3 +282,32 @@ def _bars() -> Iterator[Any]:
             yield bars
         finally:
             _shown.clear()
+
+
+Words = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
+VERBOSE = "Say what is read, which solvers run, and which kernels are compiled."
+QUIET = "Print only errors and warnings: no notes, no progress."
+GROUP = Group("Options of all commands", sort_key=9)
+
+
+def add_options(app: App) -> None:
+    """Add ``-v`` and ``-q`` to an application; they are parsed before its command is."""
+
+    def launch(
+        *words: Words,
+        verbose: Annotated[
+            bool, Parameter(alias="-v", negative=(), group=GROUP, help=VERBOSE)
+        ] = False,
+        quiet: Annotated[bool, Parameter(alias="-q", negative=(), group=GROUP, help=QUIET)] = False,
+    ) -> Any:
+        if verbose and quiet:
+            raise InputError("excludes --quiet", field="--verbose")
+        level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+        logging.getLogger("optsched").setLevel(level)
+        set_quiet(quiet)
+        if not quiet:
+            show_compilation()
+        return app(words, exit_on_error=False, print_error=False, result_action="return_value")
+
+    app.meta.suppress_keyboard_interrupt = app.suppress_keyboard_interrupt
+    app.meta.default(launch)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +16,10 @@ from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
 from optsched.registry import executions
 from optsched.schedule import Schedule
+from optsched.simulator.compiled_decisions import CompiledRun
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
-from optsched.traces.annotation_checks import check_annotations
+from optsched.traces.annotations import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 
@@ -60,30 +63,42 @@ class FileLoading(ExecutionModel):
                 file=trace.path,
             )
         check_annotations(trace)
-        self._file: list[int] = trace.annotations["file"].tolist()
-        self._load = trace.annotations["file_size"] // machine.bandwidth
-        _check_sizes(trace, machine, self._load)
+        from optsched.executions._file_loading import Loading
+
+        files = machine.files
+        self._loads = trace.annotations["file_size"] // machine.bandwidth
+        _check_sizes(trace, machine, self._loads)
         self.transfer = np.zeros(len(trace))
         self.waiting = np.zeros(len(trace))
+        self._loading = Loading(
+            trace.annotations["file"],
+            self._loads,
+            self.transfer,
+            self.waiting,
+            files.table,
+            files.latest_start,
+            files.kept == "next",
+        )
+
+    def compiled(self, run: CompiledRun, decisions: Any) -> Callable[[int], object]:
+        """Bind the kernel to a run; ``decisions.node`` has the node of each job."""
+        from optsched.executions._file_loading import follow
+
+        return run.bind(follow, run.core, self._loading, decisions.node, numbers=(0,))
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
         """Return the seconds that a job waits for its file."""
-        assert isinstance(system.machine, Cluster)
-        files, file = system.machine.files, self._file[job]
-        until = system.running.estimated_end(job)
+        from optsched.executions._file_loading import load
+
+        until = float(system.running.estimated_end(job))
         start = until - system.requested_time[job]
-        if file < 0:
-            files.start(allocation.node, start)
-            return 0.0
-        use = files.use(allocation.node, file, int(self._load[job]), start, until)
-        (self.transfer if use.loads else self.waiting)[job] = use.seconds
-        return use.seconds
+        return float(load(self._loading, job, allocation.node, start, until))
 
     def ended(self, job: int, allocation: Cores, system: System) -> tuple[()]:
         """End the use of the job's file."""
-        if self._file[job] >= 0:
-            assert isinstance(system.machine, Cluster)
-            system.machine.files.drop(allocation.node, self._file[job], system.now)
+        from optsched.executions._file_loading import release
+
+        release(self._loading, job, allocation.node, float(system.now))
         return ()
 
     measures = MEASURES
@@ -91,8 +106,8 @@ class FileLoading(ExecutionModel):
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that each job waited for its file, and its stretch."""
         columns = {"transfer_time": self.transfer, "waiting_for_a_load": self.waiting}
-        columns |= stretches(trace, schedule, self._load)
-        figures = summarise_stretches(trace, schedule, columns, self._load)
+        columns |= stretches(trace, schedule, self._loads)
+        figures = summarise_stretches(trace, schedule, columns, self._loads)
         return ExecutionReport(columns, figures)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ from optsched.simulator.system import System
 from optsched.traces.demands import split_demands
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from optsched.executions._shared_nodes import Places, SharedNodes
+    from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 
 def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
@@ -86,45 +91,66 @@ class ResourceSharing(ExecutionModel):
                 "'optsched trace annotate bandwidth' draws demands",
                 file=trace.path,
             )
+        from optsched.executions._shared_nodes import new_shared_nodes
+
         _check_demands(trace, machine)
         _check_times(trace)
-        self._demands = demands(trace, machine)
-        _check_penalties(trace, machine, self._demands)
+        demanded = demands(trace, machine)
+        _check_penalties(trace, machine, demanded)
         self._notes = tuple(_unmatched(trace, machine))
-        self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)[:, None]
-        self._used = np.zeros((len(machine.capacity), machine.nodes), dtype=np.int64)
-        self._penalty = np.zeros(machine.nodes)
-        self._jobs_on: list[dict[int, None]] = [{} for _ in range(machine.nodes)]
-        self._nodes_of: dict[int, NDArray[np.int64]] = {}
-        self._demand_of: dict[int, NDArray[np.int64]] = {}
-        self._speed: dict[int, float] = {}
-        self._progress: dict[int, _Progress] = {}
-        self._runtime: list[float] = trace.runtime.astype(float).tolist()
+        capacity = np.array(list(machine.capacity.values()), dtype=np.int64)
+        self._new_nodes: Callable[[Places], SharedNodes] = partial(
+            new_shared_nodes,
+            trace.runtime.astype(np.float64),
+            np.ascontiguousarray(demanded.T),
+            capacity,
+            (machine.nodes, machine.processors),
+        )
+        self._change: Callable[..., int] | None = None
+        self._asked = trace.processors
 
     def started(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Slow down the job, and the jobs on nodes that the job saturates."""
+        from optsched.executions._shared_nodes import change_speeds, new_places
+
         assert isinstance(system.machine, Smp)
+        begins = system.start[job]
+        assert begins is not None
+        if self._change is None:
+            self._places = new_places(self._asked, system.machine.size)
+            self._nodes = self._new_nodes(self._places)
+            given = (self._nodes, self._places, self.worst_node == "in-all")
+            self._change = change_speeds.bound(*given, numbers=(False, 0.0, 0.0, 0))
+        places, counts = self._places, self._nodes.counts[0]
         nodes, processes = system.machine.processes(allocation)
-        demand = processes * self._demands[:, job, None]
-        self._nodes_of[job], self._demand_of[job] = nodes, demand
-        self._speed[job] = 1.0
-        for node in nodes.tolist():
-            self._jobs_on[node][job] = None
-        if self.worst_node == "in-all":
-            begins, work = system.start[job], self._runtime[job]
-            assert begins is not None
-            none = np.zeros(len(nodes))
-            self._progress[job] = _Progress(begins, work, np.full(len(nodes), work), none)
-        return self._changed(nodes, demand, [job], system.now)
+        first, last = counts.entries, counts.entries + len(nodes)
+        places.first[job], places.last[job] = first, last
+        places.node[first:last], places.processes[first:last] = nodes, processes
+        counts.entries = last
+        return self._changed(True, float(begins), float(system.now), job)
 
     def ended(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Speed up the jobs that shared a node with the job."""
-        nodes, demand = self._nodes_of.pop(job), self._demand_of.pop(job)
-        del self._speed[job]
-        self._progress.pop(job, None)
-        for node in nodes.tolist():
-            del self._jobs_on[node][job]
-        return self._changed(nodes, -demand, [], system.now)
+        return self._changed(False, 0.0, float(system.now), job)
+
+    def _changed(self, *event: Any) -> Speeds:
+        """Return the jobs whose speed a start or an end changes, with their new speeds."""
+        assert self._change is not None
+        found = slice(self._change(*event))
+        nodes = self._nodes
+        return zip(nodes.affected[found].tolist(), nodes.new_speed[found].tolist())
+
+    def compiled(
+        self, run: CompiledRun, decisions: CompiledDecisions
+    ) -> Callable[[int], object] | None:
+        """Bind the kernel of the speeds to a run whose decisions keep the places of jobs."""
+        from optsched.executions._shared_nodes import set_speeds
+
+        if decisions.places is None:
+            return None
+        nodes, places = self._new_nodes(decisions.places), decisions.places
+        given = (run.core, run.way, nodes, places, self.worst_node == "in-all")
+        return run.bind(set_speeds, *given, numbers=(0,))
 
     measures = {
         "penalised_jobs": Measure(
@@ -162,61 +188,6 @@ class ResourceSharing(ExecutionModel):
         }
         columns = {"penalised_time": added, "penalised_percent": percent}
         return ExecutionReport(columns, figures, self._notes)
-
-    def _changed(
-        self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int], now: float
-    ) -> Speeds:
-        """Add a demand, shape (resources, nodes), to nodes; return the new speeds.
-
-        The speeds of `jobs` are checked even if no penalty changes.
-        """
-        used = self._used[:, nodes] + demand
-        self._used[:, nodes] = used
-        excess = np.maximum(used - self._capacity, 0) / self._capacity
-        penalty = excess[0] if len(excess) == 1 else excess.sum(axis=0)
-        turned = nodes[penalty != self._penalty[nodes]]
-        self._penalty[nodes] = penalty
-        affected = dict.fromkeys(jobs)
-        for node in turned.tolist():
-            affected.update(self._jobs_on[node])
-        changed = []
-        for job in affected:
-            penalties = self._penalty[self._nodes_of[job]]
-            if self.worst_node == "in-all":
-                progress = self._progress[job]
-                progress.count(now, self._speed[job])
-                speed = progress.speed_with(penalties, self._speed[job])
-            elif (speed := 1.0 / (1.0 + float(penalties.max()))) == self._speed[job]:
-                continue
-            self._speed[job] = speed
-            changed.append((job, speed))
-        return changed
-
-
-@dataclass
-class _Progress:
-    """Progress of a job whose processes run for themselves, up to its last change of speed."""
-
-    since: float
-    work_left: float  # of the job, as the engine counts it
-    left: NDArray[np.float64]  # work left of the processes on each node; below 0 if they are done
-    penalties: NDArray[np.float64]  # of each node since then
-
-    def count(self, now: float, speed: float) -> None:
-        """Count the work done up to now."""
-        if now > self.since:
-            self.work_left -= (now - self.since) * speed
-            self.left -= (now - self.since) / (1.0 + self.penalties)
-            self.since = now
-
-    def speed_with(self, penalties: NDArray[np.float64], speed: float) -> float:
-        """Return the speed at which the job ends with its last process, for new penalties.
-
-        Where rounding leaves a job that is done with no time or no work, its speed stays.
-        """
-        self.penalties = penalties
-        remaining = float((self.left * (1.0 + penalties)).max())
-        return self.work_left / remaining if min(self.work_left, remaining) > 0 else speed
 
 
 def _unmatched(trace: Trace, machine: Smp) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Table of the resident files of nodes, compiled: the state and the rules of `NodeMemory`."""
+"""Table of the resident files of nodes, compiled: the rules of `NodeMemory`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ def use(
     now: float,
     until: float,
 ) -> tuple[float, bool]:
-    """Begin the use of a file by a job; return the entries of `Use`."""
+    """Begin the use of a file by a job, with a load if the file is not resident.
+
+    The load takes `load` seconds; `now` and `until` are the job's start and estimated end. Returns
+    the seconds that the job waits for its file, and whether it loads the file itself.
+    """
     forget(table, latest_start, until_next, node, now)
     slot = vacant = FREE
     for each in range(table.shape[2]):

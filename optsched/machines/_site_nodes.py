@@ -51,25 +51,6 @@ class Place(NamedTuple):
     chunks: Numbers
 
 
-class InQueues(NamedTuple):
-    """The queues of jobs, see `optsched.sites.queues`, where no reservation counts."""
-
-    of_job: Numbers
-    tier: Numbers  # shape (jobs,)
-    cells: Flags  # shape (queues, nodes)
-    has_tiers: bool  # whether jobs are of different tiers
-
-
-class OnSite(NamedTuple):
-    """Jobs on a site, in place of a number of nodes, for replays; without `by_reference`."""
-
-    asked: Asked
-    free: Free
-    requests: Numbers  # shape (jobs,); negative for a job that can never start
-    only_cores: bool  # whether jobs ask for nothing but single cores, on any nodes
-    queues: InQueues
-
-
 @kernel(allocates=False)
 def may_fit(asked: Asked, free: Free, one: int) -> bool:
     """Return whether licences and totals suffice for an alternative."""
@@ -117,8 +98,8 @@ def room_for(asked: Asked, free: Free, one: int, enough: int) -> int:
 
 
 @kernel(allocates=False)
-def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
-    """Place an alternative on the first nodes that can hold chunks; return how many, or 0.
+def first_fit(asked: Asked, free: Free, one: int, allowed: Flags, place: Place) -> int:
+    """Place an alternative on the first allowed nodes with room for chunks; return how many, or 0.
 
     Nothing is taken yet.
     """
@@ -128,12 +109,11 @@ def first_fit(asked: Asked, free: Free, one: int, place: Place) -> int:
     group = asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
-        if is_full(asked, free, one, node):
+        if is_full(asked, free, one, node) or not allowed[node]:
             continue
         most = most_on(asked, free, one, node)
         if most > 0:
-            place.node[used] = node
-            place.chunks[used] = min(most, missing)
+            place.node[used], place.chunks[used] = node, min(most, missing)
             used += 1
             missing -= most
             if missing <= 0:
@@ -170,13 +150,15 @@ def give(asked: Asked, free: Free, one: int, place: Place, begin: int, end: int)
 
 
 @kernel(allocates=False)
-def first_possible(asked: Asked, free: Free, request: int, place: Place) -> tuple[int, int]:
+def first_possible(
+    asked: Asked, free: Free, request: int, allowed: Flags, place: Place
+) -> tuple[int, int]:
     """Place a job by the first of its alternatives that fits, as `first_fit` does.
 
     Returns the alternative, or `NOWHERE`, and the number of nodes.
     """
     for one in range(asked.first[request], asked.first[request + 1]):
-        used = first_fit(asked, free, one, place)
+        used = first_fit(asked, free, one, allowed, place)
         if used > 0:
             return one, used
     return NOWHERE, 0

@@ -27,18 +27,10 @@ BANDWIDTH = 100
 
 
 class Cores(NamedTuple):
-    """Cores of one node.
+    """Cores of one node."""
 
-    Parameters
-    ----------
-    node : int
-        The node, from 0.
-    cores : int
-        Set of cores: bit c stands for core c.
-    """
-
-    node: int
-    cores: int
+    node: int  # the node, from 0
+    cores: int  # set of cores: bit c stands for core c
 
 
 @machines.register("cluster")
@@ -49,33 +41,6 @@ class Cluster(Machine):
     link of the node, unless the file is resident there. Core c of node n is processor
     ``n * cores + c``.
 
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes.
-    cores : int
-        Number of cores of a node.
-    memory : int
-        Memory of a node, in MB; at least the MB that its link loads in a second.
-    bandwidth : int
-        Bandwidth of a node's link to the storage, in MB/s.
-    kept : {"users", "next"}
-        Period for which a file stays resident: while a job uses the file, or until the next job
-        starts on the node; see `NodeMemory`.
-
-    Attributes
-    ----------
-    files : NodeMemory
-        Resident files of the nodes.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number from 1, the memory holds less than is loaded in a second,
-        the machine is too large, or `kept` has another value.
-
-    Examples
-    --------
     >>> machine = Cluster(nodes=2, cores=4)
     >>> machine.resources(machine.claim(Cores(1, 0b0110), processors=2))
     '5-6'
@@ -86,9 +51,12 @@ class Cluster(Machine):
     def __init__(
         self,
         nodes: int,
-        cores: int,
+        cores: int,  # number of cores of a node
+        # Memory of a node, in MB; at least the MB that its link loads in a second
         memory: int = MEMORY,
-        bandwidth: int = BANDWIDTH,
+        bandwidth: int = BANDWIDTH,  # bandwidth of a node's link to the storage, in MB/s
+        # Period for which a file stays resident: while a job uses the file, or until the
+        # next job starts on the node; see `NodeMemory`
         kept: Kept = "users",
     ) -> None:
         given = {"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth}
@@ -111,7 +79,7 @@ class Cluster(Machine):
         self.memory = memory
         self.bandwidth = bandwidth
         self.size = self.free = nodes * cores
-        self.files = NodeMemory(nodes, cores, kept)
+        self.files = NodeMemory(nodes, cores, kept)  # resident files of the nodes
         self._free = [(1 << cores) - 1] * nodes
         self._in_use = np.zeros(nodes, dtype=np.bool_)
 

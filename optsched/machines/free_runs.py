@@ -37,13 +37,7 @@ class FreeRuns:
         return self.starts[run], self.stops[run]
 
     def take_first(self, size: int) -> tuple[Run, ...]:
-        """Take the first `size` free positions, from any runs.
-
-        Raises
-        ------
-        ValueError
-            If fewer positions are free.
-        """
+        """Take the first `size` free positions, from any runs."""
         taken = []
         emptied = 0
         for start, stop in self:
@@ -62,13 +56,7 @@ class FreeRuns:
         return tuple(taken)
 
     def take(self, start: int, stop: int) -> None:
-        """Take the positions `start` to `stop` - 1, which must lie in one run.
-
-        Raises
-        ------
-        ValueError
-            If the positions do not lie in one run.
-        """
+        """Take the positions `start` to `stop` - 1, which must lie in one run."""
         starts, stops = self.starts, self.stops
         run = bisect_right(starts, start) - 1
         if run < 0 or stops[run] < stop or start >= stop:
@@ -86,13 +74,7 @@ class FreeRuns:
             stops.insert(run + 1, run_stop)
 
     def give(self, start: int, stop: int) -> None:
-        """Give back the positions `start` to `stop` - 1, merged with adjacent runs.
-
-        Raises
-        ------
-        ValueError
-            If a position is free already.
-        """
+        """Give back the positions `start` to `stop` - 1, merged with adjacent runs."""
         starts, stops = self.starts, self.stops
         after = bisect_left(starts, start)
         touches_next = False

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
-from optsched.sites.bundled_sites import bundled_sites
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
-    from optsched.sites.last_starts import LastStart
+    from optsched.sites.queues import LastStart
 
 Allocation = Any
 """Allocation of a job, in a form that depends on the machine."""
@@ -106,7 +106,7 @@ class Machine(ABC):
         return self.from_spec(self.spec.partition(":")[2])
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
-        """Return what each job of a trace asks, in the machine's own terms, and expect these jobs.
+        """Return the requests of the jobs of a trace in the machine's terms, and expect these jobs.
 
         By default that is the number of its processors.
 
@@ -203,15 +203,9 @@ class Machine(ABC):
 
 
 class SizedMachine(Machine):
-    """Machine that its number of processors describes: ``kind:NUMBER``.
+    """Machine that its number of processors describes: ``kind:NUMBER``."""
 
-    Attributes
-    ----------
-    unit : str
-        Name of the processors, for messages.
-    """
-
-    unit: ClassVar[str]
+    unit: ClassVar[str]  # name of the processors, for messages
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -241,18 +235,9 @@ class SizedMachine(Machine):
 def read_machine(spec: str | int | Path | Machine, base: Path = Path()) -> Machine:
     """Build the empty machine of a specification.
 
-    Parameters
-    ----------
-    spec : str, int, path or Machine
-        ``kind:size`` such as ``nodes:1152``, a number of nodes, the path of a TOML file with a
-        ``kind``, or a machine.
-    base : path, optional
-        The folder that relative paths start from; by default the current one.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind of machine, or the specification is not of its form.
+    `spec`: ``kind:size`` such as ``nodes:1152``, a number of nodes, the path of a TOML file with a
+    ``kind``, or a machine; `base`: the folder that relative paths start from; by default the
+    current one.
     """
     if isinstance(spec, Machine):
         return spec.emptied()

@@ -15,18 +15,10 @@ MOST_COLUMNS = 1 << 20
 
 
 class Slice(NamedTuple):
-    """Allocation of a job in a matrix.
+    """Allocation of a job in a matrix."""
 
-    Parameters
-    ----------
-    row : int
-        The time slice, from 0.
-    columns : int
-        The set of processors; see `optsched.column_sets`.
-    """
-
-    row: int
-    columns: ColumnSet
+    row: int  # the time slice, from 0
+    columns: ColumnSet  # the set of processors; see `optsched.column_sets`
 
 
 @machines.register("matrix")
@@ -36,27 +28,8 @@ class Matrix(SizedMachine):
     A job holds columns in one row; the jobs of a row run simultaneously, and the rows take turns. A
     row is added when a policy claims it, and the last row always has a job.
 
-    Parameters
-    ----------
-    size : int
-        Number of columns.
-
-    Attributes
-    ----------
-    rows : list of int
-        The set of held columns of each row.
-
-    Raises
-    ------
-    InputError
-        If the number of columns is not from 1 to `MOST_COLUMNS`.
-
-    References
-    ----------
     J. Ousterhout, "Scheduling techniques for concurrent systems", ICDCS 1982.
 
-    Examples
-    --------
     >>> machine = Matrix(8)
     >>> held = machine.allocate(5), machine.allocate(4), machine.allocate(3)
     >>> [(job.row, machine.resources(job)) for job in held]
@@ -72,7 +45,7 @@ class Matrix(SizedMachine):
             expected = f"expected a whole number from 1 to {MOST_COLUMNS:,}"
             raise InputError(f"matrix of {size!r} columns; {expected}")
         super().__init__(size)
-        self.rows: list[ColumnSet] = []
+        self.rows: list[ColumnSet] = []  # the set of held columns of each row
         self._all = (1 << size) - 1
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,6 @@ from optsched.machines._node_memory import FILE, FREE
 
 Kept = Literal["users", "next"]
 """Period for which a file stays: while a job uses it, or until the next start on the node."""
-
-
-class Use(NamedTuple):
-    """Seconds that a job waits for its file, and whether it loads the file itself."""
-
-    seconds: float
-    loads: bool
 
 
 class NodeMemory:
@@ -31,72 +24,30 @@ class NodeMemory:
     s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
     for each core, so nothing else evicts a file.
 
-    Attributes
-    ----------
-    table : float64 array, shape (5, nodes, 2 x cores)
-        File, load time, end of the load, end of the last use and users of each slot of the nodes.
-    latest_start : float64 array, shape (nodes,)
-        Time of the latest start on each node, -inf before; ``next`` only.
-
-    References
-    ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
     batch scheduling", APDCM 2024.
-
-    Examples
-    --------
-    >>> memory = NodeMemory(nodes=2, cores=4)
-    >>> memory.use(0, file=7, load=64, now=100.0, until=900.0)
-    Use(seconds=64.0, loads=True)
-    >>> memory.use(0, file=7, load=64, now=130.0, until=500.0)
-    Use(seconds=34.0, loads=False)
-    >>> memory.drop(0, file=7, now=300.0)
-    >>> memory.use(0, file=7, load=64, now=300.0, until=700.0)
-    Use(seconds=0.0, loads=False)
     """
 
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
         self.cores = cores
         self.kept = kept
+        # Time of the latest start on each node, -inf before; ``next`` only, shape
+        # (nodes,)
         self.latest_start = np.full(nodes, -np.inf)
         # files in use, and those whose last user has ended since the last start
+        # File, load time, end of the load, end of the last use and users of each slot of
+        # the nodes, shape (5, nodes, 2 x cores)
         self.table = np.zeros((5, nodes, 2 * cores))
         self.table[FILE] = FREE
-
-    def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
-        """Begin the use of a file by a job, with a load if the file is not resident.
-
-        The load takes `load` seconds; `now` and `until` are the job's start and estimated end.
-        """
-        from optsched.machines._node_memory import use
-
-        held = (self.table, self.latest_start, self.kept == "next")
-        return Use(*use(*held, node, file, load, float(now), float(until)))
-
-    def start(self, node: int, now: float) -> None:
-        """Note the start of a job that uses no file."""
-        from optsched.machines._node_memory import forget
-
-        if self.kept == "next":
-            forget(self.table, self.latest_start, True, node, float(now))
-
-    def drop(self, node: int, file: int, now: float) -> None:
-        """End the use of a file by a job."""
-        from optsched.machines._node_memory import drop
-
-        drop(self.table, node, file, float(now))
 
     def residents(self, now: float) -> NDArray[np.int64]:
         """Return the resident files, in order of the nodes.
 
-        Returns
-        -------
-        int64 array, shape (files, 5)
-            The node, the file, the seconds to load it from the shared storage, and the whole
-            seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
-            While jobs use the file, the latter is the latest limit of all its users, including
-            those that have ended, as in the authors' program. Afterwards it is 0, also if files
-            stay until the next start.
+        Result: the node, the file, the seconds to load it from the shared storage, and the whole
+        seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
+        While jobs use the file, the latter is the latest limit of all its users, including those
+        that have ended, as in the authors' program. Afterwards it is 0, also if files stay until
+        the next start.
         """
         from optsched.machines._node_memory import residents
 

@@ -20,18 +20,6 @@ class Nodes(SizedMachine):
     The line is the processor ordering: consecutive nodes are contiguous, and the maximal free runs
     are the slots. By default a job gets the first free nodes.
 
-    Parameters
-    ----------
-    size : int
-        Number of nodes.
-
-    Raises
-    ------
-    InputError
-        If the number of nodes is not from 1 to `MOST_PROCESSORS`.
-
-    Examples
-    --------
     >>> machine = Nodes(20)
     >>> held = machine.allocate(3), machine.allocate(2)
     >>> machine.release(held[0])

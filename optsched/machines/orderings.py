@@ -20,25 +20,8 @@ Coordinates = NDArray[np.int64]
 def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
     """Return the coordinates of the routers in a processor ordering.
 
-    Parameters
-    ----------
-    name : {"row-major", "snake", "hilbert"}
-        The ordering.
-    shape : tuple of int
-        Routers in each dimension.
+    Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
 
-    Returns
-    -------
-    int64 array, shape (routers, dimensions)
-        Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
-
-    Raises
-    ------
-    InputError
-        If there is no such ordering.
-
-    Examples
-    --------
     >>> ordering("snake", (2, 3)).tolist()
     [[0, 0], [0, 1], [0, 2], [1, 2], [1, 1], [1, 0]]
     """
@@ -88,8 +71,6 @@ def hilbert_numbers(coordinates: Coordinates, bits: int) -> NDArray[np.int64]:
 
     The side of the cube is ``2**bits``, with at most 63 bits in all dimensions together.
 
-    References
-    ----------
     J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707, 2004.
     doi:10.1063/1.1751381
     """

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.column_sets import runs_text
+from optsched.content import bundled_sites
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.registry import machines
-from optsched.sites.bundled_sites import bundled_sites, find_site
-from optsched.sites.last_starts import LastStart, last_starts
-from optsched.sites.loading import load_site
-from optsched.sites.queues import Queues
+from optsched.sites.loading import find_site, load_site
+from optsched.sites.queues import LastStart, Queues, last_starts
 from optsched.sites.requests import Chunks, Requests
 from optsched.sites.reservations import untimely
 from optsched.sites.site import Site
@@ -31,17 +30,11 @@ Numbers = NDArray[np.int64]
 
 
 class Held(NamedTuple):
-    """Nodes of a job.
+    """Nodes of a job."""
 
-    Parameters
-    ----------
-    alternative : int
-        The alternative of its request, as a number in `Requests.alternatives`.
-    nodes, chunks : int64 array, shape (held nodes,)
-        Numbers of the nodes, ascending, and chunks of the job on each, from 1.
-    """
-
-    alternative: int
+    alternative: int  # the alternative of its request, as a number in `Requests.alternatives`
+    # Numbers of the nodes, ascending, and chunks of the job on each, from 1, shape (held
+    # nodes,)
     nodes: Numbers
     chunks: Numbers
 
@@ -55,35 +48,11 @@ class SiteMachine(Machine):
     drained run no jobs, nor do reserved ones whose reservation is not known. Whether a reservation
     lets a job start is up to policies, see `optsched.policies.parts.partition_queues`.
 
-    Parameters
-    ----------
-    site : Site
-        The site.
-    path : pathlib.Path, optional
-        File or folder that describes the site.
-    notes : sequence of str
-        What the site leaves out of that.
-    stated : str, optional
-        The path or name in the specification; by default `path`.
+    `path`: file or folder that describes the site. `stated`: the path or name in the specification;
+    by default `path`. `requests`: requests of the jobs of the trace. `queues`: queues of the jobs
+    of the trace. `nodes`: what is free on each node. Read-only for callers. `asked`: the requests,
+    for kernels.
 
-    Attributes
-    ----------
-    requests : Requests
-        Requests of the jobs of the trace.
-    queues : Queues
-        Queues of the jobs of the trace.
-    nodes : Free
-        What is free on each node. Read-only for callers.
-    asked : Asked
-        The requests, for kernels.
-
-    Raises
-    ------
-    InputError
-        If no node with cores is up.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
     >>> machine = SiteMachine(site)
     >>> jobs = {"processors": np.array([6, 1]), "requested_time": np.array([60, 60])}
@@ -171,6 +140,7 @@ class SiteMachine(Machine):
             self._capacity.sum(axis=0),
         )
         self._place = Place(*np.zeros((2, nodes), dtype=np.int64))
+        self._anywhere = np.ones(nodes, dtype=bool)
         return self.requests.numbers
 
     def _reservation_notes(self, jobs: Mapping[str, NDArray[Any]]) -> Iterator[str]:
@@ -308,7 +278,7 @@ class SiteMachine(Machine):
     def _first_fit(self, request: int) -> Held | None:
         from optsched.machines._site_nodes import first_possible
 
-        one, used = first_possible(self.asked, self.nodes, request, self._place)
+        one, used = first_possible(self.asked, self.nodes, request, self._anywhere, self._place)
         if not used:
             return None
         return Held(one, self._place.node[:used].copy(), self._place.chunks[:used].copy())

@@ -40,33 +40,12 @@ class Smp(Nodes):
     A job may hold any processors. Processor p of node n has the number ``n * processors + p``, so
     the machine is also a line of processors. By default a job gets the first free processors.
 
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes.
-    processors : int
-        Number of processors of a node.
-    capacity : mapping of str to int, optional
-        Capacity of a node for each shared resource, by the name of the demand in the trace; by
-        default ``bandwidth``, the memory bandwidth in MB/s.
-
-    Attributes
-    ----------
-    free_of : int64 array, shape (nodes,)
-        Number of free processors of each node. Read-only for callers.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number from 1 or is too large, or there is no resource, or one
-        whose name is not of small letters and underscores.
-
-    References
-    ----------
     F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 3.
 
-    Examples
-    --------
+    `processors`: number of processors of a node; `capacity`: capacity of a node for each shared
+    resource, by the name of the demand in the trace; by default ``bandwidth``, the memory bandwidth
+    in MB/s.
+
     >>> machine = Smp(nodes=3, processors=4)
     >>> machine.resources(machine.claim(machine.place([1, 0, 3]), processors=4))
     '0 8-10'
@@ -102,6 +81,7 @@ class Smp(Nodes):
         self.nodes = nodes
         self.processors = processors
         self.capacity = capacity
+        # Number of free processors of each node. Read-only for callers. Shape (nodes,).
         self.free_of: NDArray[np.int64] = np.full(nodes, processors, dtype=np.int64)
 
     @classmethod
@@ -157,15 +137,7 @@ class Smp(Nodes):
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
         """Return the runs of the first free processors of each node for the given processes.
 
-        Parameters
-        ----------
-        processes : sequence of int, shape (nodes,)
-            Processes on each node.
-
-        Raises
-        ------
-        ValueError
-            If a node does not have as many free processors.
+        `processes`: processes on each node, shape (nodes,).
         """
         starts, stops = self.slots.starts, self.slots.stops
         runs: list[Run] = []
@@ -188,13 +160,7 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of an allocation, in order, and its processors on each.
-
-        Returns
-        -------
-        nodes, processes : int64 array, shape (held nodes,)
-            Numbers of the nodes, and processors on each.
-        """
+        """Return the nodes of an allocation, in order, and its processors on each."""
         width = self.processors
         on: dict[int, int] = {}
         for start, stop in sorted(allocation):

@@ -16,15 +16,9 @@ class Texts(Sequence[str]):
 
     It equals the lists and tuples of the same texts, and therefore has no hash.
 
-    Parameters
-    ----------
-    text : uint8 array
-        The texts, one behind the other.
-    offset : int64 array, shape (texts + 1,)
-        Begin of each text, from 0, and the end of the last.
+    `text`: the texts, one behind the other; `offset`: begin of each text, from 0, and the end of
+    the last, shape (texts + 1,).
 
-    Examples
-    --------
     >>> texts = Texts.of(["0-3", "", "4"])
     >>> texts == ["0-3", "", "4"], texts[2]
     (True, '4')

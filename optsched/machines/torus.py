@@ -4,23 +4,75 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
-from optsched.boxes.shapes import EQUAL_LINKS, Links, bisection
+from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
 from optsched.column_sets import runs_text
 from optsched.errors import InputError, UnknownNameError
-from optsched.machines.box_allocations import BoxAllocations
 from optsched.machines.free_runs import FreeRuns
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.machines.texts import Texts
 from optsched.registry import machines
+
+
+class BoxAllocations:
+    """Free routers of a torus on which jobs hold boxes.
+
+    The mask `free`, of the shape of the grid, is True for routers that lie in no hole and that no
+    job holds. It is read-only for callers; `changes` counts its changes.
+    """
+
+    def __init__(self, grid: Grid, holes: Iterable[Box]) -> None:
+        self._grid = grid
+        self._usable = grid.free_of(holes)
+        self.free = self._usable.copy()
+        self.changes = 0
+
+    def claim(self, box: Box) -> None:
+        """Take a box for a job."""
+        mistake = self._grid.mistake(box)
+        if mistake:
+            raise ValueError(f"box {box}: {mistake}")
+        if not self._grid.admits(box.extent):
+            raise ValueError(f"box {box} is not convex")
+        routers = self._grid.routers_of(box)
+        if not self.free[routers].all():
+            raise ValueError(f"box {box} is not free")
+        self.free[routers] = False
+        self.changes += 1
+
+    def release(self, box: Box) -> None:
+        """Take back the box of a job."""
+        self.free[self._grid.routers_of(box)] = True
+        self.changes += 1
+
+    def violations(self, held: Mapping[int, Box]) -> list[str]:
+        """Compare the free routers with the boxes that the running jobs hold."""
+        grid = self._grid
+        holders = np.zeros(grid.shape, np.int64)
+        found = []
+        for job, box in held.items():
+            routers = grid.routers_of(box)
+            if holders[routers].any():
+                others = [str(other) for other in held if grid.overlap(held[other], box)]
+                found.append(f"jobs {' and '.join(others)} share routers of {box}")
+            if not self._usable[routers].all():
+                found.append(f"job {job} holds a hole in {box}")
+            holders[routers] += 1
+        lost = self._usable & (holders == 0) & ~self.free
+        invented = self.free & (~self._usable | (holders > 0))
+        for wrong, what in ((lost, "lost"), (invented, "free and held")):
+            if wrong.any():
+                first = tuple(np.argwhere(wrong)[0].tolist())
+                found.append(f"{int(wrong.sum())} routers are {what}, {first} first")
+        return found
+
 
 MOST_TORUS_NODES = 2**20
 """Most nodes; about ten times those of the largest torus ever built."""
@@ -40,22 +92,13 @@ class Locality(NamedTuple):
 
     The hops between two nodes are those of a shortest path between their routers; nodes of one
     router are 0 hops apart.
-
-    Parameters
-    ----------
-    runs : int64 array
-        Number of runs of adjacent positions; an allocation of one run is contiguous.
-    mean_hops : float64 array
-        Mean over the pairs of different nodes; 0 for a single node.
-    max_hops : int64 array
-        The largest number of hops between two nodes.
-    dispersal : float64 array
-        `mean_hops` over the mean hops between all nodes of the machine; 0 on one router.
     """
 
+    # Number of runs of adjacent positions; an allocation of one run is contiguous
     runs: NDArray[np.int64]
-    mean_hops: NDArray[np.float64]
-    max_hops: NDArray[np.int64]
+    mean_hops: NDArray[np.float64]  # mean over the pairs of different nodes; 0 for a single node
+    max_hops: NDArray[np.int64]  # the largest number of hops between two nodes
+    # `mean_hops` over the mean hops between all nodes of the machine; 0 on one router
     dispersal: NDArray[np.float64]
 
 
@@ -67,40 +110,6 @@ class Torus(Nodes):
     ``p // nodes_per_router`` of the processor ordering. A job in a box holds all nodes of the
     routers of the box.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Routers in each dimension.
-    nodes_per_router : int
-        Nodes on each router.
-    ordering : {"hilbert", "row-major", "snake"}
-        Processor ordering of the routers.
-    wrap : (bool, bool, bool)
-        Whether the links of each dimension wrap around.
-    links : (int, int, int)
-        Speed of a link of each dimension, relative to the others.
-    holes : sequence of Box or str
-        Unavailable routers, such as service nodes and failed ones. A torus with holes cannot serve
-        as a line: only policies that place boxes run on it.
-    convex : bool
-        Whether the boxes of jobs have to be convex, so that shortest paths between routers of a job
-        stay inside its box: a side is a whole ring, or at most half of it, rounded up.
-
-    Attributes
-    ----------
-    boxes : BoxAllocations
-        The routers that are free for boxes.
-    holds_boxes : bool
-        Whether jobs hold boxes, and not nodes of the line.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number from 1, there is no such ordering, a hole is not on the
-        torus, or the machine is too large.
-
-    Examples
-    --------
     >>> machine = Torus((8, 12, 12))
     >>> machine.size, machine.spec
     (1152, 'torus:8x12x12:hilbert')
@@ -116,12 +125,18 @@ class Torus(Nodes):
 
     def __init__(
         self,
-        shape: Sequence[int],
-        nodes_per_router: int = 1,
-        ordering: str = "hilbert",
-        wrap: Sequence[bool] = ALL,
+        shape: Sequence[int],  # routers in each dimension
+        nodes_per_router: int = 1,  # nodes on each router
+        ordering: str = "hilbert",  # processor ordering of the routers
+        wrap: Sequence[bool] = ALL,  # whether the links of each dimension wrap around
+        # Speed of a link of each dimension, relative to the others
         links: Sequence[int] = EQUAL_LINKS,
+        # Unavailable routers, such as service nodes and failed ones. A torus with holes
+        # cannot serve as a line: only policies that place boxes run on it.
         holes: Sequence[Box | str] = (),
+        # Whether the boxes of jobs have to be convex, so that shortest paths between
+        # routers of a job stay inside its box: a side is a whole ring, or at most half of
+        # it, rounded up
         convex: bool = False,
     ) -> None:
         three = "expected three whole numbers from 1"
@@ -147,8 +162,8 @@ class Torus(Nodes):
         self.holes = tuple(_hole(hole, self.grid) for hole in holes)
         self.nodes_per_router = nodes_per_router
         self.ordering = ordering
-        self.boxes = BoxAllocations(self.grid, self.holes)
-        self.holds_boxes = False
+        self.boxes = BoxAllocations(self.grid, self.holes)  # the routers that are free for boxes
+        self.holds_boxes = False  # whether jobs hold boxes, and not nodes of the line
         usable = int(self.boxes.free.sum()) * nodes_per_router
         if not usable:
             raise InputError("no router is left", field="holes")
@@ -249,15 +264,13 @@ class Torus(Nodes):
         An allocation of one run need not be connected, where the ordering has steps of more than
         one hop.
 
-        Examples
-        --------
         >>> torus = Torus((4, 4, 4), ordering="row-major")
         >>> torus.is_connected(((0, 1), (12, 13))), torus.is_connected(((0, 1), (5, 6)))
         (True, False)
         """
         if isinstance(allocation, Box):
             return True
-        from optsched.machines._links import are_connected
+        from optsched.machines._hops import are_connected
 
         return bool(are_connected(self.neighbors, self.nodes_per_router, np.array(allocation)))
 
@@ -274,12 +287,9 @@ class Torus(Nodes):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations: boxes, or the fields of `Locality` on the line.
 
-        Returns
-        -------
-        dict of str to array, shape (allocations,)
-            Of boxes: ``box``, ``2x24x4@3,0,22`` for instance; ``held_nodes``, the nodes on its
-            routers; ``half_perimeter``, the sum of its sides in routers; ``bisection``, the speed
-            of all links between its halves, see `optsched.boxes.shapes.bisection`.
+        Boxes have ``box``, ``2x24x4@3,0,22`` for instance; ``held_nodes``, the nodes on its
+        routers; ``half_perimeter``, the sum of its sides in routers; ``bisection``, the speed of
+        all links between its halves, see `optsched.boxes.box.bisection`.
         """
         if not self.holds_boxes:
             return self.locality(resources)._asdict()
@@ -296,13 +306,8 @@ class Torus(Nodes):
     def locality(self, allocations: Sequence[str]) -> Locality:
         """Measure the locality of allocations.
 
-        Parameters
-        ----------
-        allocations : sequence of str
-            Positions as interval sets, ``1-3 5 7`` for instance; not empty.
+        `allocations`: positions as interval sets, ``1-3 5 7`` for instance; not empty.
 
-        Examples
-        --------
         >>> measured = Torus((4, 4, 4), ordering="row-major").locality(["0-3", "0 63"])
         >>> measured.runs.tolist(), measured.max_hops.tolist()
         ([1, 2], [2, 3])

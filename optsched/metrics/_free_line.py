@@ -94,67 +94,41 @@ def spread(
 
 @kernel(allocates=False)
 def free_line(
-    size: int,
+    size: int,  # nodes of the line
+    # Jobs that ended, were submitted and started, by time
     ends: Ints,
     submissions: Ints,
     begins: Ints,
     end: Floats,
     submit: Floats,
     start: Floats,
-    processors: Ints,
-    sizes: Ints,
-    text: NDArray[np.uint8],
-    offset: Ints,
+    processors: Ints,  # size of each job, shape (jobs,)
+    sizes: Ints,  # the different sizes, smallest first, shape (sizes,)
+    text: NDArray[np.uint8],  # nodes of the jobs as interval sets
+    offset: Ints,  # ``text[offset[j]:offset[j + 1]]`` are the nodes of job j, shape (jobs + 1,)
+    # Room for the free slots, shape (most slots,)
     starts: Ints,
     stops: Ints,
-    waiting: Ints,
-    by_class: Ints,
-    time: Floats,
+    waiting: Ints,  # room for the number of waiting jobs of each size, all 0, shape (sizes,)
+    by_class: Ints,  # room for the free nodes in slots of each class, shape (classes,)
+    time: Floats,  # output, times in order, shape (most instants,)
+    # Output, the state from each instant on: free nodes, number of slots, nodes of the
+    # largest slot, size of the smallest waiting job (0 if no job waits), and the free nodes
+    # in slots too small for that job, if enough nodes are free for it in all slots together,
+    # shape (most instants,)
     free: State,
     slots: State,
     largest_slot: State,
     smallest_waiting: State,
     useless: State,
+    # Output, all 0 before, for stretches of equal length from the first to the last instant:
+    # node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, shape (stretches, classes)
     in_class: Floats,
+    # Time of the first instant, and length of a stretch
     first: float,
     width: float,
 ) -> int:
-    """Follow the free nodes from instant to instant; return the number of instants.
-
-    Parameters
-    ----------
-    size : int
-        Nodes of the line.
-    ends, submissions, begins : int64 array
-        Jobs that ended, were submitted and started, by time.
-    end, submit, start : float64 array, shape (jobs,)
-        These times.
-    processors : int64 array, shape (jobs,)
-        Size of each job.
-    sizes : int64 array, shape (sizes,)
-        The different sizes, smallest first.
-    text : uint8 array
-        Nodes of the jobs as interval sets.
-    offset : int64 array, shape (jobs + 1,)
-        ``text[offset[j]:offset[j + 1]]`` are the nodes of job j.
-    starts, stops : int64 array, shape (most slots,)
-        Room for the free slots.
-    waiting : int64 array, shape (sizes,)
-        Room for the number of waiting jobs of each size, all 0.
-    by_class : int64 array, shape (classes,)
-        Room for the free nodes in slots of each class.
-    time : float64 array, shape (most instants,)
-        Output, times in order.
-    free, slots, largest_slot, smallest_waiting, useless : int32 array, shape (most instants,)
-        Output, the state from each instant on: free nodes, number of slots, nodes of the largest
-        slot, size of the smallest waiting job (0 if no job waits), and the free nodes in slots too
-        small for that job, if enough nodes are free for it in all slots together.
-    in_class : float64 array, shape (stretches, classes)
-        Output, all 0 before, for stretches of equal length from the first to the last instant:
-        node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes.
-    first, width : float
-        Time of the first instant, and length of a stretch.
-    """
+    """Follow the free nodes from instant to instant; return the number of instants."""
     starts[0], stops[0], count = 0, size, 1
     smallest = instants = ended = submitted = begun = 0
     while True:

@@ -14,41 +14,22 @@ Bools = NDArray[np.bool_]
 
 @kernel
 def free_box_holds(
+    # The routers that are free before the first instant, as rows of bits; overwritten, shape
+    # (X, Y)
     words: Words,
+    # Boxes that are released or allocated: columns x, y, z, nx, ny, nz, shape (changes, 6)
     boxes: Integers,
-    releases: Bools,
+    releases: Bools,  # whether the box is released, shape (changes,)
+    # The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``, shape
+    # (instants + 1,)
     changes: Integers,
+    # Routers that are needed from each instant on; 0 for no request, shape (instants,)
     needs: Integers,
     side: int,
-    wrap: Wrap,
-    longest: Sides,
+    wrap: Wrap,  # whether each dimension wraps around
+    longest: Sides,  # the longest sides of a box besides whole dimensions
 ) -> Bools:
-    """Return for each instant whether a free box has as many routers as are needed.
-
-    Parameters
-    ----------
-    words : uint64 array, shape (X, Y)
-        The routers that are free before the first instant, as rows of bits; overwritten.
-    boxes : int64 array, shape (changes, 6)
-        Boxes that are released or allocated: columns x, y, z, nx, ny, nz.
-    releases : bool array, shape (changes,)
-        Whether the box is released.
-    changes : int64 array, shape (instants + 1,)
-        The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``.
-    needs : int64 array, shape (instants,)
-        Routers that are needed from each instant on; 0 for no request.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    longest : (int, int, int)
-        The longest sides of a box besides whole dimensions.
-
-    Returns
-    -------
-    bool array, shape (instants,)
-        True if a free box has at least ``needs`` routers; False where nothing is needed.
-    """
+    """Return for each instant whether a free box has the ``needs`` routers; False for no need."""
     holds = np.zeros(len(needs), dtype=np.bool_)
     above_all = words.size * side + 1
     # some free box has `has` routers, and no free box has `lacks`

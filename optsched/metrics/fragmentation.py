@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.texts import Texts
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
@@ -31,35 +30,24 @@ STRETCHES = 200
 @metrics.register("fragmentation")
 @dataclass(frozen=True, eq=False)
 class Fragmentation(Metric):
-    """The free slots of a line of nodes over time.
+    """The free slots of a line of nodes over time."""
 
-    Parameters
-    ----------
-    time : float64 array, shape (instants,)
-        Instants at which a job was submitted, started or ended, in seconds. Other arrays hold the
-        state from each instant to the next.
-    free, slots, largest_slot : int32 array, shape (instants,)
-        Free nodes, number of slots, nodes of the largest slot.
-    smallest_waiting : int32 array, shape (instants,)
-        Nodes of the smallest waiting job; 0 if no job waits.
-    useless : int32 array, shape (instants,)
-        Free nodes in slots that are too small for every waiting job, while enough are free in all
-        slots together: external fragmentation.
-    classes : float64 array, shape (stretches, classes)
-        Node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length from
-        the first to the last instant.
-    nodes : int
-        Nodes of the line.
-    """
-
+    # Instants at which a job was submitted, started or ended, in seconds. Other arrays hold
+    # the state from each instant to the next. Shape (instants,).
     time: NDArray[np.float64]
+    # Free nodes, number of slots, nodes of the largest slot, shape (instants,)
     free: NDArray[np.int32]
     slots: NDArray[np.int32]
     largest_slot: NDArray[np.int32]
+    # Nodes of the smallest waiting job; 0 if no job waits, shape (instants,)
     smallest_waiting: NDArray[np.int32]
+    # Free nodes in slots that are too small for every waiting job, while enough are free in
+    # all slots together: external fragmentation, shape (instants,)
     useless: NDArray[np.int32]
+    # Node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length
+    # from the first to the last instant, shape (stretches, classes)
     classes: NDArray[np.float64]
-    nodes: int
+    nodes: int  # nodes of the line
 
     measures = {
         "loss_of_capacity": Measure(
@@ -109,8 +97,6 @@ class Fragmentation(Metric):
         time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
         3, 4 to 7 and so on nodes.
 
-        References
-        ----------
         Y. Zhang, H. Franke, J. Moreira, A. Sivasubramaniam, "An integrated approach to parallel
         scheduling using gang-scheduling, backfilling and migration", JSSPP 2001 (loss of capacity).
         """

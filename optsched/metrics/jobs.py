@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched import registry
 from optsched.metrics.measure import Group, Measure
 from optsched.models.problem import Choice
 from optsched.schedule import Schedule, State
@@ -15,6 +16,7 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 THRESHOLD = 10.0
 """Lower limit of the run time in the bounded slowdown, in seconds."""
@@ -202,8 +204,6 @@ def bounded_slowdown(
 
     The two are the seconds of the response in which the job did not run, and in which it did.
 
-    References
-    ----------
     D. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik, P. Wong, "Theory and practice in
     parallel job scheduling", JSSPP 1997.
     """
@@ -354,3 +354,24 @@ def _mean(values: NDArray[Any]) -> float | None:
 
 def _quantile(values: NDArray[np.float64], q: float) -> float | None:
     return float(np.quantile(values, q)) if len(values) else None
+
+
+def measures_of(config: Mapping[str, Any]) -> dict[str, Measure]:
+    """Return the measures of a run, by their keys in its summary.
+
+    They are those of the jobs, of all metrics, and of the policy and the execution model that the
+    config names, unless these are in no registry.
+    """
+    owners: list[Any] = [registry.metrics[name] for name in registry.metrics]
+    for known, name in (
+        (registry.policies, config["policy"]),
+        (registry.executions, config.get("execution")),
+    ):
+        if name is not None and name in known:
+            owners.append(known[name])
+    return MEASURES | {key: one for owner in owners for key, one in owner.measures.items()}
+
+
+def unstated(key: str) -> Measure:
+    """Return the measure of a key that nobody states: its name is the key, its unit unknown."""
+    return Measure(key.replace("_", " "), "", Group.OTHER, "")

@@ -1,15 +1,19 @@
-"""What the figures of a summary are: names, units, groups and meanings."""
+"""What the figures of a summary are: names, units, groups, meanings, and their classes."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from optsched.durations import HOUR, spoken
+from optsched.machines.machine import Machine
 from optsched.numbers import LARGEST, MISSING, digits, percent
+from optsched.schedule import Schedule
+from optsched.traces.trace import Trace
 
 
 class Group(StrEnum):
@@ -89,3 +93,44 @@ _SPECIAL: Mapping[str, Callable[[float], str]] = {
     "trace time": lambda value: f"{value:,.12g} s",
 }
 """Functions that write values of some units."""
+
+
+class Metric(ABC):
+    """A metric of schedules on certain machines; its figures are added to the summary of the run.
+
+    Attributes
+    ----------
+    name : str
+        The registered name, which is the key of the metric in ``run.metrics``.
+    measures : mapping of str to Measure
+        What the figures of the summary are, by key: name, unit, group and meaning.
+    of_jobs : bool
+        Whether the figures are of jobs, and so of the measured ones, as opposed to the machine.
+    """
+
+    name: ClassVar[str]
+    measures: ClassVar[Mapping[str, Measure]] = {}
+    of_jobs: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def measure(
+        cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
+    ) -> Metric | None:
+        """Measure a schedule; None on machines of another kind.
+
+        Parameters
+        ----------
+        trace : Trace
+            The cleaned trace.
+        machine : Machine
+            The machine in its state at the end.
+        schedule : Schedule
+            Starts, ends, states and resources of the jobs.
+        large_from : int or None
+            Number of processors from which a job is large; None for the largest tenth.
+        """
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Return the figures by name, JSON-able."""

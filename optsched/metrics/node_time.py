@@ -14,8 +14,7 @@ from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import EXTERNAL
 from optsched.metrics.jobs import least_large
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
@@ -53,39 +52,28 @@ class NodeTime(Metric):
     ``unwanted``
         if no job waits.
 
-    Parameters
-    ----------
-    time : float64 array, shape (instants,)
-        Instants of changes in seconds, from the first submission to the last end.
-    held, running : int64 array, shape (instants,)
-        Nodes in boxes of jobs and running nodes, from each instant to the next.
-    nodes : int
-        Nodes of the machine.
-    shares : mapping of str to float
-        Shares of the parts in all node time, which add up to 1. Empty if no job ran.
-    recorded : (float, float) or None
-        The recorded time in seconds: from the first instant at which 80 % of the nodes are held to
-        the last submission, after which the machine empties. None if there is no such time.
-    recorded_shares : mapping of str to float
-        Shares of the parts in the node time of the recorded time; empty if `recorded` is None.
-    drain : float64 array, shape (large jobs,)
-        Seconds for which each large job was the queue head; nan if a job never was, because it
-        never started or started before a job that was submitted earlier.
-
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
     scanning and migration-based job placement", JSSPP 2015, sections 1 (``fragmented`` and
     ``drained`` are its two scenarios of system drainage) and 7 (the recorded time).
     """
 
+    # Instants of changes in seconds, from the first submission to the last end, shape
+    # (instants,)
     time: NDArray[np.float64]
+    # Nodes in boxes of jobs and running nodes, from each instant to the next, shape
+    # (instants,)
     held: NDArray[np.int64]
     running: NDArray[np.int64]
-    nodes: int
+    nodes: int  # nodes of the machine
+    # Shares of the parts in all node time, which add up to 1. Empty if no job ran.
     shares: Mapping[str, float]
+    # The recorded time in seconds: from the first instant at which 80 % of the nodes are held
+    # to the last submission, after which the machine empties. None if there is no such time.
     recorded: tuple[float, float] | None
+    # Shares of the parts in the node time of the recorded time; empty if `recorded` is None
     recorded_shares: Mapping[str, float]
+    # Seconds for which each large job was the queue head; nan if a job never was, because it
+    # never started or started before a job that was submitted earlier, shape (large jobs,)
     drain: NDArray[np.float64]
 
     measures = {
@@ -162,16 +150,8 @@ class NodeTime(Metric):
     def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the distributions of the numbers of held and of running nodes over time.
 
-        Parameters
-        ----------
-        levels : int
-            Number of levels of equal width from 0 to all nodes, which belong to the last level.
-
-        Returns
-        -------
-        held, running : float64 array, shape (levels,)
-            Shares of the recorded time at each level, which add up to 1; all 0 if there is no
-            recorded time.
+        `levels`: number of levels of equal width from 0 to all nodes, which belong to the last
+        level. The shares of the recorded time add up to 1; without recorded time all are 0.
         """
         if self.recorded is None:
             return np.zeros(levels), np.zeros(levels)
@@ -225,16 +205,9 @@ def node_time(
 ) -> NodeTime:
     """Follow the boxes of a torus through a schedule.
 
-    Parameters
-    ----------
-    trace : Trace
-        The cleaned trace.
-    torus : Torus
-        The machine, of at most 64 routers along Z.
-    schedule : Schedule
-        Starts, ends and resources of the jobs; the resources of a job are all nodes of its box.
-    large_from : int, optional
-        Number of processors from which a job is large; by default that of the largest tenth.
+    `torus`: the machine, of at most 64 routers along Z; `schedule`: starts, ends and resources of
+    the jobs; the resources of a job are all nodes of its box; `large_from`: number of processors
+    from which a job is large; by default that of the largest tenth.
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)

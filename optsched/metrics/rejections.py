@@ -11,8 +11,7 @@ import numpy as np
 
 from optsched.machines.machine import Machine
 from optsched.machines.site import SiteMachine
-from optsched.metrics.measure import Group, Measure
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.requests import columns_of
@@ -38,15 +37,9 @@ def why_rejected(trace: Trace, machine: Machine, schedule: Schedule) -> dict[int
 @metrics.register("rejections")
 @dataclass(frozen=True)
 class Rejections(Metric):
-    """The jobs that can never start on a site.
+    """The jobs that can never start on a site."""
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        Number of jobs by reason.
-    """
-
-    counts: Mapping[str, int]
+    counts: Mapping[str, int]  # number of jobs by reason
 
     of_jobs = True
     measures = {

@@ -1,4 +1,8 @@
-"""Response and stretch of the evaluated jobs that load input files."""
+"""Response and stretch of the evaluated jobs that load input files, and sessions of users.
+
+M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware batch
+scheduling", APDCM 2024, section V.B.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.metrics.measure import Group, Measure
-from optsched.metrics.sessions import session_stretches, window_sessions
 from optsched.schedule import Schedule
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
+
+WINDOW = 300
+"""Longest time in seconds from the first job of a session to the last, as in the paper."""
+
+
+def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the session of each job, from 0: consecutive jobs of one user.
+
+    The authors' plots use this rule. A job without a known user is a session of its own. Jobs are
+    in the order of submission.
+    """
+    same = (user[1:] == user[:-1]) & (user[1:] != UNKNOWN)
+    return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
+
+
+def window_sessions(user: NDArray[np.int64], submit: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the session of each job, from 0: jobs that a user submits within `WINDOW`.
+
+    The paper states this rule. The window opens with the first job of a session; the user's first
+    job after the window opens the next session. Jobs of other users may come in between. A job
+    without a known user is a session of its own. Jobs are in the order of submission; times are in
+    seconds.
+    """
+    opened: dict[int, tuple[float, int]] = {}
+    session = np.empty(len(user), dtype=np.int64)
+    sessions = 0
+    for job, (who, when) in enumerate(zip(user.tolist(), submit.tolist())):
+        first, own = opened.get(who, (-np.inf, -1))
+        if who == UNKNOWN or when - first > WINDOW:
+            own = sessions
+            opened[who] = when, own
+            sessions += 1
+        session[job] = own
+    return session
+
+
+def session_stretches(
+    stretch: NDArray[np.float64], session: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the stretch of each session: the sum of its jobs' stretches, shape (sessions,)."""
+    return np.bincount(session, stretch).astype(np.float64)
+
 
 MEASURES = {
     "evaluated": Measure(
@@ -113,19 +158,16 @@ def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
 def summarise_stretches(
     trace: Trace,
     schedule: Schedule,
+    # ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``, shape
+    # (jobs,)
     columns: Mapping[str, NDArray[Any]],
+    # Seconds to load the file of each job. A job with 0 s does not count as data reuse. Shape
+    # (jobs,).
     loads: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Return the figures of the evaluated jobs; times in seconds.
 
     Figures of sessions are left out if no job states its user.
-
-    Parameters
-    ----------
-    columns : mapping of str to float64 array, shape (jobs,)
-        ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
-    loads : int64 array, shape (jobs,)
-        Seconds to load the file of each job. A job with 0 s does not count as data reuse.
     """
     counts = evaluated(trace, schedule)
     if not counts.any():

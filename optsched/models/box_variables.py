@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.models.formulation import check_entries
-from optsched.models.program_builder import ProgramBuilder
-from optsched.models.running_jobs import MigratingProblem
+from optsched.models.program import ProgramBuilder
+from optsched.models.torus import MigratingProblem
 
 Ints = NDArray[np.int64]
 
@@ -39,14 +39,8 @@ class BoxVariables(NamedTuple):
     def name(self, variable: int, running: int, start: str) -> str:
         """Return the name of a variable.
 
-        Parameters
-        ----------
-        variable : int
-            Number of the variable.
-        running : int
-            Number of running jobs.
-        start : str
-            Beginning of the name for a job to start, with ``{}`` for its number from 1.
+        `running`: number of running jobs; `start`: beginning of the name for a job to start, with
+        ``{}`` for its number from 1.
         """
         x, y, z, nx, ny, nz = self.box[variable].tolist()
         box, job = f"{nx}x{ny}x{nz}_at_{x}_{y}_{z}", int(self.job[variable])
@@ -79,13 +73,7 @@ class BoxVariables(NamedTuple):
 
 
 def box_variables(problem: MigratingProblem[Any]) -> BoxVariables:
-    """Return the variables of a problem.
-
-    Raises
-    ------
-    InputError
-        If the program would have more than `MOST_ENTRIES` entries.
-    """
+    """Return the variables of a problem."""
     advice = "a short list of movable jobs or fewer shapes make it smaller"
     check_entries(problem.program_size()[1], MOST_ENTRIES, advice)
     rooms = {True: problem.place_room(), False: problem.room()}

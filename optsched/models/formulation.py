@@ -65,13 +65,7 @@ class Formulation(ABC, Generic[P, Solution]):
 
 
 def check_entries(entries: int, most: int, advice: str) -> None:
-    """Refuse a program with more than `most` entries, before it is built.
-
-    Raises
-    ------
-    InputError
-        If there are more.
-    """
+    """Refuse a program with more than `most` entries, before it is built."""
     if entries > most:
         raise InputError(
             f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
@@ -92,13 +86,7 @@ class Formulations:
         self._classes: dict[str, type[Formulation[Any, Any]]] = {}
 
     def register(self, name: str) -> Callable[[F], F]:
-        """Return a decorator that registers a class as the formulation of a model.
-
-        Raises
-        ------
-        ValueError
-            If the model already has another formulation.
-        """
+        """Return a decorator that registers a class as the formulation of a model."""
 
         def file_under(cls: F) -> F:
             holder = self._classes.get(name)

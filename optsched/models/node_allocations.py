@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, first_few, plain
-from optsched.models.read_only import cache_last, read_only
-from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
+from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
+from optsched.models.fields import cache_last, read_only
 from optsched.numbers import counted
 
 HELD = ("node", "processes", "start", "end")
@@ -37,33 +36,31 @@ class NodeAllocations(Kind):
     on_file = "list of objects"
     in_python = "array_like of int, shape (allocations, 4 + resources)"
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        valid = _are_valid(value, fields["nodes"], len(fields["capacity"]))
-        return read_only(value) if valid else DOUBTFUL
+    expected = f"expected a list of objects with {', '.join(HELD)} and demand"
 
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        fields, unread = reading.fields, reading.unread
-        nodes = None if "nodes" in unread else fields["nodes"]
-        resources = None if "capacity" in unread else len(fields["capacity"])
-        expected = f"{', '.join(HELD)} and demand"
-        blank = read_only(np.empty((0, len(HELD) + (resources or 0)), dtype=np.int64))
+    def read(self, value: Any, fields: Fields) -> Any:
+        nodes, resources = fields.get("nodes"), fields.count("capacity")
+        if nodes is not None and resources is not None and _are_valid(value, nodes, resources):
+            return read_only(value)
         entries = plain(value)
         if not isinstance(entries, list | tuple):
-            reading.mistakes.append(f"{name}: expected a list of objects with {expected}")
-            return blank
+            raise WrongValueError(self.expected)
         rows: list[list[int]] = []
         wrong: list[str] = []
         for place, entry in enumerate(entries):
             row = _row_of(entry) if isinstance(entry, Mapping) else entry
             if not isinstance(row, list | tuple) or len(row) < len(HELD):
-                wrong.append(f"{name}[{place}]: expected an object with {expected}")
+                named = f"{', '.join(HELD)} and demand"
+                wrong.append(f"[{place}]: expected an object with {named}")
                 continue
-            wrong += [f"{name}[{place}]{mistake}" for mistake in _mistakes(row, nodes, resources)]
+            wrong += [f"[{place}]{mistake}" for mistake in _mistakes(row, nodes, resources)]
             rows.append(list(row))
-        reading.note(name, wrong)
-        if resources is None or wrong:
-            return blank
-        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(HELD) + resources))
+        if wrong:
+            raise WrongValueError(inside=first_few("", wrong))
+        width = len(HELD) + (resources or 0)
+        if resources is None:  # which is a mistake of another field
+            return np.empty((0, width), dtype=np.int64)
+        return read_only(np.array(rows, dtype=np.int64).reshape(-1, width))
 
     def write(self, value: Any) -> Any:
         return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in value.tolist()]

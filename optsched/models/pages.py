@@ -5,51 +5,24 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.files import write_text
 from optsched.json_text import json_text
+from optsched.markdown import between_marks
 from optsched.models.reference_snapshots import SCHEMA_FILE
 from optsched.models.snapshot import has_schema, snapshot_schema
 from optsched.registry import models
 
 
-def between_marks(page: str, name: str, table: str) -> str:
-    """Return a page with a table between the marks of its name.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
-    begin, end = f"<!-- {name}: make pages -->", f"<!-- end of {name} -->"
-    between = re.compile(rf"(?<={begin}\n).*?(?={end})", re.DOTALL)
-    if len(between.findall(page)) != 1:
-        raise InputError(f"expected {begin} and {end} once")
-    return between.sub(lambda _: table + "\n", page)
-
-
 def with_table(page: str, model: str) -> str:
-    """Return a model's page with the table of fields between its marks.
-
-    Raises
-    ------
-    InputError
-        If the page does not have each mark once.
-    """
+    """Return a model's page with the table of fields between its marks."""
     return between_marks(page, "fields", models[model].schema.table())
 
 
 def write_pages(folder: str | Path) -> None:
-    """Write the schema and the table of fields of each model to its folder in `folder`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written, or a page has no marks for the table.
-    """
+    """Write the schema and the table of fields of each model to its folder in `folder`."""
     for model in models:
         home = Path(folder) / model
         if not has_schema(model) or not home.is_dir():

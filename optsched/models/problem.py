@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.display import display_of
+from optsched.fields import Fields
 from optsched.models.formulation import formulations
-from optsched.models.schema import Fields, Schema
+from optsched.models.schema import Schema
 
 if TYPE_CHECKING:
     from optsched.models.formulation import Formulation
@@ -135,7 +136,7 @@ class Problem(ABC, Generic[Solution]):
         return f"<{type(self).__name__} {self.size}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("problem").html(self)
+        html: str = display_of("problem")(self)
         return html
 
     def copy(self) -> Self:

@@ -1,14 +1,17 @@
-"""A solver-neutral integer linear program, the input of every generic solver."""
+"""A solver-neutral integer linear program, the input of every generic solver, and its building."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import repeat
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,3 +120,284 @@ class Program:
 
 UNBOUNDED = np.iinfo(np.int64).max
 """No upper bound in ``row_upper``; negated, no lower bound in ``row_lower``."""
+
+
+Ints = NDArray[np.int64]
+
+Axis = int | Sequence[int] | Sequence[str]
+"""An index set: a sequence of labels, or the length n of the labels 1 to n."""
+
+Name = str | Callable[..., str]
+"""A template with ``{}`` for the label of each axis, or a function of the labels."""
+
+
+class ProgramBuilder:
+    """Builds a program from blocks of variables and families of rows.
+
+    A *term* of a row is a pair of coefficients and numbers of variables; coefficients are broadcast
+    to the shape of the numbers. No variable may be in two terms of a row.
+
+    Parameters
+    ----------
+    sense : {"max", "min"}
+        Direction of the objective.
+
+    Attributes
+    ----------
+    variable_name : callable
+        Name of a variable by its number.
+
+    Examples
+    --------
+    Jobs of 6, 4 and 3 nodes into slots of 3 and 6:
+
+    >>> weights = np.array([6, 4, 3])
+    >>> builder = ProgramBuilder("max")
+    >>> x = builder.variables("x_job{}_slot{}", 3, 2, objective=weights[:, None])
+    >>> builder.rows("capacity_slot{}", (weights, x.T), at_most=[3, 6])
+    >>> builder.rows("once_job{}", (1, x), at_most=1)
+    >>> program = builder.build()
+    >>> program.variable_name(5), program.row_name(1), program.row_upper.tolist()
+    ('x_job3_slot2', 'capacity_slot2', [3, 6, 1, 1, 1])
+    """
+
+    def __init__(self, sense: Literal["max", "min"]) -> None:
+        self._sense: Literal["max", "min"] = sense
+        self._objective, self._lower, self._upper = array("q"), array("q"), array("q")
+        self._start, self._columns, self._values = array("q", [0]), array("q"), array("q")
+        self._row_lower, self._row_upper = array("q"), array("q")
+        self.variable_name, self._row_name = BlockNames(), BlockNames()
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables added so far."""
+        return len(self._objective)
+
+    def variables(
+        self,
+        name: Name,
+        *axes: Axis,
+        lower: ArrayLike = 0,
+        upper: ArrayLike = 1,
+        objective: ArrayLike = 0,
+    ) -> Ints:
+        """Add a block of variables, one for each combination of labels.
+
+        Parameters
+        ----------
+        name : str or callable
+            Names of the variables, from the label of each axis.
+        *axes : int or sequence
+            The index sets.
+        lower, upper, objective : array_like of int
+            Bounds and objective coefficients, broadcast to the shape of the block.
+
+        Returns
+        -------
+        int64 array, shape (lengths of the axes)
+            Numbers of the variables.
+        """
+        shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in axes)
+        numbers = len(self._objective) + np.arange(math.prod(shape)).reshape(shape)
+        _extend(self._objective, objective, shape)
+        _extend(self._lower, lower, shape)
+        _extend(self._upper, upper, shape)
+        self.variable_name.add(numbers.size, name, axes)
+        return numbers
+
+    def variable(self, name: str, *, lower: int = 0, upper: int = 1, objective: int = 0) -> int:
+        """Add one variable, and return its number."""
+        self._objective.append(objective)
+        self._lower.append(lower)
+        self._upper.append(upper)
+        self.variable_name.add(1, name)
+        return len(self._objective) - 1
+
+    def rows(
+        self,
+        name: Name,
+        *terms: tuple[ArrayLike, ArrayLike],
+        over: Sequence[Axis] = (),
+        at_least: ArrayLike = -UNBOUNDED,
+        at_most: ArrayLike = UNBOUNDED,
+        equal: ArrayLike | None = None,
+    ) -> None:
+        """Add a family of rows of equal length.
+
+        Parameters
+        ----------
+        name : str or callable
+            Names of the rows, from the label of each axis.
+        *terms : (coefficients, variables)
+            The last axis of the variables is summed over; the axes before it are those of the
+            family, and are broadcast against those of the other terms.
+        over : sequence of int or sequence, optional
+            The index sets of the family; by default 1, 2, ... along each axis.
+        at_least, at_most, equal : array_like of int
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
+        """
+        numbers = [np.atleast_1d(variables) for _, variables in terms]
+        shape = np.broadcast_shapes(*(block.shape[:-1] for block in numbers))
+        spread = [np.broadcast_to(block, (*shape, block.shape[-1])) for block in numbers]
+        columns = np.concatenate(spread, axis=-1)
+        values = [
+            np.broadcast_to(coefficients, block.shape)
+            for (coefficients, _), block in zip(terms, spread)
+        ]
+        count, width = math.prod(shape), columns.shape[-1]
+        _extend(self._start, len(self._columns) + width * np.arange(1, count + 1), (count,))
+        _extend(self._columns, columns, columns.shape)
+        _extend(self._values, np.concatenate(values, axis=-1), columns.shape)
+        _extend(self._row_lower, at_least if equal is None else equal, shape)
+        _extend(self._row_upper, at_most if equal is None else equal, shape)
+        self._row_name.add(count, name, tuple(over) or shape)
+
+    def row(
+        self,
+        name: str,
+        *terms: tuple[Any, Any],
+        at_least: int = -UNBOUNDED,
+        at_most: int = UNBOUNDED,
+        equal: int | None = None,
+    ) -> None:
+        """Add one row.
+
+        Parameters
+        ----------
+        name : str
+            Name of the row.
+        *terms : (coefficients, variables)
+            Two numbers, two arrays of any shape, or a coefficient and a list of variables.
+        at_least, at_most, equal : int
+            Bounds of the row; `equal` sets both.
+        """
+        for coefficients, variables in terms:
+            # no arrays for a few numbers: some programs add tens of thousands of single rows
+            if isinstance(variables, int):
+                self._columns.append(variables)
+                self._values.append(coefficients)
+            elif isinstance(variables, list):
+                self._columns.extend(variables)
+                self._values.extend(repeat(coefficients, len(variables)))
+            else:
+                _extend(self._columns, variables, variables.shape)
+                _extend(self._values, coefficients, variables.shape)
+        self._start.append(len(self._columns))
+        self._row_lower.append(at_least if equal is None else equal)
+        self._row_upper.append(at_most if equal is None else equal)
+        self._row_name.add(1, name)
+
+    def ragged_rows(
+        self,
+        name: Name,
+        over: Sequence[Axis],
+        *entries: tuple[ArrayLike, Ints, Ints],
+        at_least: ArrayLike = -UNBOUNDED,
+        at_most: ArrayLike = UNBOUNDED,
+        equal: ArrayLike | None = None,
+    ) -> None:
+        """Add a family of rows of different lengths, given by the entries of the rows.
+
+        A row without entries is left out. The entries of a row keep their order.
+
+        Parameters
+        ----------
+        name : str or callable
+            Names of the rows, from the label of each axis.
+        over : sequence of int or sequence
+            The index sets of the family.
+        *entries : (coefficients, variables, rows)
+            Variables, and the row of each in row-major order of the family, both of shape
+            (entries,); coefficients are broadcast to that shape.
+        at_least, at_most, equal : array_like of int
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
+        """
+        shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in over)
+        of_row = np.concatenate([rows for _, _, rows in entries])
+        order = np.argsort(of_row, kind="stable")
+        counts = np.bincount(of_row, minlength=math.prod(shape))
+        stated = np.flatnonzero(counts)
+        starts = len(self._columns) + np.cumsum(counts[stated])
+        columns = np.concatenate([variables for _, variables, _ in entries])[order]
+        values = [np.broadcast_to(c, variables.shape) for c, variables, _ in entries]
+        _extend(self._start, starts, starts.shape)
+        _extend(self._columns, columns, columns.shape)
+        _extend(self._values, np.concatenate(values)[order], columns.shape)
+        for bounds, given in ((self._row_lower, at_least), (self._row_upper, at_most)):
+            bound = np.broadcast_to(given if equal is None else equal, shape).ravel()[stated]
+            _extend(bounds, bound, bound.shape)
+        self._row_name.add(len(stated), name, over, stated)
+
+    def build(self, offset: int = 0) -> Program:
+        """Return the program, with the constant `offset` in its objective."""
+        return Program(
+            self._sense,
+            objective=_as_array(self._objective),
+            lower=_as_array(self._lower),
+            upper=_as_array(self._upper),
+            row_start=_as_array(self._start),
+            columns=_as_array(self._columns),
+            values=_as_array(self._values),
+            row_lower=_as_array(self._row_lower),
+            row_upper=_as_array(self._row_upper),
+            offset=offset,
+            variable_name=self.variable_name,
+            row_name=self._row_name,
+        )
+
+
+class BlockNames:
+    """Names of variables or rows, formatted on request."""
+
+    def __init__(self) -> None:
+        self._first: list[int] = []
+        self._blocks: list[tuple[Name, Sequence[Axis], Ints | None]] = []
+        self._count = 0
+
+    def add(
+        self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
+    ) -> None:
+        """Add the names of a block, or of some places of a block in row-major order.
+
+        A function without axes is called with the number in the block, from 0.
+        """
+        self._first.append(self._count)
+        self._blocks.append((name, axes, places))
+        self._count += count
+
+    def family(self, number: int) -> str:
+        """Return the name of the block of a number, or its own if the block has no axes."""
+        block = bisect_right(self._first, number) - 1
+        name, axes, _ = self._blocks[block]
+        if callable(name) and not axes:
+            return str(getattr(name, "family", name)(number - self._first[block]))
+        if not axes or callable(name):
+            return self(number)
+        return name.replace("{}", "").rstrip("_")
+
+    def __call__(self, number: int) -> str:
+        """Return the name of a number."""
+        block = bisect_right(self._first, number) - 1
+        name, axes, places = self._blocks[block]
+        place = number - self._first[block]
+        if callable(name) and not axes:
+            return name(place)
+        if places is not None:
+            place = int(places[place])
+        labels: list[int | str] = []
+        for axis in reversed(axes):
+            place, at = divmod(place, axis if isinstance(axis, int) else len(axis))
+            labels.append(at + 1 if isinstance(axis, int) else axis[at])
+        if isinstance(name, str):
+            return name.format(*reversed(labels)) if axes else name
+        return name(*reversed(labels))
+
+
+def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> None:
+    spread = np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.int64), shape))
+    if spread.size:  # an empty buffer cannot be cast
+        numbers.frombytes(spread.data.cast("B"))
+
+
+def _as_array(numbers: array[int]) -> Ints:
+    return np.array(numbers, dtype=np.int64)

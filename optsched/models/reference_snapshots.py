@@ -34,12 +34,6 @@ def find_snapshot(path_or_name: str | Path) -> Path:
     """Return the file of a path, or of the name of a reference snapshot, the model in it or not.
 
     A file of that name takes precedence.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or name, the name is not UTF-8, or several models have a snapshot
-        of that name.
     """
     check_name(path_or_name)
     path, known = Path(path_or_name), reference_snapshots()

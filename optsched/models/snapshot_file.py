@@ -1,4 +1,4 @@
-"""Snapshots on file. File format: ``docs/formats/snapshot.md``."""
+"""Snapshots on file, and problems in other formats. File format: ``docs/formats/snapshot.md``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,39 @@ from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_
 from optsched.errors import InputError, path_of
 from optsched.files import FolderKind
 from optsched.json_text import json_text
+from optsched.models.integer_program.lp_file import parse_lp
+from optsched.models.integer_program.mps_file import parse_mps
 from optsched.models.integer_program.or_library import instances
-from optsched.models.integer_program.program_file import FORMATS, parse_program_file
-from optsched.models.known_values import FILE as TABLE
-from optsched.models.known_values import known_values
 from optsched.models.problem import Problem
 from optsched.models.reference_snapshots import SCHEMA_FILE, find_snapshot, of_model
-from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp.table import parse_window_mkp_table
-from optsched.models.window_mkp.text import parse_window_mkp_text
+from optsched.models.snapshot import FILE as TABLE
+from optsched.models.snapshot import Snapshot, known_values
+from optsched.models.window_mkp.files import parse_window_mkp_table, parse_window_mkp_text
 from optsched.numbers import counted
 from optsched.text_files import parse_json
+
+FORMATS = {".lp": "LP", ".mps": "MPS"}
+"""Name of the format by the suffix of its files."""
+
+IN_COMMENT = re.compile(r"^\*\s*SENSE:\s*Max", re.IGNORECASE | re.MULTILINE)
+"""The sense as PuLP writes it."""
+
+
+def parse_program_file(data: bytes, path: Path, suffix: str) -> Snapshot:
+    """Return the integer program of an LP or MPS file, decompressed."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"not text; expected {FORMATS[suffix]}", file=path) from None
+    if suffix == ".mps" and IN_COMMENT.search(text) and "OBJSENSE" not in text:
+        problem = "is maximized by a comment (*SENSE) alone, which no reader of MPS heeds"
+        raise InputError(f"{problem}; expected a section OBJSENSE", file=path)
+    try:
+        stated = parse_lp(text) if suffix == ".lp" else parse_mps(text)
+    except InputError as error:
+        raise error.within(path) from None
+    return stated.snapshot(path)
+
 
 SEPARATORS = re.compile(r"[,:\s]*")
 """Separators of the parts of a JSON list or object."""
@@ -70,11 +92,6 @@ def snapshot_files(path: Path) -> list[Path]:
     record of a capture and a schema are skipped, even if the path names one, as a shell pattern
     may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as instances
     do.
-
-    Raises
-    ------
-    InputError
-        If the path is a folder without a snapshot.
     """
     beside = (CAPTURE.marker, SCHEMA_FILE)
     if not os.path.lexists(path) and (names := of_model(str(path))):
@@ -116,17 +133,8 @@ def read_snapshot(path: str | Path) -> Snapshot:
     and knapsacks, ``.lp`` and ``.mps`` an integer program, everything else a snapshot as JSON; all
     of them plain or gzipped. Known values in a table beside the file are added.
 
-    Parameters
-    ----------
-    path : str or path
-        The file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
-        ``window-mkp/yang-2014-example``. A file of that name takes precedence.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not of its format, has mistakes, all of which are listed, or
-        holds several instances and the path names none of them.
+    `path`: the file, or the name of a reference snapshot: ``yang-2014-example``, or with its model,
+    ``window-mkp/yang-2014-example``. A file of that name takes precedence.
     """
     snapshot = read_hashed(path)[0]
     problem = snapshot.problem
@@ -216,12 +224,7 @@ def _with_line(mistake: str, text: str) -> str:
 def _place(text: str, steps: Sequence[str]) -> int | None:
     """Return the position of the innermost existing step into a JSON object, None without any.
 
-    Parameters
-    ----------
-    text : str
-        The JSON object.
-    steps : sequence of str
-        Names of members and numbers of elements, from the outside to the inside.
+    `steps`: names of members and numbers of elements, from the outside to the inside.
     """
     decode = json.JSONDecoder().raw_decode
     found, at = None, _next(text, 0)

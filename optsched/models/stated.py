@@ -19,15 +19,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.class_file import told
 from optsched.errors import InputError, StatementError
+from optsched.fields import Kind
+from optsched.models.export import PORTABLE_NAME
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, integers
-from optsched.models.linear_text import PORTABLE_NAME
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import Program
-from optsched.models.program_builder import BlockNames
-from optsched.models.schema import Kind, declared, field
+from optsched.models.program import BlockNames, Program
+from optsched.models.schema import declared, field
 from optsched.models.verification import Verification, at_index
 from optsched.registry import models
 
@@ -271,8 +270,10 @@ def read(statement: Statement, reading: Any, *values: Any, **fields: Any) -> Non
         code = statement.__code__.co_filename
         frames = traceback.extract_tb(error.__traceback__)
         line = next((one.lineno for one in frames[::-1] if one.filename == code), None)
-        told_of = error if isinstance(error, InputError) else told(error, None)
-        raise StatementError(*told_of.mistakes, file=Path(code).name, line=line) from error
+        mistakes: tuple[str, ...] = (f"{type(error).__name__}: {' '.join(str(error).split())}",)
+        if isinstance(error, InputError):
+            mistakes = error.mistakes
+        raise StatementError(*mistakes, file=Path(code).name, line=line) from error
 
 
 class Stated(Problem[Mapping[str, Any]]):

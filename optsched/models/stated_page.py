@@ -9,7 +9,7 @@ from textwrap import dedent
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.models.schema import markdown_row
+from optsched.markdown import markdown_row
 from optsched.models.stated import Stated
 from optsched.registry import models
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.machines.site import SiteMachine
 from optsched.metrics.measure import Group, Measure
-from optsched.policies.parts.partition_queues import queues_of
+from optsched.policies.parts.site_room import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Policy
@@ -47,7 +48,8 @@ class AsLogged(Policy):
                 "a log with starts or waits",
                 field="wait",
             )
-        self._queues = queues_of(system)
+        machine = system.machine
+        self._room = SiteRoom(system, machine) if isinstance(machine, SiteMachine) else None
         waits = np.maximum(system.logged_wait, 0)
         self._due: list[float] = (np.array(system.submit) + waits).tolist()
         self._coming: list[tuple[float, int]] = []  # heap of due times and jobs
@@ -57,9 +59,10 @@ class AsLogged(Policy):
         """Start the jobs that are due and fit; after an end, try late ones first."""
         now, demands, machine = system.now, system.demands, system.machine
         changed = bool(system.ended)
-        if self._queues is not None:
-            changed |= self._queues.change_now
-            yield from self._queues.wake()
+        if self._room is not None:
+            self._room.hear(system)
+            changed |= self._room.change_now
+            yield from self._room.ask_again()
         for job in system.submitted:
             heappush(self._coming, (self._due[job], job))
             if self._due[job] > now:
@@ -74,9 +77,9 @@ class AsLogged(Policy):
             due = [*self._late, *due]
             self._late = []
         for job in due:
-            if self._queues is not None and (place := self._queues.place(job)) is not None:
-                yield Start(job, place)
-            elif self._queues is None and machine.fits(demands[job]):
+            if self._room is not None and (place := self._room.place_now(job)) is not None:
+                yield from self._room.start(job, place)
+            elif self._room is None and machine.fits(demands[job]):
                 yield Start(job)
             else:
                 self._late.append(job)

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations
+from optsched.policies.parts.node_reservations import NodeReservations, ReservationsByKernel
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
+    from collections.abc import Callable
 
 
 @policies.register("conservative")
@@ -54,7 +53,7 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        self._on_nodes: NodeReservations | None = None
+        self._on_nodes: NodeReservations | ReservationsByKernel | None = None
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
@@ -69,7 +68,7 @@ class Conservative(Policy):
         self._table = _reservations.no_reservations(
             self._processors, self._durations, system.machine.size
         )
-        self._shared = _reservations.share(self._table)
+        self._decide: Callable[..., int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
         self._starts = np.full(len(system.submit), np.inf)
@@ -78,6 +77,7 @@ class Conservative(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
         if self._on_nodes is not None:
+            assert isinstance(self._on_nodes, NodeReservations)
             return self._on_nodes.decide()
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
@@ -96,9 +96,10 @@ class Conservative(Policy):
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
         ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        count = self._by_runs.decide_shared(
-            self._shared, float(system.now), self._starts, ended, submitted, self._started
-        )
+        others = self._starts, ended, submitted, self._started
+        if self._decide is None:
+            self._decide = self._by_runs.decide.bound(self._table, numbers=(0.0, *others))
+        count = self._decide(float(system.now), *others)
         refused = []
         for job in self._started[:count].tolist():
             if system.processors[job] <= system.machine.free:
@@ -174,17 +175,35 @@ class Conservative(Policy):
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy; return None if jobs exceed their requested times.
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
 
-        On a site also if they ask for licences, all of them for nothing but cores, or
-        partitions have tiers.
+        Nor is it for partitions of several tiers, or for reservations of the site.
         """
-        from optsched.policies.parts._reservations import replay_by_runs
-        from optsched.policies.parts._site_reservations import replay_on_site
-
-        if (state.runtime > state.requested).any():
+        machine, trace = run.machine, run.trace
+        over = trace.runtime - trace.requested_time
+        is_late = ((over > 0) & (over <= run.way.tolerance)).any()
+        if self._on_nodes is None or not isinstance(machine, SiteMachine):
+            is_late |= run.execution is not None or self.interval > 0
+            return None if is_late else self._on_line(run)
+        queues = machine.queues
+        if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
             return None
-        if isinstance(nodes, int):
-            return replay_by_runs(state, nodes)
-        return None if nodes.queues.has_tiers else replay_on_site(state, nodes)
+        self._on_nodes = ReservationsByKernel(run, machine)
+        return self._on_nodes
+
+    def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of a line, if it is on disk or worth compiling."""
+        from optsched.kernel_cache import NotOnDiskError
+        from optsched.policies.parts.line_decisions import LineDecisions, is_line
+
+        if not is_line(run):
+            return None
+        kernels, table = self._by_runs, self._table
+        log = np.zeros(2 * len(run.trace), dtype=np.int64)
+        state = table, self._starts, self._started, log
+        kept = log, table.tally, kernels.LOGGED
+        try:
+            return LineDecisions(run, kernels.decide_by_news, kernels.run, state, kept)
+        except NotOnDiskError:
+            return None

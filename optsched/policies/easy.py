@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
+    from optsched.policies.parts.line_decisions import QueueDecisions
 
 
 @policies.register("easy")
@@ -33,12 +33,14 @@ class Easy(Policy):
     """
 
     machines = frozenset({"nodes", "site"})
+    shortest_first: ClassVar[bool] = False
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""
         self._head = -1
         self._promised: Mapping[int, float] = {}
-        self._queues = queues_of(system)
+        self._queues = queues_of(system, backfills=True)
+        self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
@@ -47,12 +49,8 @@ class Easy(Policy):
         still cannot, since its estimated end only moves later. So only new jobs are tried.
         """
         if self._queues is not None:
-            yield from self._queues.decide(
-                system.queue[:],
-                backfills=True,
-                fixed=True,
-                in_order=lambda jobs: self.in_order(jobs, system),
-            )
+            in_order = partial(self.in_order, system=system)
+            yield from self._queues.actions(system, in_order=in_order)
             return
         queue, demands, machine = system.queue, system.demands, system.machine
         while queue and machine.fits(demands[queue[0]]):
@@ -72,14 +70,21 @@ class Easy(Policy):
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first shadow time of each head."""
-        return self._promised if self._queues is None else self._queues.promised
+        kept = self._queues or self._line
+        return self._promised if kept is None else kept.promised
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
-        """Return the candidates in backfill order: by submission."""
-        return jobs
+        """Return the candidates in backfill order."""
+        return sorted(jobs, key=system.requested_time.__getitem__) if self.shortest_first else jobs
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy."""
-        from optsched.policies.parts._priority_queue import replay_by_score
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of the machine, unless the order of backfilling is another."""
+        from optsched.policies.parts.line_decisions import queue_decisions
 
-        return replay_by_score(state, nodes, backfills=True)
+        if type(self).in_order is not Easy.in_order:
+            return None
+        shortest_first = self.shortest_first
+        if self._queues is not None:
+            return self._queues.compiled(run, shortest_first=shortest_first)
+        self._line = queue_decisions(run, backfills=True, shortest_first=shortest_first, keeps=True)
+        return self._line

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from optsched.policies.parts.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
 
 
 @policies.register("fcfs")
@@ -30,19 +25,19 @@ class FCFS(Policy):
 
     def begin(self, system: System) -> None:
         """Prepare for the machine."""
-        self._queues = queues_of(system)
+        self._queues = queues_of(system, backfills=False)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
         if self._queues is not None:
-            yield from self._queues.decide(system.queue[:], backfills=False, fixed=True)
+            yield from self._queues.actions(system)
             return
         queue, demands = system.queue, system.demands
         while queue and system.machine.fits(demands[queue[0]]):
             yield Start(queue[0])
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy."""
-        from optsched.policies.parts._priority_queue import replay_by_score
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of the machine."""
+        from optsched.policies.parts.line_decisions import queue_decisions
 
-        return replay_by_score(state, nodes)
+        return queue_decisions(run) if self._queues is None else self._queues.compiled(run)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.numbers import LONGEST
 from optsched.registry import policies
-from optsched.simulator.actions import Action
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers, Policy
-from optsched.simulator.system import System
 
 
 @policies.register("gang")
@@ -83,10 +81,6 @@ class Gang(Policy):
         if not 0 <= self.context_switch < self.time_slice:
             expected = f"expected seconds from 0 and below the time slice of {self.time_slice}"
             raise InputError(f"context switch {self.context_switch}; {expected}")
-
-    def decide(self, system: System) -> Iterable[Action]:
-        """Never called: the decisions are those of a kernel."""
-        raise NotImplementedError
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with an empty matrix."""

@@ -16,7 +16,7 @@ from optsched.metrics.measure import Group, Measure
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_in, with_rules
-from optsched.policies.parts.partition_queues import PartitionQueues
+from optsched.policies.parts.site_room import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers, Policy
@@ -84,46 +84,46 @@ class Placement(Policy):
         """Forget the reservation."""
         assert isinstance(system.machine, SiteMachine)
         self._machine = system.machine
-        self._queues = PartitionQueues(system, system.machine)
+        self._room = SiteRoom(system, system.machine)
         self._switches = _switches(system.machine.site)
         self._put_off = 0
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start the jobs that the solver placed, except for those that delay the first left out."""
-        queues = self._queues
-        queues.update()
+        room = self._room
+        room.hear(system)
         if system.queue:
-            yield from queues.wake()
+            yield from room.ask_again()
         if not system.queue or not self._machine.free:
             return
-        queues.forget_heads()
-        jobs = [*queues.by_tier(system.queue)]
+        room.forget_heads()
+        jobs = [*room.by_tier(system.queue)]
         places = self._place(jobs[: self.window], system)
         if self._rules:
             for job in [job for job in jobs if job in places]:
-                yield from queues.start_first(job, places[job])
+                yield from room.start_first(job, places[job])
             return
         blocked = None
         for job in jobs:
             if blocked is None and job in places:
-                yield from queues.start_first(job, places[job])
+                yield from room.start_first(job, places[job])
             elif blocked is None:
                 blocked = job
-                queues.reserve(job)
+                room.reserve(job)
             elif job in places:
-                yield from queues.start_beside(job, places[job])
+                yield from room.start_beside(job, places[job])
                 self._put_off += system.start[job] is None
         if blocked is None:
             return
-        if (place := queues.place_head(blocked)) is not None:
-            yield from queues.start(blocked, place)
+        if (place := room.place_head(blocked)) is not None:
+            yield from room.start(blocked, place)
         elif self._machine.free:
             waiting = {*system.queue}
-            yield from queues.backfill([job for job in jobs if job in waiting and job != blocked])
+            yield from room.backfill([job for job in jobs if job in waiting and job != blocked])
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first shadow time of the blocked job."""
-        return self._queues.promised
+        return self._room.promised
 
     measures = {
         "placements_put_off": Measure(
@@ -138,7 +138,7 @@ class Placement(Policy):
 
     def _place(self, jobs: Sequence[int], system: System) -> dict[int, Held]:
         """Return the places of jobs that the solver has chosen."""
-        chosen, together = self._queues.survey(jobs)
+        chosen, together = self._room.survey(jobs)
         fitting = [at for at, one in enumerate(chosen) if one >= 0]
         if not fitting:
             return {}
@@ -184,7 +184,7 @@ class Placement(Policy):
         """Return the nodes on which a job may start now with an alternative, shape (nodes,)."""
         requests = self._machine.requests
         allowed = requests.nodes[requests.alternatives[one].nodes]
-        return allowed & self._queues.open_to(job)
+        return allowed & self._room.open_to(job)
 
     def _problem(
         self,

@@ -15,14 +15,13 @@ from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.parts.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 
 if TYPE_CHECKING:
-    from optsched.machines._site_nodes import OnSite
-    from optsched.simulator._replay import Runs
-    from optsched.simulator._replay import State as ReplayState
+    from optsched.policies.parts.line_decisions import QueueDecisions
 
 Column = NDArray[np.float64]
 SERIAL = 1e-9
@@ -62,13 +61,14 @@ class PriorityOrder(Policy):
     def begin(self, system: System) -> None:
         """Prepare for the machine."""
         self._promised: Mapping[int, float] = {}
-        self._queues = queues_of(system)
+        self._queues = queues_of(system, backfills=self.backfill == "easy")
+        self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
         backfills = self.backfill == "easy"
         if self._queues is not None:
-            yield from self._queues.decide(self._in_order(system), backfills=backfills)
+            yield from self._queues.actions(system, self._in_order(system))
             return
         machine = system.machine
         if not system.queue or not machine.free:
@@ -90,7 +90,15 @@ class PriorityOrder(Policy):
 
     def promised(self, system: System) -> Mapping[int, float]:
         """Return the first shadow time of each head, since it is one and no job came first."""
-        return self._promised if self._queues is None else self._queues.promised
+        kept = self._queues or self._line
+        return self._promised if kept is None else kept.promised
+
+    def _on_line(self, run: CompiledRun, **order: Any) -> CompiledDecisions | None:
+        """Bind the decision kernel of a line, with the order of its queue."""
+        from optsched.policies.parts.line_decisions import queue_decisions
+
+        self._line = queue_decisions(run, backfills=self.backfill == "easy", **order)
+        return self._line
 
     def _in_order(self, system: System) -> list[int]:
         """Return the waiting jobs in order."""
@@ -154,12 +162,6 @@ class ScoreOrder(PriorityOrder):
     def scores(self, jobs: Waiting) -> Column:
         """Return the score of each job; the lowest starts first."""
 
-    def _replay(self, state: ReplayState, nodes: int | OnSite, **order: Any) -> Runs | None:
-        from optsched.policies.parts._priority_queue import replay_by_score
-
-        backfills = self.backfill == "easy"
-        return replay_by_score(state, nodes, backfills=backfills, **order)
-
 
 class FixedOrder(ScoreOrder):
     """An order by scores that do not change while jobs wait.
@@ -177,11 +179,13 @@ class FixedOrder(ScoreOrder):
         """Return the scores of waiting jobs."""
         return self._scores[jobs]
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy."""
-        processors = state.processors.astype(np.float64)
-        everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
-        return self._replay(state, nodes, score=self.scores(everybody))
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of the machine, unless the scores change."""
+        if type(self).scores_now is not FixedOrder.scores_now:
+            return None
+        if self._queues is None:
+            return self._on_line(run, rank=self._scores)
+        return self._queues.compiled(run, self._scores)
 
 
 class WaitOrder(ScoreOrder):
@@ -206,11 +210,14 @@ class WaitOrder(ScoreOrder):
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
-    def replay(self, state: ReplayState, nodes: int | OnSite) -> Runs | None:
-        """Replay the policy."""
-        unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
-        terms = {"unit": unit, "weight": weight, "power": self.power}
-        return self._replay(state, nodes, **terms)
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel of a line, unless the scores are others."""
+        own = type(self)
+        is_own = own.scores is WaitOrder.scores and own.scores_now is WaitOrder.scores_now
+        if self._queues is not None or not is_own:
+            return None
+        unit, weight = self.terms(self._processors, self._requested)
+        return self._on_line(run, power=self.power, unit=unit, weight=weight)
 
 
 @policies.register("sjf")

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from optsched.errors import InputError
-from optsched.models.threshold_allocation import Goal, ThresholdAllocation
-from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
+from optsched.models.threshold_allocation import Goal
+from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Sharing
 from optsched.registry import policies
-from optsched.simulator.actions import Action
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers
-from optsched.simulator.system import System
-
-if TYPE_CHECKING:
-    from optsched.machines.machine import Machine
-    from optsched.schedule import Schedule
-    from optsched.simulator.execution import ExecutionModel
-    from optsched.simulator.problem_solver import ProblemSolver
-    from optsched.traces.trace import Trace
 
 
 @policies.register("sjbf")
@@ -66,61 +58,10 @@ class SJBF(Sharing):
         """Return the models posed; the published rules do not minimize other goals."""
         return self.models if self.goal == "paper" else WEIGHED
 
-    def factors(self) -> Sequence[int]:
-        """Return the threshold in thousandths, if any."""
-        return [math.floor(1000 * self.threshold + 0.5)] if self.threshold else []
-
-    def place_head(self, job: int, system: System) -> Found:
-        """Return place and start of the queue head."""
-        latest = None if self.threshold else self._table.first_room(job)
-        found = self.pose_head(job, self._problem(job, latest), system)
-        return self._weighed(job, found, system)
-
-    def backfill(self, system: System) -> Iterator[Action]:
-        """Start the candidates that have a place now, the shortest first."""
-        candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
-        while candidates and system.machine.free:
-            candidates = [job for job, _ in self._table.placeable_now(candidates)]
-            for place, job in enumerate(candidates):
-                found = self.pose(self._problem(job, latest=0), system)
-                if found is None:
-                    continue
-                found = self._weighed(job, found, system)
-                if not self.breaks_reservation(job, found):
-                    yield self.start(job, found, system)
-                    candidates = candidates[place + 1 :]
-                    break
-            else:
-                return
-
-    def replay_run(
-        self,
-        trace: Trace,
-        machine: Machine,
-        problem_solver: ProblemSolver,
-        execution: ExecutionModel | None,
-    ) -> Schedule | None:
-        """Replay a run."""
-        run = (trace, machine, problem_solver, execution)
+    def compiled(self, run: CompiledRun) -> CompiledDecisions:
+        """Bind the decision kernel; with a threshold, the start comes before the cost."""
+        cost: Goal = "everybody" if self.goal == "everybody" else "penalty"
         if not self.threshold:
-            return self.replay_sharing(*run, goal=self._own_goal)
-        second = None if self.goal == "paper" else self._own_goal
-        return self.replay_sharing(*run, goal="start", second_goal=second)
-
-    def _weighed(self, job: int, found: Found, system: System) -> Found:
-        """Return the place of least cost at the first start within a threshold."""
-        if not self.threshold or self.goal == "paper":
-            return found
-        threshold, start = found.problem.threshold, found.placement.start
-        problem = self._table.problem(job, self._own_goal, threshold, latest=start)
-        return self.pose(problem, system) or found
-
-    def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
-        """Return the problem of the first start within the threshold, or of the least cost."""
-        goal = "start" if self.threshold else self._own_goal
-        (threshold,) = self._table.thresholds(job)
-        return self._table.problem(job, goal, threshold, latest)
-
-    @property
-    def _own_goal(self) -> Goal:
-        return "everybody" if self.goal == "everybody" else "penalty"
+            return self._bound(run, [], cost)
+        factors = [math.floor(1000 * self.threshold + 0.5)]
+        return self._bound(run, factors, "start", None if self.goal == "paper" else cost)

@@ -144,7 +144,7 @@ class TorusBoxes(Policy):
     def begin(self, system: System) -> None:
         """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
-        from optsched.models.torus_fields import LONGEST_SIDE
+        from optsched.models.torus import LONGEST_SIDE
         from optsched.policies.parts.torus_fitting import InBins, InBoxes
 
         torus = system.machine

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.durations import short
+from optsched.folders import read_frame, read_pictures, read_record
 from optsched.models.snapshot_file import source_file
 from optsched.numbers import counted
-from optsched.report.comparison_curves import primal_gap
-from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
+from optsched.report.comparison_plots import primal_gap
 from optsched.report.page import (
     Cell,
     Figure,
@@ -55,34 +55,9 @@ CONTRADICTIONS = (
 )
 """Explanations of two kinds of findings, and the headings of their tables."""
 
-CONFIG: Expected = {
-    "snapshots": list,
-    "solvers": list,
-    "versions": dict,
-    "skipped": list,
-    "contradictions": list,
-}
-SNAPSHOT: Expected = {"name": str, "path": (str, type(None)), "kind": str, "size": str}
-SOLVER: Expected = {
-    "name": str,
-    "solver": str,
-    "version": (str, type(None)),
-    "options": dict,
-    "budget": dict,
-    "seed": int,
-}
-KNOWN_VALUES: Expected = {"path": str, "snapshots": int, "unused": list}
-BUDGET: Expected = dict.fromkeys(("seconds", "work"), (int, float, type(None)))
-
 
 def page(folder: Path) -> Page:
-    """Return the page of a comparison folder, from its files alone.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
-    """
+    """Return the page of a comparison folder, from its files alone."""
     config = read_record(folder)
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
     table = summarize(results)
@@ -448,34 +423,6 @@ def _places(paths: Sequence[str]) -> list[str]:
     return list(
         dict.fromkeys(_home(path) if crowded[_home(path)] > MOST_PATHS else path for path in paths)
     )
-
-
-def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of ``comparison.json`` of a comparison folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
-    file = folder / "comparison.json"
-    config = read_object(file, CONFIG)
-    # older folders do not have these fields
-    lists = config.keys() & {"wrong_answers", "failures", "refusals", "known_values", "missing"}
-    checked(config, dict.fromkeys(lists, list), file)
-    for table in config.get("known_values", ()):
-        checked(table, KNOWN_VALUES, file, "known_values")
-    for snapshot in config["snapshots"]:
-        checked(snapshot, SNAPSHOT, file, "snapshots")
-        optional = {"known": (dict,), "sense": (str, type(None))}
-        checked(snapshot, {n: optional[n] for n in snapshot.keys() & optional}, file, "snapshots")
-        known = snapshot.get("known", {})
-        kinds = dict.fromkeys(known.keys() & {"objective"}, (int, type(None)))
-        checked(known, kinds, file, "snapshots known")
-    for solver in config["solvers"]:
-        checked(solver, SOLVER, file, "solvers")
-        checked(solver["budget"], BUDGET, file, "solvers budget")
-    return config
 
 
 def _home(path: str) -> str:

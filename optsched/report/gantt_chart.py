@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from optsched.errors import one_line
 from optsched.files import write_text
+from optsched.folders import CHARTS, Expected, checked, read_object
 from optsched.json_text import json_text
 from optsched.numbers import counted
 from optsched.report.dark_mode import dark
-from optsched.report.folder_files import Expected, checked, read_object
 from optsched.report.style import FILLS
 
 MOST = 10_000
@@ -26,8 +26,6 @@ AT_ONCE = 600
 COLUMNS = {"allocated_resources": "str"}
 """Columns of the table of jobs that a chart needs beside those of the page."""
 
-CHARTS = "gantt.json"
-"""File of the data of several charts in a folder."""
 
 CHART: Expected = {
     "name": str,
@@ -57,16 +55,10 @@ def chart_data(
     more. Times are in seconds since the first submission. A job has an entry in each list;
     ``places`` are interval sets.
 
-    Parameters
-    ----------
-    jobs : mapping of str to array, shape (jobs,)
-        Columns of the table of jobs: ``job_id``, ``user``, ``submission_time``,
-        ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
-        ``user_name`` if the trace has names.
-    most : int
-        Most jobs, and most intervals of processors, that start in the busiest period.
-    shown : Shown, optional
-        Another period, and its view.
+    `jobs`: columns of the table of jobs: ``job_id``, ``user``, ``submission_time``,
+    ``requested_number_of_resources``, ``starting_time``, ``finish_time``, `COLUMNS`, and
+    ``user_name`` if the trace has names, shape (jobs,); `most`: most jobs, and most intervals of
+    processors, that start in the busiest period; `shown`: another period, and its view.
     """
     if "allocated_resources" not in jobs:
         return None
@@ -118,13 +110,7 @@ def write_charts(charts: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 
 def read_charts(folder: Path) -> list[dict[str, Any]]:
-    """Return the data of the charts in a folder; none without `CHARTS`.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged.
-    """
+    """Return the data of the charts in a folder; none without `CHARTS`."""
     file = folder / CHARTS
     if not file.exists():
         return []

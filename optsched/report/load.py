@@ -38,11 +38,6 @@ def period(run: Run, days: Days | None) -> tuple[float, float]:
     """Return the begin and end of a period of a run, in the trace's own seconds.
 
     The period ends with the run at the latest; None stands for the whole run.
-
-    Raises
-    ------
-    InputError
-        If `days` are not two ascending numbers from 0, or the period begins after the run.
     """
     begin, end = span(run)
     if days is None:

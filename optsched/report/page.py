@@ -1,21 +1,28 @@
-"""Pages of reports on runs, comparisons and studies, each one self-contained HTML file."""
+"""Pages of reports, each one self-contained HTML file, and the parts that they share."""
 
 from __future__ import annotations
 
 import base64
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count, groupby
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched.durations import short
+from optsched.errors import one_line
 from optsched.files import write_text
+from optsched.folders import REPORT
 from optsched.json_text import json_text
+from optsched.metrics.jobs import unstated
+from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING as MISSING
 from optsched.numbers import digits, percent
 from optsched.report.dark_mode import with_dark_variant
@@ -23,8 +30,6 @@ from optsched.report.dark_mode import with_dark_variant
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-REPORT = "report.html"
-"""Name of the page in its folder."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 REPEAT = "How to repeat this"
@@ -90,22 +95,13 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Table that the reader can sort by any column.
+    """Table that the reader can sort by any column."""
 
-    Parameters
-    ----------
-    caption : str
-        Description of the content, with its units.
-    columns : sequence of str or of (str, str)
-        Label of each column; ``(group, label)`` puts adjacent columns of one group under a common
-        header.
-    rows : sequence of sequences of Value
-        Cells of each row; the first one names the row.
-    """
-
-    caption: str
+    caption: str  # description of the content, with its units
+    # Label of each column; ``(group, label)`` puts adjacent columns of one group under a
+    # common header
     columns: Sequence[str | tuple[str, str]]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[Value]]  # cells of each row; the first one names the row
     form: ClassVar[str] = "table"
 
     @cached_property
@@ -292,13 +288,157 @@ def render(page: Page) -> str:
 
 
 def write_page(page: Page, folder: Path) -> Path:
-    """Write a page to ``report.html`` in a folder, and return its path.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a page to ``report.html`` in a folder, and return its path."""
     path = folder / REPORT
     write_text(path, render(page))
     return path
+
+
+JOB = {
+    "job_id": "int64",
+    "submission_time": "float64",
+    "requested_number_of_resources": "int64",
+    "requested_time": "float64",
+    "run_time": "float64",
+    "user": "int64",
+}
+"""Columns of the table of jobs that are the same in all runs of a trace."""
+
+OWNERS = {"user_name": "user", "account": "account", "qos": "QOS", "partition_name": "partition"}
+"""Labels of the columns of names that the table of jobs has if the trace states any."""
+
+NAMES = dict.fromkeys(OWNERS, "str")
+
+
+def job_rows(
+    jobs: Mapping[str, NDArray[Any]], shown: NDArray[np.int64]
+) -> tuple[list[str], list[list[Value]]]:
+    """Return labels and rows of the columns that say which jobs are shown.
+
+    A user without a name is shown by number; accounts, QOS and partitions are shown if any of the
+    jobs has one.
+
+    `jobs`: the columns `JOB`, and those of `NAMES` that there are, shape (jobs,); `shown`: rows of
+    the jobs to show, shape (rows,).
+    """
+    own = {name: jobs[name][shown].tolist() for name in (*JOB, *NAMES) if name in jobs}
+    users = own.pop("user_name", [""] * len(shown))
+    named = [name for name in NAMES if any(own.get(name, ()))]
+    labels = ["job", "user", *(OWNERS[name] for name in named)]
+    labels += ["submitted", "processors", "requested time", "run time"]
+    begin = jobs["submission_time"].min()
+    rows: list[list[Value]] = [
+        [
+            Cell(str(own["job_id"][row]), own["job_id"][row]),
+            _owner(user, own["user"][row]),
+            *(one_line(own[name][row] or "") or None for name in named),
+            duration(own["submission_time"][row] - begin),
+            own["requested_number_of_resources"][row],
+            duration(own["requested_time"][row]),
+            duration(own["run_time"][row]),
+        ]
+        for row, user in enumerate(users)
+    ]
+    return labels, rows
+
+
+def user_cell(jobs: Mapping[str, NDArray[Any]], job: int) -> Value:
+    """Return the user of a job, by name or number."""
+    names = jobs.get("user_name")
+    return _owner(None if names is None else names[job], int(jobs["user"][job]))
+
+
+def _owner(name: str | None, number: int) -> Value:
+    return one_line(name or "") or (Cell(str(number), number) if number >= 0 else None)
+
+
+ABOUT = {
+    Group.WAITS: "Over the finished jobs. A slowdown is the response over the time that the job"
+    " ran; bounded, with a divisor of at least 10 s.",
+    Group.EVALUATED: "A stretch is the response over that on an empty cluster, run time and a full"
+    " load of the file; so it is not the slowdown above.",
+}
+"""Sentences on groups whose figures would be taken for others."""
+
+MOST_ROWS = 8
+"""Most rows of a table of figures that is not folded."""
+
+
+def shown(measure: Measure, value: Any) -> Cell:
+    """Return a value with its unit, as a cell that is sorted by the value."""
+    if value is None:
+        return Cell(measure.text(None))
+    return Cell(measure.text(value), value if isinstance(value, int | float) else str(value))
+
+
+def compact(measure: Measure, value: Any) -> Cell:
+    """Return a value as the cell of a column of the measure: as short as possible."""
+    show: Callable[[Any], Cell] = _SHORT.get(measure.unit, cell)
+    return show(value)
+
+
+_SHORT: Mapping[str, Callable[[Any], Cell]] = {"seconds": duration, "share": share}
+
+
+def by_group(
+    summary: Mapping[str, Any], measures: Mapping[str, Measure], groups: Collection[Group]
+) -> list[Part]:
+    """Return the figures of some groups, in the order of `Group`, and their definitions, folded.
+
+    Each group has a heading, if there are several. Figures that are None are left out. Mappings
+    become tables, one for all with the same kind of keys.
+    """
+    stated = [
+        (measures.get(key) or unstated(key), value)
+        for key, value in summary.items()
+        if value is not None and value != {}
+    ]
+    parts: list[Part] = []
+    defined: list[tuple[str, Value]] = []
+    for group in (group for group in Group if group in groups):
+        own = [(measure, value) for measure, value in stated if measure.group == group]
+        if own:
+            parts += [Heading(group)] if len(groups) > 1 else []
+            parts += [ABOUT[group]] if group in ABOUT else []
+            parts += _figures(own)
+        defined += [(measure.name, measure.meaning) for measure, _ in own if measure.meaning]
+    return [*parts, Fold("Definitions of these figures", [Facts(defined, as_text=True)])]
+
+
+def _figures(measured: Iterable[tuple[Measure, Any]]) -> list[Part]:
+    """Return figures as facts, and mappings as tables."""
+    facts: list[tuple[str, Value]] = []
+    mappings: dict[str, list[tuple[Measure, Mapping[str, Any]]]] = {}
+    meanings: dict[str, str] = {}
+    for measure, value in measured:
+        if isinstance(value, Mapping):
+            mappings.setdefault(measure.by or measure.name, []).append((measure, value))
+        else:
+            facts.append((measure.name, shown(measure, value)))
+            meanings[measure.name] = measure.meaning
+    tables = [_table(by, columns) for by, columns in mappings.items()]
+    return [*([Facts(facts, meanings)] if facts else []), *map(_folded, tables)]
+
+
+def _table(by: str, columns: list[tuple[Measure, Mapping[str, Any]]]) -> Table:
+    """Return a table of mappings with the same kind of keys, which label the rows."""
+    keys = dict.fromkeys(key for _, values in columns for key in values)
+    ordered = sorted(keys, key=float) if all(map(_is_number, keys)) else list(keys)
+    rows: list[list[Value]] = [
+        [
+            Cell(key, float(key)) if _is_number(key) else key,
+            *(shown(measure, values.get(key)) for measure, values in columns),
+        ]
+        for key in ordered
+    ]
+    names = [measure.name for measure, _ in columns]
+    caption = f"{', '.join(names)}, by {by}."
+    return Table(f"{caption[:1].upper()}{caption[1:]}", [by, *names], rows)
+
+
+def _folded(table: Table) -> Part:
+    return Fold(table.caption, [table]) if len(table.rows) > MOST_ROWS else table
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdecimal()

@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import box_of_text
-from optsched.errors import InputError, path_of
-from optsched.machines.machine import Machine, read_machine
-from optsched.machines.torus import Torus
-from optsched.report import comparison_folder, run_folder
-from optsched.report.comparison_page import read_record
-from optsched.report.folder_files import (
+from optsched.errors import InputError
+from optsched.folders import (
+    COMPARISON,
+    RUN,
+    checked_folder,
     read_columns,
+    read_config,
     read_frame,
     read_json_lines,
     read_object,
+    read_record,
+    read_summary,
     read_table,
 )
-from optsched.report.job_rows import JOB, NAMES
+from optsched.machines.machine import Machine, read_machine
+from optsched.machines.torus import Torus
+from optsched.report.page import JOB, NAMES
 from optsched.report.run_comparison import OUTCOME
-from optsched.report.run_page import read_config, read_summary
 from optsched.schedule import Migration, Schedule
 from optsched.simulator.job_table import Column, from_pandas
 from optsched.simulator.journal import Journal
@@ -33,13 +36,11 @@ from optsched.simulator.run import Run
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
-from optsched.traces.cleaning_report import CleaningReport
-from optsched.traces.trace import Trace
+from optsched.traces.trace import CleaningReport, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optsched.files import FolderKind
 
 JOBS = {**JOB, **OUTCOME, "workload_name": "str", "allocated_resources": "str"}
 """Columns of the table of jobs that the trace and the schedule are made of."""
@@ -71,11 +72,6 @@ class ReadRun(Run):
     schedule has all that pictures and metrics need. The trace has the columns of the table of jobs,
     the machine is empty, and there are no `execution_report`, `policy_figures`, `compared` and
     `notes`.
-
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder.
     """
 
     execution_report: Any = _NotInFolder("see its columns in run.jobs, its figures in run.summary")
@@ -232,7 +228,7 @@ def read_run(folder: str | Path) -> ReadRun:
     InputError
         If the folder is not that of a run, or a file is missing or damaged.
     """
-    return ReadRun(checked_folder(folder, run_folder.FOLDER))
+    return ReadRun(checked_folder(folder, RUN))
 
 
 def read_comparison(folder: str | Path) -> Comparison:
@@ -248,7 +244,7 @@ def read_comparison(folder: str | Path) -> Comparison:
     InputError
         If the folder is not that of a comparison of solvers, or a file is missing or damaged.
     """
-    place = checked_folder(folder, comparison_folder.FOLDER)
+    place = checked_folder(folder, COMPARISON)
     record = read_record(place)
     return Comparison(
         results=read_frame(place / "results.parquet", RESULT_COLUMNS),
@@ -257,18 +253,3 @@ def read_comparison(folder: str | Path) -> Comparison:
         **{name: tuple(record.pop(name, ())) for name in TOLD},
         config=record,
     )
-
-
-def checked_folder(folder: str | Path, kind: FolderKind) -> Path:
-    """Return a folder that is of a kind.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    place = path_of(folder, "folder", f"expected the folder of {kind.name}")
-    if not (place / kind.marker).is_file():
-        what = "no such folder" if not place.is_dir() else f"holds no {kind.marker}"
-        raise InputError(f"{what}; expected the folder of {kind.name}", file=place)
-    return place

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.report.folder_files import read_columns
-from optsched.report.job_rows import JOB, NAMES
-from optsched.report.run_page import read_config, read_summary
+from optsched.folders import read_columns, read_config, read_summary
+from optsched.report.page import JOB, NAMES
 from optsched.report.style import STROKES
 
 if TYPE_CHECKING:
@@ -74,17 +73,10 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs of the same jobs; the first one is the baseline.
+    """Runs of the same jobs; the first one is the baseline."""
 
-    Parameters
-    ----------
-    runs : sequence of ComparedRun
-        Two runs or more.
-    jobs : mapping of str to array, shape (jobs,)
-        The columns `JOB` of the jobs, and those of `NAMES` that a run has.
-    """
-
-    runs: Sequence[ComparedRun]
+    runs: Sequence[ComparedRun]  # two runs or more
+    # The columns `JOB` of the jobs, and those of `NAMES` that a run has, shape (jobs,)
     jobs: Columns
 
     @cached_property
@@ -128,14 +120,7 @@ def pair(baseline: NDArray[np.float64], waits: NDArray[np.float64]) -> Pairs:
 
 
 def read_runs(folders: Mapping[str, Path]) -> RunComparison:
-    """Read run folders by name, and check that they are runs of the same jobs.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two runs or more than `MOST_RUNS`, a file is missing or damaged, or
-        runs are of different traces, demands or jobs.
-    """
+    """Read run folders by name, and check that they are runs of the same jobs."""
     if not 2 <= len(folders) <= MOST_RUNS:
         only = f"{len(folders)} runs" if len(folders) != 1 else "one run"
         raise InputError(f"{only} to compare; expected 2 to {MOST_RUNS}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +13,23 @@ from numpy.typing import NDArray
 from optsched import registry
 from optsched.docstrings import first_line, parameters
 from optsched.durations import spoken
-from optsched.errors import InputError
-from optsched.metrics.catalogue import measures_of
-from optsched.metrics.measure import Group, Measure
-from optsched.numbers import LARGEST, counted
-from optsched.registry import Registry
-from optsched.report import load
-from optsched.report.figure_groups import by_group
-from optsched.report.folder_files import (
-    Expected,
-    checked,
+from optsched.folders import (
     read_columns,
+    read_config,
     read_frame,
-    read_object,
     read_pictures,
+    read_summary,
     read_table,
 )
+from optsched.metrics.jobs import measures_of
+from optsched.metrics.measure import Group, Measure
+from optsched.numbers import counted
+from optsched.registry import Registry
+from optsched.report import load
 from optsched.report.gantt_chart import COLUMNS
-from optsched.report.job_rows import JOB, NAMES, job_rows
 from optsched.report.page import (
+    JOB,
+    NAMES,
     Cell,
     Facts,
     Fold,
@@ -43,15 +39,17 @@ from optsched.report.page import (
     Section,
     Table,
     Value,
+    by_group,
     cell,
     duration,
+    job_rows,
     share,
 )
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.solvers.dispatch import classes_of
-from optsched.traces.cleaning_report import CleaningReport
+from optsched.traces.trace import CleaningReport
 
 ROWS = 20
 """Rows of a table of the worst jobs."""
@@ -59,54 +57,10 @@ ROWS = 20
 MOST_REASONS, OF_REASON = 10, 10
 """Most reasons why jobs never started, and most jobs of each."""
 
-NUMBER = (int, float, type(None))
-CONFIG: Expected = {
-    "trace": str,
-    "machine": str,
-    "policy": str,
-    "settings": dict,
-    "event_order": str,
-    "jobs": (list, type(None)),
-    "repeat": (str, type(None)),
-    "versions": dict,
-}
-SINCE: Expected = {
-    "execution": (str, type(None)),
-    "execution_settings": dict,
-    "measure": (list, type(None)),
-    **dict.fromkeys(("workload_seed", "load", "shake", "shake_seed"), NUMBER),
-}
-"""Fields that older folders do not have."""
 
-POSING: Expected = {"solver": str, "solvers": dict, "charge_decisions": bool}
-SOLVER: Expected = {
-    "solver": str,
-    "version": (str, type(None)),
-    "budget": dict,
-    "seed": int,
-    "fallback": str,
-}
-BUDGET: Expected = dict.fromkeys(("seconds", "work"), NUMBER)
-CLEANING: Expected = {
-    field.name: int for field in fields(CleaningReport) if field.default is MISSING
-}
-COUNTS = (
-    *("jobs", "finished", "killed", "rejected", "waiting"),
-    *("decisions", "problems", "unproven", "fallbacks"),
-)
-WAITS = (
-    *("mean_wait", "median_wait", "p95_wait", "max_wait"),
-    *("mean_response", "mean_slowdown", "mean_bounded_slowdown", "p95_bounded_slowdown"),
-)
-SUMMARY: Expected = (
-    dict.fromkeys(COUNTS, int)
-    | dict.fromkeys(("dropped", "utilization", "makespan", *WAITS), NUMBER)
-    | {"cleaning": (dict, type(None))}
-)
 IN_RESULT = [group for group in Group if group != Group.PROBLEMS]
-"""Groups of figures that are not told with the decisions."""
+"""Groups of figures shown apart from the decisions."""
 
-FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = JOB | {
     "workload_name": "str",
     "final_state": "str",
@@ -135,11 +89,6 @@ def page(folder: Path) -> Page:
     """Return the page of a run folder, from its files alone.
 
     Wall-clock figures are left out, so that a repeated run has the same page.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
     """
     config = read_config(folder)
     summary = read_summary(folder)
@@ -166,60 +115,6 @@ def page(folder: Path) -> Page:
         repeat=config["repeat"],
         versions=config["versions"],
     )
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """Return the content of ``run.json`` of a run folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
-    file = folder / "run.json"
-    config = read_object(file, CONFIG)
-    checked(config, {name: kind for name, kind in SINCE.items() if name in config}, file)
-    if "solver" in config:
-        checked(config, POSING, file)
-        for model, chosen in config["solvers"].items():
-            checked(chosen, SOLVER, file, f"solvers {model}")
-            checked(chosen["budget"], BUDGET, file, f"solvers {model} budget")
-    for name in ("jobs", "measure"):
-        if config.get(name) is not None and list(map(type, config[name])) != [int, int]:
-            wrong = f"{config[name]!r:.40}; expected two integers or null"
-            raise InputError(wrong, file=file, field=name)
-    return config
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """Return the content of ``summary.json`` of a run folder.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
-    file = folder / "summary.json"
-    summary = read_object(file, SUMMARY)
-    if summary["cleaning"] is not None:
-        checked(summary["cleaning"], CLEANING, file, "cleaning")
-    types: dict[str, Any] = {"wrong_answers": int}
-    types |= {
-        key: dict if measure.by else NUMBER
-        for name in registry.metrics
-        for key, measure in registry.metrics[name].measures.items()
-    }
-    checked(summary, {name: kind for name, kind in types.items() if name in summary}, file)
-    for name, value in summary.items():
-        if not FIGURE_NAME.fullmatch(name):
-            raise InputError(f"{name!r:.40} is not the name of a figure", file=file)
-        if types.get(name) is dict:
-            checked(value, dict.fromkeys(value, NUMBER), file, name)
-        for part in value.values() if types.get(name) is dict else [value]:
-            if type(part) is int and abs(part) > LARGEST:
-                wrong = f"{part!r:.40}; expected a number of at most 2^53"
-                raise InputError(wrong, file=file, field=name)
-    return summary
 
 
 def _alarm(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:

@@ -110,11 +110,6 @@ def draw(run: Run, folder: Path) -> list[Path]:
     """Write the pictures of a run to `folder`, as SVG and PNG, and return the files.
 
     They are reproducible to the byte.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
     """
     shown = [picture for picture in run_pictures() if not picture.why_not(run)]
     drawn = {picture.name: picture.figure(run) for picture in shown}

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from optsched import registry
 from optsched.durations import DAY, spoken
 from optsched.errors import InputError
+from optsched.folders import read_columns
 from optsched.machines.machine import read_machine
 from optsched.machines.site import SiteMachine
 from optsched.machines.texts import Texts
 from optsched.report import style
-from optsched.report.durations import time_axis, unit_for
-from optsched.report.folder_files import read_columns
 from optsched.report.gantt_chart import MOST, Shown, chart_data
 from optsched.report.pictures.gantt import (
     MOST_LABELS,
@@ -35,7 +34,7 @@ from optsched.report.pictures.gantt import (
     processors_shown,
     rectangles_between,
 )
-from optsched.report.steps import Steps
+from optsched.report.steps import Steps, time_axis, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,12 +145,6 @@ def gantt(comparison: RunComparison, days: tuple[float, float] | None = None) ->
 
     By default the time is one in which the schedules differ most from the baseline. None if jobs
     share processors, or hold nodes of a site or boxes of a torus, in any of the runs.
-
-    Raises
-    ------
-    InputError
-        If a period is given that lies outside the runs, has too many jobs, or cannot be shown; or
-        a table of jobs is damaged.
     """
     runs = comparison.runs[:MOST_CHARTS]
     sizes = [size for run in runs for size in [_processors(run)] if size is not None]

@@ -12,20 +12,36 @@ from numpy.typing import NDArray
 
 from optsched.durations import short, spoken
 from optsched.errors import InputError
-from optsched.metrics.jobs import MEASURES
-from optsched.numbers import counted
-from optsched.report import run_page
-from optsched.report.figure_groups import compact
-from optsched.report.folder_files import (
+from optsched.folders import (
+    CONFIG,
+    NUMBER,
+    SUMMARY,
     Expected,
     checked,
     read_columns,
     read_object,
     read_pictures,
 )
+from optsched.metrics.jobs import MEASURES
+from optsched.numbers import counted
+from optsched.report import run_page
 from optsched.report.gantt_chart import read_charts
-from optsched.report.job_rows import JOB, NAMES, job_rows, user_cell
-from optsched.report.page import Cell, Figure, Page, Section, Table, Value, cell, duration, share
+from optsched.report.page import (
+    JOB,
+    NAMES,
+    Cell,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Value,
+    cell,
+    compact,
+    duration,
+    job_rows,
+    share,
+    user_cell,
+)
 from optsched.report.run_comparison import FIGURES, Columns, ComparedRun, RunComparison, pair
 
 PICTURES = ("waits", "load", "gantt")
@@ -60,20 +76,14 @@ def wait_column(name: str) -> str:
 
 
 def page(folder: Path) -> Page:
-    """Return the page of the folder of a comparison of runs, from its files alone.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged.
-    """
+    """Return the page of the folder of a comparison of runs, from its files alone."""
     file = folder / "runs.json"
     about = read_object(file, ABOUT)
     for run in about["runs"]:
         checked(run, RUN, file, "runs")
-        checked(run["config"], run_page.CONFIG, file, "runs config")
-        checked(run["summary"], run_page.SUMMARY, file, "runs summary")
-        known = {name: run_page.NUMBER for name in OPTIONAL if name in run["summary"]}
+        checked(run["config"], CONFIG, file, "runs config")
+        checked(run["summary"], SUMMARY, file, "runs summary")
+        known = {name: NUMBER for name in OPTIONAL if name in run["summary"]}
         checked(run["summary"], known, file, "runs summary")
     columns = [wait_column(run["name"]) for run in about["runs"]]
     if len(set(columns)) < 2 or len(set(columns)) < len(columns):

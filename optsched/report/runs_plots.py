@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from optsched.durations import MINUTE, spoken
 from optsched.report import style
-from optsched.report.durations import at_least, log_ticks, time_axis, unit_for
 from optsched.report.gantt_chart import write_charts
 from optsched.report.pictures.utilization import MOST_BINS
 from optsched.report.pictures.waits import curve
 from optsched.report.runs_gantt import gantt
-from optsched.report.steps import Steps
+from optsched.report.steps import Steps, at_least, log_ticks, time_axis, unit_for
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ def draw(comparison: RunComparison, folder: Path, days: tuple[float, float] | No
     waiting jobs and waits over time. The runs have the same strokes in both, in their order.
     ``gantt``: the schedules below each other, in a period of days if one is given; their data, to
     zoom on a page, are a file too.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to, or the schedules cannot be shown in that period.
     """
     pictures = {"waits": waits(comparison), "load": load(comparison)}
     if (charts := gantt(comparison, days)) is not None:

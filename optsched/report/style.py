@@ -196,13 +196,7 @@ _asked: ContextVar[_Asked] = ContextVar("asked", default=_NOTHING)
 
 @contextmanager
 def asked(size: Any, title: Any) -> Iterator[None]:
-    """Let new figures have a size, if it is not None, and no title if `title` is False.
-
-    Raises
-    ------
-    InputError
-        If the size is no pair of inches.
-    """
+    """Let new figures have a size, if it is not None, and no title if `title` is False."""
     if size is not None:
         try:
             size = tuple(map(float, size))
@@ -273,26 +267,14 @@ def legend_beside(axes: Axes, **look: Any) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write ``name.svg`` and ``name.png`` to `folder`, without dates and random ids.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
-    """
+    """Write ``name.svg`` and ``name.png`` to `folder`, without dates and random ids."""
     paths = [folder / f"{name}{suffix}" for suffix in METADATA]
     _write(figure, paths)
     return paths
 
 
 def save_as(figure: Figure, path: Path) -> None:
-    """Write a picture in the format that its suffix names, one of `METADATA`.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another, or the file cannot be written.
-    """
+    """Write a picture in the format that its suffix names, one of `METADATA`."""
     check_suffix(path)
     _write(figure, [path])
 
@@ -391,13 +373,7 @@ def _literal(text: str) -> str:
 
 
 def check_suffix(path: Path) -> None:
-    """Check that the suffix of a path is that of a picture format.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another.
-    """
+    """Check that the suffix of a path is that of a picture format."""
     if path.suffix not in METADATA:
         expected = f"expected the suffix {' or '.join(METADATA)}"
         raise InputError(f"not the name of a picture; {expected}", file=path)
@@ -420,21 +396,6 @@ def count_ticks(axis: Axis) -> None:
 
     axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
     axis.set_major_formatter("{x:,.0f}")
-
-
-def log_labels(axis: Axis, powers: int = 2) -> None:
-    """Label a logarithmic axis with plain numbers.
-
-    There are labels between powers of ten, too, if no more than `powers` of these are on the axis.
-    """
-    from matplotlib.ticker import LogFormatter
-
-    class Plain(LogFormatter):
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:g}" if super().__call__(x, pos) else ""
-
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(Plain(minor_thresholds=(powers, 0.4)))
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

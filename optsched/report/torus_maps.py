@@ -14,7 +14,7 @@ import numpy as np
 
 from optsched.boxes.box import Box, Grid
 from optsched.errors import InputError
-from optsched.models.running_jobs import Step, destinations_of
+from optsched.models.torus import Step, destinations_of
 from optsched.report import style
 
 if TYPE_CHECKING:
@@ -257,13 +257,7 @@ HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
 def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
-    """Return a picture of a torus at one or more times, one above the other.
-
-    Raises
-    ------
-    InputError
-        If a user asks for a size: that of the picture follows from the torus.
-    """
+    """Return a picture of a torus at one or more times, one above the other."""
     size, titled = style.what_is_asked()
     if size is not None:
         raise InputError("maps of a torus have a size of their own; expected none", field="size")

@@ -30,12 +30,12 @@ DONE, OPEN, WRONG = range(3)
 """Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
 the kernel is called again; an answer does not hold."""
 
-START, SHARE, WAKE, MOVE = range(4)
+START, SHARE, WAKE, MOVE, LIMIT = range(5)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the
-time, the time of the timer."""
+time, the time of the timer, and the limit in seconds of a job before its start."""
 
-N_ENDED, N_SUBMITTED, N_ACTIONS, FULL = range(4)
-"""Entries of `News.counts`; the last is 1 if there was no room for an action."""
+N_ENDED, N_SUBMITTED, N_ACTIONS, FULL, N_REJECTED = range(5)
+"""Entries of `News.counts`; `FULL` is 1 if there was no room for an action."""
 
 ACTING, PICKING, ENDING, SUBMITTING, WAKING, SETTLING = range(6)
 """Phases of an instant."""
@@ -75,6 +75,7 @@ class News(NamedTuple):
     now: Times  # one entry
     ended: Numbers
     submitted: Numbers
+    rejected: Numbers  # waiting jobs that can no longer start
     kind: Numbers  # of each action
     job: Numbers
     value: Times
@@ -134,7 +135,7 @@ def new_core(submit: Times, runtime: Times, requested: Times, admitted: Flags) -
         number=np.zeros(jobs, dtype=np.int64),
         due=np.zeros(jobs, dtype=np.int64),
         was_due=np.zeros(jobs, dtype=np.bool_),
-        wakes=np.zeros(jobs + 2),
+        wakes=np.zeros(2 * jobs + 2),  # of a policy that sets one for each reservation at most
         clock=np.array([-np.inf, np.inf, -np.inf, 0.0, np.inf, np.inf, np.inf]),
         tally=tally,
     )
@@ -147,10 +148,11 @@ def new_news(jobs: int) -> News:
         now=np.zeros(1),
         ended=np.zeros(jobs, dtype=np.int64),
         submitted=np.zeros(jobs, dtype=np.int64),
+        rejected=np.zeros(jobs, dtype=np.int64),
         kind=np.zeros(actions, dtype=np.int64),
         job=np.zeros(actions, dtype=np.int64),
         value=np.zeros(actions),
-        counts=np.zeros(4, dtype=np.int64),
+        counts=np.zeros(5, dtype=np.int64),
     )
 
 
@@ -352,6 +354,8 @@ def act(core: Core, way: Way, news: News) -> bool:
             set_share(core, way, job, value)
         elif kind == WAKE:
             add_timer(core, value)
+        elif kind == LIMIT:
+            core.requested[job] = value
         tally[ACTED] += 1
     return True
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from optsched.compiled import Kernel
+from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator._core import Core, News, Way
+
+
+SEARCHES = r"optsched\.(models|solvers)\."
+"""Modules of kernels that take too long in plain Python."""
+
+PATIENCE = 20.0
+"""Seconds of a processor that a kernel may take in plain Python before it is compiled."""
 
 
 class CompiledRun(NamedTuple):
@@ -25,6 +40,43 @@ class CompiledRun(NamedTuple):
     news: News
     own_time: Mapping[float, float]
     """The trace's own number for a time of the core that is not the same number."""
+    execution: ExecutionModel | None
+    is_alone: bool
+    """Whether nothing but the policy hears of events and decisions."""
+    may_compile: bool
+    """Whether kernels that are not on disk are worth compiling at once."""
+
+    def bind(self, kernel: Kernel, *given: Any, numbers: Sequence[Any] = ()) -> Callable[..., Any]:
+        """Return a kernel with its first arguments given, see `Kernel.bound`.
+
+        One that is not on disk, and not worth compiling at once, runs in plain Python until that
+        has taken `PATIENCE`.
+        """
+        if self.may_compile:
+            return kernel.bound(*given, numbers=numbers)
+        try:
+            with only_loading():
+                return kernel.bound(*given, numbers=numbers)
+        except NotOnDiskError:
+            return _Plain(kernel, given, numbers)
+
+
+class _Plain:
+    """A kernel in plain Python, until that has taken some seconds."""
+
+    def __init__(self, kernel: Kernel, given: Sequence[Any], numbers: Sequence[Any]) -> None:
+        self._call: Callable[..., Any] = partial(kernel.plain(SEARCHES), *given)
+        self._left = PATIENCE
+        self._compiled = partial(kernel.bound, *given, numbers=numbers)
+
+    def __call__(self, *numbers: Any) -> Any:
+        began = time.thread_time()
+        with np.errstate(over="ignore"):  # sets of bits
+            result = self._call(*numbers)
+        self._left -= time.thread_time() - began
+        if self._left < 0:
+            self._call, self._left = self._compiled(), math.inf
+        return result
 
 
 class CompiledDecisions(ABC):
@@ -37,9 +89,20 @@ class CompiledDecisions(ABC):
     decide : callable
         The kernel, bound to its own state and the news. It returns `DONE`; `OPEN` where a problem
         has to be answered before it is called again; or `WRONG`.
+    run : callable or None
+        A kernel that makes decisions, and processes the events between them, where the policy is
+        alone. It takes the most decisions, and returns 0 after the last event.
+    states_places : bool
+        Whether `place` states where each job starts.
+    places : named tuple or None
+        The nodes of each job that has started, as arrays for the kernel of an execution model, if
+        the decisions keep them.
     """
 
     decide: Callable[[], int]
+    run: Callable[[int], int] | None = None
+    states_places: bool = True
+    places: Any = None
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""

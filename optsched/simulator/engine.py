@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
@@ -51,6 +50,36 @@ class EventOrder(StrEnum):
 
     BATCHED = "batched"
     ONE_BY_ONE = "one-by-one"
+
+
+CALLED: dict[str, tuple[int | float, ...]] = {
+    "advance": (),
+    "act": (),
+    "set_speed": (0, 0.0),
+    "start": (0, 0.0),
+    "begin": (0, 0.0),
+    "predict_end": (0,),
+    "set_share": (0, 0.0),
+    "count_work": (0,),
+    "stop_until": (0, 0.0, 0.0),
+    "request_decision": (0.0,),
+}
+"""Kernels of the core that the engine calls, with numbers like those that it gives them."""
+
+
+class _Kernels:
+    """The kernels of the core, bound to a run when they are first called."""
+
+    def __init__(self, run: CompiledRun) -> None:
+        self._given = {"core": run.core, "way": run.way, "news": run.news}
+        self._bind = run.bind
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        kernel, numbers = getattr(_core, name), CALLED[name]
+        taken = [one for one in inspect.signature(kernel).parameters if one in self._given]
+        bound = self._bind(kernel, *map(self._given.get, taken), numbers=numbers)
+        setattr(self, name, bound)
+        return bound
 
 
 @dataclass(eq=False, repr=False)
@@ -132,6 +161,8 @@ class Engine:
         self._held_back: set[int] = set()
         self._expiring: list[tuple[float, int]] = []
         self._decisions: CompiledDecisions | None = None
+        self._set_speeds: Callable[[int], object] | None = None
+        self._loop: Callable[[int], int] | None = None
         self._is_followed = True
         self._handlers: dict[int, Callable[[], object]] | None = None
 
@@ -143,6 +174,7 @@ class Engine:
         system, policy, execution = self.system, self.policy, self.execution
         if execution is not None:  # first: checks the columns that the policy reads too
             execution.begin(system, self.trace)
+            self._core.requested[:] = system.requested_time  # the model may have raised it
         policy.begin(system)
         self._way = _core.Way(
             one_by_one=self.order is EventOrder.ONE_BY_ONE,
@@ -160,10 +192,15 @@ class Engine:
             self._way,
             self._news,
             self._submitted_at,
+            execution,
+            is_alone=execution is None and not self._is_seen(),
+            may_compile=self.may_compile,
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
-        self._is_followed = self._decisions is None or self._needs_view()
-        self._bind()
+        self._is_followed = self._decisions is None or self._needs_view(run)
+        if run.is_alone and self._decisions is not None:
+            self._loop = self._decisions.run
+        self._kernels = _Kernels(run)
         tally = self._core.tally
         if self._is_followed:
             self._handlers = {
@@ -183,10 +220,9 @@ class Engine:
             _core.ENDED: self._end_unseen,
             _core.SUBMITTED: lambda: None,
         }
-        if execution is not None and execution.compiled is not None:
-            set_speeds = execution.compiled(run, self._decisions)
+        if self._set_speeds is not None:
             for event in (_core.STARTED, _core.ENDED):
-                self._handlers[event] = partial(set_speeds, event)
+                self._handlers[event] = partial(self._set_speeds, event)
 
     def run(self) -> None:
         """Process all events, until every job has ended, is rejected or can never start."""
@@ -194,7 +230,11 @@ class Engine:
             self.prepare()
         assert self._handlers is not None
         system, clock, own = self.system, self._core.clock, self._submitted_at
-        advance, handlers, is_followed = self._advance, self._handlers, self._is_followed
+        handlers, is_followed = self._handlers, self._is_followed
+        while self._loop is not None and self._loop(PROGRESS_EVERY):
+            self._keep_time()
+            self._report_progress()
+        advance = self._kernels.advance if self._loop is None else lambda: _core.OVER
         while event := advance():
             if is_followed:
                 now = clock.item(_core.NOW)
@@ -219,53 +259,27 @@ class Engine:
             or self._last_start
         )
 
-    def _needs_view(self) -> bool:
-        """Return whether something reads the queue or the machine while a kernel decides."""
-        execution = self.execution
-        by_places = execution is None or vars(type(execution)).get("places_suffice", False)
-        by_kernel = (
-            execution is not None and execution.compiled and not is_extended(type(execution))
-        )
+    def _is_seen(self) -> bool:
+        """Return whether something beside a decision kernel reads the queue or the machine."""
         return bool(
             self.journal is not None
             or self.observe is not None
             or self.holds
             or self._last_start
             or is_extended(type(self.policy))
-            or not (by_places or by_kernel)
         )
 
-    def _bind(self) -> None:
-        """Bind the kernels to the core, in plain Python where they would have to be compiled."""
-        core, way, news = self._core, self._way, self._news
-
-        def bind(plain: bool) -> Iterator[Callable[..., Any]]:
-            for kernel, given, numbers in (
-                (_core.advance, (core, way, news), ()),
-                (_core.act, (core, way, news), ()),
-                (_core.set_speed, (core, way), (0, 0.0)),
-                (_core.start, (core, way), (0, 0.0)),
-                (_core.begin, (core,), (0, 0.0)),
-                (_core.predict_end, (core, way), (0,)),
-                (_core.set_share, (core, way), (0, 0.0)),
-                (_core.count_work, (core,), (0,)),
-                (_core.stop_until, (core, way), (0, 0.0, 0.0)),
-                (_core.request_decision, (core, way), (0.0,)),
-            ):
-                yield (
-                    partial(kernel.plain, *given)
-                    if plain
-                    else kernel.bound(*given, numbers=numbers)
-                )
-
-        try:
-            with nullcontext() if self.may_compile else only_loading():
-                bound = [*bind(plain=False)]
-        except NotOnDiskError:
-            bound = [*bind(plain=True)]
-        self._advance, self._act, self._set_speed, self._start_job, *others = bound
-        self._begin_job, self._predict_end, self._set_share, self._count_work, *others = others
-        self._stop_until, self._request_decision = others
+    def _needs_view(self, run: CompiledRun) -> bool:
+        """Return whether something reads the queue or the machine while a kernel decides."""
+        execution = self.execution
+        if execution is None or self._is_seen():
+            return self._is_seen()
+        assert self._decisions is not None
+        if vars(type(execution)).get("places_suffice", False):
+            return not self._decisions.states_places
+        if execution.compiled is not None and not is_extended(type(execution)):
+            self._set_speeds = execution.compiled(run, self._decisions)
+        return self._set_speeds is None
 
     @property
     def decisions(self) -> int:
@@ -326,7 +340,7 @@ class Engine:
     def _change_speeds(self, speeds: Speeds) -> None:
         """Change the speeds of running jobs from now on."""
         for job, speed in speeds:
-            self._set_speed(job, float(speed))
+            self._kernels.set_speed(job, float(speed))
             if self.journal is not None:
                 self.journal.record(self.system.now, "speed", job, speed)
 
@@ -380,6 +394,7 @@ class Engine:
         for heard, count, jobs in (
             (news.ended, _core.N_ENDED, system.ended),
             (news.submitted, _core.N_SUBMITTED, system.submitted),
+            (news.rejected, _core.N_REJECTED, system.rejected),
         ):
             heard[: len(jobs)] = jobs
             news.counts[count] = len(jobs)
@@ -400,13 +415,14 @@ class Engine:
         """Carry out the actions that a kernel has stated."""
         if not self._is_followed:
             assert self._handlers is not None
-            while not self._act():
+            while not self._kernels.act():
                 self._handlers[_core.STARTED]()
             return
         news = self._news
         stated = slice(news.counts.item(_core.N_ACTIONS))
         news.counts[_core.N_ACTIONS] = 0
         moves: dict[int, object] = {}
+        limits: dict[int, float] = {}
         columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
         for kind, job, value in zip(*columns):
             if kind == _core.MOVE:
@@ -416,7 +432,9 @@ class Engine:
                 self._move(moves)
                 moves = {}
             if kind == _core.START:
-                self._start(job, decisions.place(job, value), None)
+                self._start(job, decisions.place(job, value), limits.get(job))
+            elif kind == _core.LIMIT:
+                limits[job] = value
             elif kind == _core.SHARE:
                 self._share(job, value)
             else:
@@ -543,7 +561,7 @@ class Engine:
             if job in self.system.submitted:  # the policy has not seen it
                 self.system.submitted.remove(job)
             self._reject(job, self._last_start[job].reason)
-            self._request_decision(at)
+            self._kernels.request_decision(at)
 
     def _hold(self, job: int, until: float | None) -> None:
         """Hold a job until a time, `NEVER` if not yet known; reject it if there is none."""
@@ -597,13 +615,13 @@ class Engine:
                 self.journal.record(begins, "limit", job, limit)
         self._review_dependents(job)
         if self.execution is None:
-            self._start_job(job, float(seconds))
+            self._kernels.start(job, float(seconds))
             return
-        self._begin_job(job, float(seconds))
+        self._kernels.begin(job, float(seconds))
         if delay := self.execution.delay(job, allocation, system):
             self._core.works_since[job] += delay
         self._change_speeds(self.execution.started(job, allocation, system))
-        self._predict_end(job)
+        self._kernels.predict_end(job)
 
     def _share(self, job: int, share: float) -> None:
         """Change a running job's share of the time from now on.
@@ -612,7 +630,7 @@ class Engine:
         """
         if not 0 <= share <= 1:
             raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
-        self._set_share(job, float(share))
+        self._kernels.set_share(job, float(share))
         self.start[job] = self._core.start.item(job)
         if self.journal is not None:
             self.journal.record(self.system.now, "share", job, share)
@@ -634,7 +652,7 @@ class Engine:
         source = {job: machine.resources(self.held[job]) for job in places}
         begun = [job for job in places if (self.start[job] or 0.0) < now]  # others lose nothing
         for job in places:
-            self._count_work(job)
+            self._kernels.count_work(job)
             machine.release(self.held[job])
         for job, place in places.items():
             self.held[job] = machine.claim(place, system.demands[job])
@@ -657,7 +675,7 @@ class Engine:
             else:
                 self._last_migration[job] = len(self.migrations)
                 self.migrations.append(row)
-            self._stop_until(job, float(now + delay), float(added))
+            self._kernels.stop_until(job, float(now + delay), float(added))
             system.running.put_off(job, added)
 
     def _end(self, job: int) -> None:

@@ -57,7 +57,8 @@ class ExecutionModel:
         Method ``compiled(run, decisions)`` that binds a kernel ``set_speeds(event)`` to a run whose
         decisions are a kernel too, see `optsched.simulator.compiled_decisions`. The kernel sets
         delays and speeds after each start (`STARTED`) and end (`ENDED`) of the job in
-        ``core.tally[CHANGED]``. A subclass that overrides another method does not use it.
+        ``core.tally[CHANGED]``. None is returned for decisions that do not keep what the kernel
+        needs, such as the places of jobs. A subclass that overrides another method does not use it.
     """
 
     name: ClassVar[str] = "rigid"

@@ -62,17 +62,8 @@ class Policy(ABC):
     compiled : callable or None
         Method that binds a kernel which decides in place of `decide`, see
         `optsched.simulator.compiled_decisions`. It may return None for a run that the kernel is not
-        for. A subclass with a `decide` of its own does not inherit it.
-    replay : callable or None
-        Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
-        subclass that overrides a method, other than an abstract one, does not inherit it.
-    replay_run : callable or None
-        The same of a policy that poses problems, for the whole run.
-    replays : callable or None
-        Method that tells whether `replay_run` covers the solvers and the execution model of a run.
-    replay_from : int
-        Number of jobs, of all runs of a process, from which a replay outweighs the compilation of
-        its kernels.
+        for, if the policy has a `decide`. A subclass with a `decide` of its own does not inherit
+        it.
     enforces_limits : bool
         Whether a job is killed at its walltime.
     interval : float
@@ -87,10 +78,6 @@ class Policy(ABC):
     execution: ClassVar[str | None] = None
     measures: ClassVar[Mapping[str, Measure]] = {}
     compiled: ClassVar[Callable[..., Any] | None] = None
-    replay: ClassVar[Callable[..., Any] | None] = None
-    replay_run: ClassVar[Callable[..., Any] | None] = None
-    replays: ClassVar[Callable[..., bool]]
-    replay_from: ClassVar[int] = 50_000
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
 
@@ -98,12 +85,11 @@ class Policy(ABC):
         """Name a policy after its class until it is registered."""
         super().__init_subclass__()
         cls.name = cls.__name__
-        own = vars(cls)
-        if "decide" in own:
-            cls.compiled = own.get("compiled")
-        if any(_overrides(cls, name) for name in own):
-            cls.replay = own.get("replay")
-            cls.replay_run = own.get("replay_run")
+        stated = next(one for one in cls.__mro__ if {"decide", "compiled"} & set(vars(one)))
+        if "compiled" not in vars(stated):  # a class of the user's, perhaps not a policy itself
+            cls.compiled = None
+        elif cls.compiled and getattr(cls.decide, "__isabstractmethod__", False):
+            cls.decide = by_kernel  # type: ignore[method-assign]
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Prepare for a run, and forget any earlier run."""
@@ -182,6 +168,11 @@ class Policy(ABC):
         iterable of Action
             Actions in the order of execution.
         """
+
+
+def by_kernel(self: Policy, system: System) -> Iterable[Action]:
+    """Stand for the `decide` of a policy whose decisions are those of a kernel."""
+    raise NotImplementedError
 
 
 def is_extended(cls: type) -> bool:

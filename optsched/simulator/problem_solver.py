@@ -239,9 +239,9 @@ class ProblemSolver:
         bounds: Sequence[int | None] | None = None,
         fallbacks: Sequence[bool] | None = None,
     ) -> None:
-        """Record problems that a replay has solved, with the same results as the solver.
+        """Record problems that a decision kernel has solved, with the solver's results.
 
-        The models of replays do not say what there is to choose (`Problem.choice`). By default all
+        Their models do not say what there is to choose (`Problem.choice`). By default all
         results are feasible, without the fallback's objective, without a bound, and
         not worse than the fallback's. `objectives` are those of the results used.
         """

@@ -22,7 +22,7 @@ from optsched.metrics.jobs import (
     summarise_problems,
     utilization_between,
 )
-from optsched.metrics.metric import Metric
+from optsched.metrics.measure import Metric
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
@@ -282,5 +282,5 @@ class Run:
         return float(paused[finished].mean()) if finished.any() else None
 
     def _repr_html_(self) -> str:
-        html: str = display_of("run").html(self)
+        html: str = display_of("run")(self)
         return html

@@ -28,7 +28,7 @@ from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import as_budget, checked_seed
 from optsched.traces.job_spans import Days, Span, span_of
-from optsched.traces.submissions import check_load, check_shake
+from optsched.traces.scaling import check_load, check_shake
 from optsched.traces.trace import Trace
 
 
@@ -182,10 +182,9 @@ class Scenario:
     journal : bool
         Keep every event and action.
     compiled_from : int, optional
-        Number of jobs from which the compiled implementation of the policy is used, if there is
-        one. The run is the same. By default, it is always used if its kernels have been compiled
-        before, and if not as soon as the runs of a process have the policy's ``replay_from`` jobs:
-        the engine takes less time for fewer.
+        Number of jobs from which kernels that are not on disk are compiled, for a policy that can
+        decide without them. The run is the same. By default, they are compiled as soon as the runs
+        of a process have 20,000 jobs: Python takes less time for fewer.
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.

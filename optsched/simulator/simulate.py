@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from optsched.docstrings import section
 from optsched.errors import InputError, brief
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
-from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
@@ -28,14 +27,13 @@ from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver, Ties
 from optsched.simulator.provenance import describe
-from optsched.simulator.replay import find_replay
 from optsched.simulator.reports import execution_report, policy_report
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import BUDGET, Scenario, check_use, configure
 from optsched.solvers.solving import as_budget
 from optsched.traces.job_spans import numbers_in, span_of
 from optsched.traces.reading import read_trace
-from optsched.traces.submissions import shaken, stretched, submitted
+from optsched.traces.scaling import shaken, stretched, submitted
 from optsched.traces.tables import is_frame, trace_from_frame
 from optsched.traces.trace import Trace
 from optsched.workloads.generating import generate_workload
@@ -72,43 +70,35 @@ def run_scenario(scenario: Scenario) -> Run:
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
     began = clock()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
-    replay = None
-    if not (scenario.check or scenario.journal):
-        replay = _find_replay(scenario, trace, machine, policy, problem_solver, execution)
     prepare_seconds = clock() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = clock()
-    schedule = None if replay is None else replay(trace)
-    figures: Mapping[str, Any] = {}
-    notes: tuple[str, ...] = ()
-    if schedule is None:
-        checker = InvariantChecker() if scenario.check else None
-        engine = Engine(
-            trace,
-            machine,
-            policy,
-            problem_solver,
-            execution,
-            order=scenario.order,
-            journal=journal,
-            observe=None if checker is None else checker.check,
-            progress=scenario.progress,
-            may_compile=_may_compile(scenario, len(trace)),
-        )
-        with explaining(policy, execution, engine.system):
-            engine.prepare()
-            prepared_seconds = clock() - began
-            prepare_seconds += prepared_seconds
-            began += prepared_seconds
-            engine.run()
-        with explaining(policy, None):
-            figures, notes = policy_report(policy, engine.system)
-        _simulated[type(policy)] += len(trace)
-        if checker is not None:
-            checker.check_end(engine)
-        notes = (*engine.notes, *notes)
-        schedule = engine.schedule()
+    checker = InvariantChecker() if scenario.check else None
+    engine = Engine(
+        trace,
+        machine,
+        policy,
+        problem_solver,
+        execution,
+        order=scenario.order,
+        journal=journal,
+        observe=None if checker is None else checker.check,
+        progress=scenario.progress,
+        may_compile=_may_compile(scenario, len(trace)),
+    )
+    with explaining(policy, execution, engine.system):
+        engine.prepare()
+        prepared_seconds = clock() - began
+        prepare_seconds += prepared_seconds
+        began += prepared_seconds
+        engine.run()
+    with explaining(policy, None):
+        figures, notes = policy_report(policy, engine.system)
+    _simulated[type(policy)] += len(trace)
+    if checker is not None:
+        checker.check_end(engine)
+    schedule = engine.schedule()
     seconds = clock() - began
     with explaining(policy, execution):
         report = None if execution is None else execution_report(execution, trace, schedule)
@@ -128,6 +118,7 @@ def run_scenario(scenario: Scenario) -> Run:
             *config.get("ignored", ()),
             *machine.notes,
             *_odd_pair(policy, execution),
+            *engine.notes,
             *notes,
             *(() if report is None else report.notes),
         ),
@@ -316,24 +307,6 @@ def _may_compile(scenario: Scenario, jobs: int) -> bool:
     if scenario.compiled_from is not None:
         return jobs >= scenario.compiled_from
     return jobs + _simulated.total() >= CORE_FROM
-
-
-def _find_replay(
-    scenario: Scenario,
-    trace: Trace,
-    machine: Machine,
-    policy: Policy,
-    problem_solver: ProblemSolver | NoProblems,
-    execution: ExecutionModel | None,
-) -> Callable[[Trace], Schedule | None] | None:
-    """Return the replay of the policy if it is to be used for the trace."""
-    stated, order = scenario.compiled_from, scenario.order
-    if stated is not None and len(trace) < stated:
-        return None
-    jobs = len(trace) + _simulated[type(policy)]
-    may_compile = stated is not None or jobs >= policy.replay_from
-    run = (trace, machine, policy, order, problem_solver, execution)
-    return find_replay(*run, may_compile=may_compile)
 
 
 def _problem_solver(

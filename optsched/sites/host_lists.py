@@ -60,15 +60,6 @@ def hosts_of(text: str) -> list[str]:
 
     Several brackets in one name stand for all combinations, the last one fastest.
 
-    Raises
-    ------
-    InputError
-        If the text is not a host list, has more than `MOST_HOSTS` hosts or a name of more than
-        `LONGEST_NAME` characters, or if the lists that are read together have more than
-        `MOST_CHARACTERS`.
-
-    Examples
-    --------
     >>> hosts_of("c[08-10,12],m1,r[1-2]n[1-2]")
     ['c08', 'c09', 'c10', 'c12', 'm1', 'r1n1', 'r1n2', 'r2n1', 'r2n2']
     """
@@ -88,13 +79,7 @@ def hosts_of(text: str) -> list[str]:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """Return the hosts of a list; of equal lists that are read together, the same tuple.
-
-    Raises
-    ------
-    InputError
-        As `hosts_of`.
-    """
+    """Return the hosts of a list; of equal lists that are read together, the same tuple."""
     reading = _reading.get()
     if reading is None:
         return tuple(hosts_of(text))
@@ -104,13 +89,7 @@ def hosts(text: str) -> tuple[str, ...]:
 
 
 def number_of_hosts(text: str) -> int:
-    """Return how many hosts a list has, which may be names of any length.
-
-    Raises
-    ------
-    InputError
-        If the text is not a host list, or has more than `MOST_HOSTS` hosts.
-    """
+    """Return how many hosts a list has, which may be names of any length."""
     return sum(count for count, _ in _entries_of(text))
 
 
@@ -120,8 +99,6 @@ def host_list(names: Iterable[str]) -> str:
     The list is sorted by the text before the number and by the number, without repetitions;
     numbers of different widths are in different brackets, and `hosts_of` returns the same names.
 
-    Examples
-    --------
     >>> host_list(["c10", "c09", "c12", "login", "c9", "g1"])
     'c[9,09-10,12],g1,login'
     """
@@ -141,8 +118,6 @@ def host_list(names: Iterable[str]) -> str:
 def host_list_in_order(names: Iterable[str]) -> str:
     """Return a host list of names in their order, which `hosts_of` returns again.
 
-    Examples
-    --------
     >>> host_list_in_order(["c09", "c10", "c12", "m1", "c11"])
     'c[09-10,12],m1,c11'
     """

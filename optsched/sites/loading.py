@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from optsched.binary_files import read_head
-from optsched.errors import InputError
-from optsched.sites.bundled_sites import find_site
-from optsched.sites.captured import captured_file
+from optsched.content import bundled_sites
+from optsched.errors import InputError, no_such_file
+from optsched.files import check_name
 from optsched.sites.site import Site
 from optsched.sites.site_file import read_site_file
-from optsched.sites.slurm_access import left_out
-from optsched.sites.slurm_configuration import read_configuration
-from optsched.sites.slurm_folder import read_shown_site
+from optsched.sites.slurm_folder import read_configuration, read_shown_site
+from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_partitions import left_out
+
+
+def find_site(path_or_name: str | Path) -> Path:
+    """Return the file or folder of a path, or that of the name of a bundled site.
+
+    A file or folder of that name takes precedence.
+    """
+    check_name(path_or_name)
+    path, known = Path(path_or_name), bundled_sites()
+    if os.path.lexists(path):
+        return path
+    if str(path) in known:
+        return known[str(path)]
+    unnamed = "" if path.suffix else ", and no name in `optsched list sites`"
+    raise no_such_file(path, known, f"no such file{unnamed}")
+
 
 EXPECTED = (
     "expected a site as TOML, slurm.conf, what scontrol show nodes --json writes, "
@@ -23,19 +40,9 @@ EXPECTED = (
 def load_site(path_or_name: str | Path, notes: list[str] | None = None) -> Site:
     """Return the site that a file or a folder describes.
 
-    Parameters
-    ----------
-    path_or_name : path or str
-        A TOML file as docs/formats/site.md describes it; slurm.conf; what ``scontrol show nodes``
-        wrote with ``--json`` or ``-d -o``; a folder with captured output of Slurm or with
-        slurm.conf; or the name of a bundled site.
-    notes : list of str, optional
-        What was left out or changed is appended, counted.
-
-    Raises
-    ------
-    InputError
-        If the path is none of these, or one with mistakes.
+    `path_or_name`: a TOML file as docs/formats/site.md describes it; slurm.conf; what ``scontrol
+    show nodes`` wrote with ``--json`` or ``-d -o``; a folder with captured output of Slurm or with
+    slurm.conf; or the name of a bundled site.
     """
     path = find_site(path_or_name)
     if path.suffix == ".toml":

@@ -2,19 +2,19 @@
 
 Slurm has one list of jobs, but a job that has to wait stops only those that want the same nodes:
 the others of its partitions and of partitions that share nodes with these, or those of its
-reservation.
+reservation. Some jobs can start only until a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.sites.requests import known_partitions
+from optsched.sites.requests import BEYOND_RESERVATION, Chunks, Requests, known_partitions
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 
@@ -22,19 +22,12 @@ Flags = NDArray[np.bool_]
 
 
 class Windows(NamedTuple):
-    """Times at which nodes are closed to jobs; in seconds, in order of the ends.
+    """Times at which nodes are closed to jobs; in seconds, in order of the ends."""
 
-    Parameters
-    ----------
-    start, end : float64 array, shape (windows,)
-        The nodes are closed from `start` to before `end`.
-    closed : bool array, shape (windows, nodes)
-        Whether each node is closed.
-    """
-
+    # The nodes are closed from `start` to before `end`, shape (windows,)
     start: NDArray[np.float64]
     end: NDArray[np.float64]
-    closed: Flags
+    closed: Flags  # whether each node is closed, shape (windows, nodes)
 
 
 class Queues:
@@ -43,47 +36,31 @@ class Queues:
     Jobs of a reservation are a queue. All others are in the queue of the nodes of their partitions;
     a *cell* is a node, or a reservation, and two queues that share a cell stop each other.
 
-    Parameters
-    ----------
-    site : Site
-        The site.
-    jobs : mapping of str to array, shape (jobs,)
-        Columns of a trace by name: ``partition_name`` and ``reservation``, where it has them, and
-        ``unix_time``, the submission in seconds since 1970.
-
-    Attributes
-    ----------
-    of_job : list of int
-        Number of the queue of each job; -1 for one whose partitions the site has not.
-    cells : bool array, shape (queues, cells)
-        The cells of each queue: the nodes, then the reservations.
-    tier : list of int
-        Tier of each job, the highest of its partitions. Jobs of a higher tier are before others.
-    reservation : list of int
-        For each queue the number of its reservation in `reservations`; -1 for one of partitions.
-    reservations : list of Reservation
-        Those that have not ended before the first submission.
-    has_tiers : bool
-        Whether jobs are of different tiers.
-    first : float
-        The first submission, in seconds since 1970.
-    unknown : int
-        Number of jobs in reservations that the site has not; they are taken as in none.
+    `jobs`: columns of a trace by name: ``partition_name`` and ``reservation``, where it has them,
+    and ``unix_time``, the submission in seconds since 1970, shape (jobs,).
     """
 
     def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
         self.site = site
         times = jobs.get("unix_time", np.empty(0))
+        # The first submission, in seconds since 1970
         self.first = float(times[0]) if len(times) else -math.inf
+        # Those that have not ended before the first submission
         self.reservations = [each for each in site.reservations if each.end > self.first]
         number = {each.name: place for place, each in enumerate(self.reservations)}
         known = {each.name for each in site.reservations}
         count = len(jobs["processors"])
         partitions = jobs.get("partition_name", np.full(count, "")).tolist()
         reserved = jobs.get("reservation", np.full(count, "")).tolist()
+        # Number of jobs in reservations that the site does not have; they count as in none
         self.unknown = sum(bool(name) and name not in known for name in reserved)
+        # Number of the queue of each job; -1 for one whose partitions the site does not have
         self.of_job: list[int] = []
+        # Tier of each job, the highest of its partitions. Jobs of a higher tier are
+        # before others.
         self.tier: list[int] = []
+        # For each queue the number of its reservation in `reservations`; -1 for one of
+        # partitions
         self.reservation: list[int] = []
         cells: list[Flags] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
@@ -109,7 +86,8 @@ class Queues:
             self.tier.append(tier)
         kinds = {kind for kind in seen.values() if kind[0] >= 0}
         self._several = len(kinds) > 1
-        self.has_tiers = len({tier for _, tier in kinds}) > 1
+        self.has_tiers = len({tier for _, tier in kinds}) > 1  # whether jobs are of different tiers
+        # The cells of each queue: the nodes, then the reservations, shape (queues, cells)
         self.cells = np.array(cells, dtype=bool).reshape(-1, len(site.nodes) + len(number))
 
     @property
@@ -140,3 +118,66 @@ class Queues:
         nodes = np.zeros(len(self.site.nodes), dtype=bool)
         nodes[self.site.places(reservation.nodes)] = True
         return nodes
+
+
+RESERVED = "its nodes are reserved without end before it could end"
+
+
+class LastStart(NamedTuple):
+    """The last time at which a job can start, in seconds, and why it cannot start later."""
+
+    at: float
+    reason: str
+
+
+def last_starts(
+    requests: Requests, queues: Queues, submit: Sequence[float], requested: Sequence[float]
+) -> dict[int, LastStart]:
+    """Return until when jobs can start, by their rows in the trace.
+
+    That is because the reservation of the job ends, or because others keep so many nodes without
+    end that the job does not fit on the rest. Jobs that can start at any time are not included.
+
+    `requests`: requests of the jobs; `submit` and `requested`: submission and requested time of
+    each job in seconds, shape (jobs,); the times returned have the same origin.
+    """
+    if not queues.reservations:
+        return {}
+    origin = queues.first - submit[0]
+    ends: dict[tuple[int, int], tuple[float, str]] = {}
+    found = {}
+    for job, (number, queue) in enumerate(zip(requests.numbers, queues.of_job)):
+        if number < 0:
+            continue
+        key = number, queues.reservation[queue]
+        if key not in ends:
+            ends[key] = _last_end(requests, queues, *key, origin)
+        end, reason = ends[key]
+        if end < math.inf:
+            found[job] = LastStart(end - requested[job], reason)
+    return found
+
+
+def _last_end(
+    requests: Requests, queues: Queues, number: int, reservation: int, origin: float
+) -> tuple[float, str]:
+    """Return until when jobs of a request can run, and why no longer."""
+    windows = queues.windows(reservation, origin)
+    closed = np.zeros(len(queues.site.nodes), dtype=bool)
+    for place in np.argsort(windows.start, kind="stable").tolist():
+        if windows.end[place] < math.inf:
+            continue
+        closed |= windows.closed[place]
+        if not any(_fits(requests, one, ~closed) for one in requests.of(number)):
+            is_own = reservation >= 0 and closed.all()
+            return float(windows.start[place]), BEYOND_RESERVATION if is_own else RESERVED
+    return math.inf, ""
+
+
+def _fits(requests: Requests, one: Chunks, nodes: Flags) -> bool:
+    """Return whether an alternative fits on some idle nodes."""
+    demand = np.array(one.demand)
+    asked = demand > 0
+    capacity = requests.site.capacity[requests.nodes[one.nodes] & nodes]
+    room = (capacity[:, asked] // demand[asked]).min(axis=1, initial=one.most_per_node)
+    return int(room.sum()) >= one.chunks

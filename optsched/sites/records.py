@@ -1,4 +1,4 @@
-"""Frozen records with arrays, which are read-only and compared by value."""
+"""Frozen records with arrays, which are read-only and compared by value, and counted notes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import counted
+from optsched.sites.host_lists import host_list
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -27,13 +29,7 @@ class Record:
 
 
 def whole_numbers(values: ArrayLike, name: str, low: int, high: int, dimensions: int = 1) -> Ints:
-    """Return a read-only copy of whole numbers from `low` to `high`.
-
-    Raises
-    ------
-    InputError
-        If there are other values, or another number of dimensions; `name` is the field.
-    """
+    """Return a read-only copy of whole numbers from `low` to `high`."""
     try:
         array = np.array(values)
     except (ValueError, OverflowError):  # lists of several lengths
@@ -65,3 +61,37 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return isinstance(other, np.ndarray) and np.array_equal(one, other)
     return bool(one == other)
+
+
+LONGEST_LIST = 60
+"""Most characters of a list of names in a note."""
+
+
+class Notes:
+    """What a reader left out or changed, with the number of nodes or other things concerned."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, what: str) -> None:
+        """Note something that concerns everything."""
+        self._names[what, ""] = []
+
+    def count(self, names: Iterable[str], what: str, noun: str = "node") -> None:
+        """Note what was done to some nodes, or to other things of a noun; nothing for none."""
+        if names := list(names):
+            self._names.setdefault((what, noun), []).extend(names)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The notes, a line each."""
+        return tuple(_text(what, noun, names) for (what, noun), names in self._names.items())
+
+
+def _text(what: str, noun: str, names: list[str]) -> str:
+    if not names:
+        return what
+    listed = host_list(names)
+    if len(listed) > LONGEST_LIST:
+        listed = f"{names[0]} first"
+    return f"{counted(len(names), noun)} ({listed}): {what}"

@@ -1,4 +1,4 @@
-"""What jobs of a trace ask of a site, as equal chunks: the request of each job.
+"""Requests of the jobs of a trace to a site, as equal chunks.
 
 A job that names its number of nodes, or amounts of each node, becomes as many chunks, each on a
 node of its own; any other job a chunk for each task, and where a trace states no tasks either, for
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,58 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
-from optsched.sites.chunks import divided, one_on_each
 from optsched.sites.site import Partition, Site
+
+
+class Division(NamedTuple):
+    """Equal chunks of a job."""
+
+    chunks: int
+    shares: tuple[int, ...]  # what a chunk has of each total of the job, rounded up
+    most_per_node: int  # most chunks on a node, 0 for no limit
+    on_nodes: bool  # whether each chunk is all that the job has on a node
+
+
+def divided(
+    # Number of tasks, then totals of what the job asks for as a whole, such as GPUs
+    totals: Sequence[int],
+    # Least and most nodes of the job
+    least: int,
+    most: float,
+    # Returns the number of nodes that can hold a chunk with some shares when they are idle
+    able: Callable[[tuple[int, ...]], int],
+    *,
+    nodes: int,  # number of nodes that the job may use
+    tasks_per_node: int,  # most tasks on a node, 0 for no limit
+    # Whether the job asks for amounts of its nodes, or as a whole, and not only of its tasks
+    of_nodes: bool,
+) -> Division:
+    """Divide a job into a chunk for each task, or into one for each of as few nodes as possible."""
+    tasks = totals[0]
+    # a node must have room for as many tasks as are on a node, of which the last has fewer perhaps
+    if not of_nodes and tasks_per_node < 2 and least <= tasks <= most:
+        limit = tasks_per_node or spread(tasks, least)
+        return Division(tasks, _shares(totals, tasks), limit, least == most == tasks)
+    holding = cache(able)
+    for count in range(least, int(min(most, tasks, nodes)) + 1):
+        if holding(_shares(totals, count)) >= count:
+            return one_on_each(totals, count)
+    return one_on_each(totals, least)  # which never fits
+
+
+def one_on_each(totals: Sequence[int], nodes: int) -> Division:
+    """Divide a job into a chunk on each of some nodes."""
+    return Division(nodes, _shares(totals, nodes), 1, True)
+
+
+def spread(chunks: int, least: int) -> int:
+    """Return the most chunks on a node with which they are on `least` nodes; 0 for any number."""
+    return (chunks - 1) // (least - 1) if least > 1 else 0
+
+
+def _shares(totals: Sequence[int], chunks: int) -> tuple[int, ...]:
+    return tuple(-(-total // chunks) for total in totals)
+
 
 CORES, MEMORY = "cores", "memory"
 
@@ -45,30 +96,14 @@ class NeverStartsError(Exception):
 
 
 class Chunks(NamedTuple):
-    """One way to run a job: equal chunks on some nodes.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    most_per_node : int
-        Most chunks on a node; at most `chunks`.
-    demand : tuple of int
-        Amount of each resource of the site that a chunk needs.
-    nodes : int
-        Number of the set of nodes in `Requests.nodes` that the job may use.
-    exclusive : bool
-        Whether the job shares its nodes with no other job.
-    licences : tuple of int
-        Number of each licence of the site that the job needs.
-    """
+    """One way to run a job: equal chunks on some nodes."""
 
     chunks: int
-    most_per_node: int
-    demand: tuple[int, ...]
-    nodes: int
-    exclusive: bool
-    licences: tuple[int, ...]
+    most_per_node: int  # most chunks on a node; at most `chunks`
+    demand: tuple[int, ...]  # amount of each resource of the site that a chunk needs
+    nodes: int  # number of the set of nodes in `Requests.nodes` that the job may use
+    exclusive: bool  # whether the job shares its nodes with no other job
+    licences: tuple[int, ...]  # number of each licence of the site that the job needs
 
 
 class Requests:
@@ -77,28 +112,10 @@ class Requests:
     A request is one or more alternatives, of which a job takes the first that is possible: one for
     each partition that it names, for each choice of features, and for each number of nodes.
 
-    Parameters
-    ----------
-    site : Site
-        The site.
-    jobs : mapping of str to array, shape (jobs,)
-        Columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
-        `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since
-        1970. A reservation that the site has not is none.
+    `jobs`: columns of a trace by name: ``processors``, ``requested_time``, and any of `NUMBERS` and
+    `TEXTS`; where there are reservations ``unix_time`` too, the submission in seconds since 1970. A
+    reservation that the site does not have counts as none. Shape (jobs,).
 
-    Attributes
-    ----------
-    numbers : list of int
-        Number of the request of each job. It is negative for one that can never start.
-    alternatives : list of Chunks
-        Alternatives of all requests.
-    first : list of int
-        ``alternatives[first[number]:first[number + 1]]`` are those of a request.
-    nodes : list of bool array, shape (nodes,)
-        Sets of nodes that jobs may use; only usable nodes.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "c2"), ("cores", "memory"), np.array([[4, 900], [8, 900]]))
     >>> requests = Requests(site, {
     ...     "processors": np.array([6, 6, 99]), "requested_time": np.array([60, 60, 60]),
@@ -114,7 +131,8 @@ class Requests:
     def __init__(self, site: Site, jobs: Mapping[str, NDArray[Any]]) -> None:
         self.site = site
         self.alternatives: list[Chunks] = []
-        self.first = [0]
+        self.first = [0]  # ``alternatives[first[number]:first[number + 1]]`` are those of a request
+        # Sets of nodes that jobs may use; only usable nodes, shape (nodes,)
         self.nodes: list[Flags] = []
         self._sets: dict[bytes, int] = {}
         self._allowed: dict[tuple[int, bytes, str], _Allowed] = {}
@@ -128,6 +146,7 @@ class Requests:
         columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
         known: dict[tuple[Any, ...], int] = {}
         found: dict[tuple[Chunks, ...] | str, int] = {}
+        # Number of the request of each job. It is negative for one that can never start.
         self.numbers = []
         for row in zip(*columns, too_late, classes.tolist()):
             if row not in known:
@@ -303,7 +322,7 @@ class _Allowed(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What jobs ask, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
+    """What jobs ask for, in the columns `NUMBERS` and `TEXTS`, and whether that is too late."""
 
     processors: int
     nodes: int
@@ -401,12 +420,8 @@ def _fits(allowed: _Allowed, demand: Sequence[int], chunks: int, most: int) -> b
 def known_partitions(names: str, site: Site) -> list[Partition]:
     """Return the partitions of a job: those that it names, or the default one, or all nodes.
 
-    Parameters
-    ----------
-    names : str
-        Names with commas between them; empty if the job names none.
-    site : Site
-        The site. Names that it has not are left out.
+    `names`: names with commas between them; empty if the job names none. `site`: the site. Names
+    that it does not have are left out.
     """
     if names:
         there = {each.name: each for each in site.partitions}
@@ -418,7 +433,7 @@ def known_partitions(names: str, site: Site) -> list[Partition]:
 
 
 def _choices(features: str, site: Site) -> Iterator[Flags]:
-    """Yield the sets of nodes with the features that a job asks."""
+    """Yield the sets of nodes with the features that a job asks for."""
     if "*" in features:
         raise NeverStartsError("it asks for features of a number of its nodes (*), not simulated")
     if not features:
@@ -431,7 +446,7 @@ def _choices(features: str, site: Site) -> Iterator[Flags]:
 
 
 def licences_asked(text: str) -> Counter[str]:
-    """Return the number of each licence that a job asks.
+    """Return the number of each licence that a job asks for.
 
     >>> dict(licences_asked("matlab:4,lab;matlab"))
     {'matlab': 5, 'lab': 1}
@@ -446,7 +461,7 @@ def licences_asked(text: str) -> Counter[str]:
 
 
 def _licences(text: str, there: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the number of each licence of the site that a job asks."""
+    """Return the number of each licence of the site that a job asks for."""
     found = licences_asked(text)
     if not found.keys() <= there.keys():
         unreadable = any(":" in name for name in found.keys() - there.keys())

@@ -15,8 +15,7 @@ from optsched.numbers import counted
 from optsched.sites.host_lists import hosts, read_together
 from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import licences
-from optsched.sites.slurm_json import UNSET, read_dump
-from optsched.sites.slurm_record import RecordFields
+from optsched.sites.slurm_json import UNSET, RecordFields, read_dump
 from optsched.text_files import lines_of
 
 YEAR = 365 * 86_400
@@ -48,45 +47,23 @@ _PAIRS = re.compile(r" ([A-Za-z]+)=(\S*)")
 
 @dataclass(frozen=True)
 class Reservation:
-    """Nodes that only the jobs of the reservation may use between two times.
-
-    Parameters
-    ----------
-    name : str
-        Name of the reservation.
-    nodes : tuple of str
-        Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
-    start, end : float
-        Times in seconds since 1970; minus infinity and infinity where they are not known.
-    licences : mapping of str to int
-        Licences that only its jobs may use.
-    ahead : float, optional
-        Seconds from any time to the start, of a reservation whose start floats (``TIME_FLOAT``): it
-        never holds, but keeps from its nodes the jobs that run for longer.
-    flags : tuple of str
-        Further properties, such as `FLEX`.
-    admits : mapping of str to tuple of str
-        By field of `ADMITS`, whom it admits; those with a minus in front it does not.
-    cores : int
-        Physical cores of its nodes that it reserves, 0 if that is not known.
-    has_parts : bool
-        Whether it names the cores of its nodes, or reserves generic resources.
-
-    Raises
-    ------
-    InputError
-        If it has no name, or ends before it starts.
-    """
+    """Nodes that only the jobs of the reservation may use between two times."""
 
     name: str
+    # Names of its nodes. One that reserves only some cores of a node is taken to reserve it.
     nodes: tuple[str, ...]
+    # Times in seconds since 1970; minus infinity and infinity where they are not known
     start: float = -math.inf
     end: float = math.inf
-    licences: Mapping[str, int] = field(default_factory=dict)
+    licences: Mapping[str, int] = field(default_factory=dict)  # licences that only its jobs may use
+    # Seconds from any time to the start, of a reservation whose start floats
+    # (``TIME_FLOAT``): it never holds, but keeps from its nodes the jobs that run for longer
     ahead: float | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # further properties, such as `FLEX`
+    # By field of `ADMITS`, whom it admits; those with a minus in front it does not
     admits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    cores: int = 0
+    cores: int = 0  # physical cores of its nodes that it reserves, 0 if that is not known
+    # Whether it names the cores of its nodes, or reserves generic resources
     has_parts: bool = False
 
     def __post_init__(self) -> None:
@@ -124,13 +101,8 @@ def overlapping(
 def untimely(reservations: Sequence[Reservation], first: float, last: float) -> str:
     """Return a note on dates of reservations that have no effect on a trace; empty for none.
 
-    Parameters
-    ----------
-    reservations : sequence of Reservation
-        The reservations.
-    first, last : float
-        First submission of the trace, and its last one with the requested time, in seconds since
-        1970. A trace that begins in 1970 does not say when it begins.
+    `first` and `last`: first submission of the trace, and its last one with the requested time, in
+    seconds since 1970. A trace that begins in 1970 does not say when it begins.
     """
     if first < YEAR:
         later = [each for each in reservations if max(last, YEAR) < max(each.finite, default=0)]
@@ -148,17 +120,9 @@ def untimely(reservations: Sequence[Reservation], first: float, last: float) -> 
 def read_reservations(path: str | Path) -> tuple[Reservation, ...]:
     """Return the reservations in a file.
 
-    Parameters
-    ----------
-    path : path
-        What ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where a
-        version has no JSON; plain or gzip. The text has local times, so these are not known, and
-        the nodes count as reserved at all times.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a field has another form.
+    `path`: what ``scontrol show reservations`` wrote with ``--json``, or with ``--oneliner`` where
+    a version has no JSON; plain or gzip. The text has local times, so these are not known, and the
+    nodes count as reserved at all times.
     """
     path = Path(path)
     data, _ = read_bytes(path)

@@ -1,4 +1,9 @@
-"""A site: nodes with countable resources, features and states, partitions and topologies."""
+"""A site: nodes with countable resources, features and states, partitions and topologies.
+
+Operators of constraints on features have no precedence: Slurm evaluates them from left to right, so
+``a|b&c`` is ``(a|b)&c``. Brackets, the matching OR, offer choices, one of which holds for all nodes
+of a job.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,121 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LONGEST, MOST_CAPACITY
-from optsched.sites.features import Constraint, parse_constraint
 from optsched.sites.host_lists import host_list
 from optsched.sites.records import Ints, Record, repeated, whole_numbers
 from optsched.sites.reservations import Reservation
 from optsched.sites.topology import MOST_NODES, Topology, Torus
+
+DEEPEST = 20
+"""Most parentheses within each other."""
+
+_TOKEN = re.compile(r"[&|()\[\]]|[^&|()\[\]*,!\s]+")
+
+_Test: TypeAlias = Callable[[frozenset[str], int], bool]
+"""Whether features satisfy an expression, given the number of the choice in brackets."""
+
+
+class Constraint(NamedTuple):
+    """Constraint on the features of a node."""
+
+    text: str  # the constraint as it was written
+    choices: int  # number of choices in brackets; 1 without brackets
+    test: _Test
+
+    def holds(self, features: Iterable[str], choice: int = 0) -> bool:
+        """Return whether a node with these features satisfies the constraint under a choice."""
+        return self.test(frozenset(features), choice)
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Return the constraint that a text states.
+
+    >>> constraint = parse_constraint("ib&(a100|h100)")
+    >>> constraint.holds(["ib", "h100"]), constraint.holds(["a100"])
+    (True, False)
+    >>> parse_constraint("[rack1|rack2]&ib").choices
+    2
+    """
+    reading = _Reading(text)
+    test = reading.expression(0)
+    if reading.tokens:
+        raise reading.wrong()
+    return Constraint(text, reading.choices or 1, test)
+
+
+class _Reading:
+    """Recursive descent over the tokens of a constraint, the next one last."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if "*" in text:
+            expected = "expected features without node counts (*)"
+            raise InputError(f"{text!r}; {expected}", field="constraint")
+        self.tokens = _TOKEN.findall(text)[::-1]
+        self.choices = 0
+        if "".join(self.tokens[::-1]) != text:
+            raise self.wrong()
+
+    def wrong(self) -> InputError:
+        expected = "expected features with &, | and parentheses, or [a|b] once"
+        return InputError(f"{self.text!r}; {expected}", field="constraint")
+
+    def expression(self, depth: int) -> _Test:
+        if depth > DEEPEST:
+            raise self.wrong()
+        first = self.term(depth)
+        further: list[tuple[bool, _Test]] = []
+        while self.tokens and self.tokens[-1] in "&|":
+            both = self.tokens.pop() == "&"
+            further.append((both, self.term(depth)))
+        return _joined(first, further) if further else first
+
+    def term(self, depth: int) -> _Test:
+        token = self.tokens.pop() if self.tokens else ""
+        if token == "(":
+            test = self.expression(depth + 1)
+            self.expect(")")
+            return test
+        if token == "[" and not self.choices:
+            return self.matching_or(depth)
+        if not token or token in "&|()[]":
+            raise self.wrong()
+        return lambda features, choice: token in features
+
+    def matching_or(self, depth: int) -> _Test:
+        self.choices = -1  # no brackets within brackets
+        tests = [self.term(depth)]
+        while self.tokens and self.tokens[-1] == "|":
+            self.tokens.pop()
+            tests.append(self.term(depth))
+        self.expect("]")
+        self.choices = len(tests)
+        return lambda features, choice: tests[choice](features, choice)
+
+    def expect(self, token: str) -> None:
+        if not self.tokens or self.tokens.pop() != token:
+            raise self.wrong()
+
+
+def _joined(first: _Test, further: Sequence[tuple[bool, _Test]]) -> _Test:
+    """Return the test of operands from left to right; each further one is joined by AND or OR."""
+
+    def holds(features: frozenset[str], choice: int) -> bool:
+        held = first(features, choice)
+        for both, test in further:
+            if held == both:
+                held = test(features, choice)
+        return held
+
+    return holds
+
 
 STATES = ("up", "reserved", "drained", "down")
 """States of a node. Jobs are started on nodes that are up. On reserved ones they are if a
@@ -30,53 +138,22 @@ NODE_NAME = re.compile(r"[^,\[\]\s]+")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Record):
-    """Nodes that a job may ask for under one name, with limits.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    nodes : array of int, shape (nodes of the partition,)
-        Indices of the nodes in the site, ascending.
-    default : bool
-        Whether jobs that name no partition come here.
-    max_time : float
-        Longest time limit of a job in seconds; infinity for no limit.
-    max_nodes : float
-        Most nodes of a job; infinity for no limit.
-    exclusive : bool
-        Whether jobs share no node.
-    exclusive_user : bool
-        Whether jobs share nodes only with jobs of their user. Simulations do not heed it.
-    up : bool
-        Whether jobs start.
-    priority_tier : int
-        Jobs of a higher tier are placed first, whatever their priority.
-    priority_factor : int
-        Factor of the partition in the priority of a job.
-    memory_per_core : int
-        Memory in MB for each core of a job that states none; 0 if the site has no such rule.
-    topology : str
-        Name of the topology; empty for the default one of the site.
-
-    Raises
-    ------
-    InputError
-        If the name is empty, the nodes do not ascend, or a limit is out of range.
-    """
+    """Nodes that a job may ask for under one name, with limits."""
 
     name: str
-    nodes: Ints
-    default: bool = False
-    max_time: float = math.inf
-    max_nodes: float = math.inf
-    exclusive: bool = False
+    nodes: Ints  # indices of the nodes in the site, ascending, shape (nodes of the partition,)
+    default: bool = False  # whether jobs that name no partition come here
+    max_time: float = math.inf  # longest time limit of a job in seconds; infinity for no limit
+    max_nodes: float = math.inf  # most nodes of a job; infinity for no limit
+    exclusive: bool = False  # whether jobs share no node
+    # Whether jobs share nodes only with jobs of their user. Simulations do not heed it.
     exclusive_user: bool = False
     up: bool = True
-    priority_tier: int = 1
-    priority_factor: int = 1
+    priority_tier: int = 1  # jobs of a higher tier are placed first, whatever their priority
+    priority_factor: int = 1  # factor of the partition in the priority of a job
+    # Memory in MB for each core of a job that states none; 0 if the site has no such rule
     memory_per_core: int = 0
-    topology: str = ""
+    topology: str = ""  # name of the topology; empty for the default one of the site
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -116,41 +193,6 @@ class Node(NamedTuple):
 class Site(Record):
     """Nodes of a cluster, what they have, and how they are grouped.
 
-    Parameters
-    ----------
-    name : str
-        Name of the site.
-    nodes : tuple of str
-        Names of the nodes.
-    resources : tuple of str
-        ``cores``, ``memory`` (in MB), then further resources in alphabetical order: ``gpu``, or
-        ``gpu:a100`` for a type. One with a type counts in the column without it too: a job that
-        asks for ``gpu`` takes from that column only, one that asks for ``gpu:a100`` from both.
-        Cores are what Slurm calls CPUs: hardware threads, where a node has several for each core.
-    capacity : array of int, shape (nodes, resources)
-        Amount of each resource of each node; read-only.
-    features : tuple of tuple of str
-        Features of each node; by default none.
-    states : tuple of str
-        State of each node, one of `STATES`; by default ``up``.
-    reasons : tuple of str
-        Why a node is in its state; empty if unknown.
-    partitions : tuple of Partition
-        The partitions.
-    licences : mapping of str to int
-        Number of licences of each kind.
-    topologies : mapping of str to Tree, Blocks or Torus
-        Topologies by name; the first one is the default.
-    reservations : tuple of Reservation
-        The reservations.
-
-    Raises
-    ------
-    InputError
-        If names are repeated or unknown, lengths do not match, or an amount is out of range.
-
-    Examples
-    --------
     >>> site = Site("small", ("c1", "g1"), ("cores", "memory", "gpu"),
     ...             np.array([[16, 64000, 0], [32, 256000, 4]]), features=(("ib",), ("ib", "a100")))
     >>> site
@@ -161,13 +203,19 @@ class Site(Record):
 
     name: str
     nodes: tuple[str, ...]
+    # ``cores``, ``memory`` (in MB), then further resources in alphabetical order: ``gpu``, or
+    # ``gpu:a100`` for a type. One with a type counts in the column without it too: a job that
+    # asks for ``gpu`` takes from that column only, one that asks for ``gpu:a100`` from both.
+    # Cores are what Slurm calls CPUs: hardware threads, where a node has several for each
+    # core.
     resources: tuple[str, ...]
-    capacity: Ints
-    features: tuple[tuple[str, ...], ...] = ()
-    states: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    capacity: Ints  # amount of each resource of each node; read-only, shape (nodes, resources)
+    features: tuple[tuple[str, ...], ...] = ()  # features of each node; by default none
+    states: tuple[str, ...] = ()  # state of each node, one of `STATES`; by default ``up``
+    reasons: tuple[str, ...] = ()  # why a node is in its state; empty if unknown
     partitions: tuple[Partition, ...] = ()
-    licences: Mapping[str, int] = field(default_factory=dict)
+    licences: Mapping[str, int] = field(default_factory=dict)  # number of licences of each kind
+    # Topologies by name; the first one is the default
     topologies: Mapping[str, Topology] = field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
 
@@ -228,39 +276,21 @@ class Site(Record):
         return MappingProxyType({name: place for place, name in enumerate(self.nodes)})
 
     def places(self, names: Iterable[str]) -> Ints:
-        """Return the indices of nodes, shape (names,).
-
-        Raises
-        ------
-        UnknownNameError
-            If a name is not that of a node.
-        """
+        """Return the indices of nodes, shape (names,)."""
         try:
             return np.array([self.index[name] for name in names], dtype=np.int64)
         except KeyError as error:
             raise UnknownNameError("node", error.args[0], self.nodes) from None
 
     def partition(self, name: str) -> Partition:
-        """Return a partition by its name.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of this name.
-        """
+        """Return a partition by its name."""
         for partition in self.partitions:
             if partition.name == name:
                 return partition
         raise UnknownNameError("partition", name, [each.name for each in self.partitions])
 
     def topology(self, name: str = "") -> Topology | None:
-        """Return a topology by its name, or the default one; None if the site has none.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of this name.
-        """
+        """Return a topology by its name, or the default one; None if the site has none."""
         if not name:
             return next(iter(self.topologies.values()), None)
         if name not in self.topologies:
@@ -272,11 +302,6 @@ class Site(Record):
 
         They are indices of `Tree.switches` or `Blocks.names`; -1 for a node that is in none, and
         for all nodes in a torus or without a topology. Shape (nodes,).
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no topology of this name.
         """
         chosen = self.topology(topology)
         if chosen is None or isinstance(chosen, Torus):
@@ -287,12 +312,7 @@ class Site(Record):
         """Return which nodes satisfy a constraint on features, shape (choices, nodes).
 
         All nodes of a job satisfy one of the choices. There are several only if the constraint has
-        brackets: see `optsched.sites.features`.
-
-        Raises
-        ------
-        InputError
-            If the constraint cannot be read.
+        brackets: see `optsched.sites.site`.
         """
         if isinstance(constraint, str):
             constraint = parse_constraint(constraint)
@@ -400,11 +420,6 @@ def described(nodes: Sequence[Node]) -> tuple[tuple[str, ...], Ints]:
     """Return the resources of nodes, and their amounts, shape (nodes, resources).
 
     A resource with a type counts for the one without, unless the description of the node has it.
-
-    Raises
-    ------
-    InputError
-        If an amount is out of range.
     """
     rows = [dict(node.amounts) for node in nodes]
     for node, row in zip(nodes, rows):

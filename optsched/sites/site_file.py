@@ -6,15 +6,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
 from optsched.binary_files import write_bytes
 from optsched.errors import InputError, UnknownNameError
+from optsched.fields import REQUIRED, Kind, Of, Parsed, Table, flag
 from optsched.numbers import LARGEST, MOST_CAPACITY
 from optsched.sites.host_lists import host_list_in_order, hosts_of, read_together
 from optsched.sites.reservations import Reservation, overlapping
@@ -30,18 +31,11 @@ from optsched.sites.site import (
 from optsched.sites.slurm_amounts import megabytes, seconds, time_text
 from optsched.sites.topology import Blocks, Places, Topology, Torus, Tree, blocks_of, tree_of
 from optsched.text_files import read_toml
-from optsched.toml_table import TomlTable
 
 KEYS = (
     *("kind", "name", "nodes", "partitions", "unpartitioned", "licences", "topology"),
     "reservations",
 )
-NODE_KEYS = ("names", "cores", "memory", "gpus", "resources", "features", "state", "reason")
-PARTITION_KEYS = (
-    *("name", "nodes", "default", "max_time", "max_nodes", "exclusive", "exclusive_user", "up"),
-    *("priority_tier", "priority_factor", "memory_per_core", "topology"),
-)
-RESERVATION_KEYS = ("name", "nodes", "start", "end", "overlap")
 KINDS = {
     "tree": ("switches",),
     "blocks": ("sizes", "blocks"),
@@ -53,36 +47,127 @@ KINDS = {
 LAST_DATE = 253_402_300_799
 """The last second of the year 9999, the last one that a date of TOML can state."""
 
-_T = TypeVar("_T")
-_HOSTS = 'a host list such as "c[01-40,44]"'
-_AMOUNT = f"a whole number from 0 to {MOST_CAPACITY:,}"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_REQUIRED: Any = object()
 
 
-class _Table(TomlTable):
+def _refuse() -> NoReturn:
+    raise ValueError
+
+
+def _any_text(value: Any) -> str:
+    return value if isinstance(value, str) else _refuse()
+
+
+def _text(value: Any) -> str:
+    return _any_text(value) or _refuse()
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else _refuse()
+
+
+def _amount(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= MOST_CAPACITY else _refuse()
+
+
+def _memory(value: Any) -> int:
+    return _amount(megabytes(value) if isinstance(value, str) else value)
+
+
+def _instant(value: Any) -> float:
+    """Return seconds since 1970; a time without a zone is in UTC."""
+    if isinstance(value, str) and ":" in value:
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return float(value) if type(value) in (int, float) and 0 <= value <= LARGEST else _refuse()
+
+
+def _amounts(value: Any) -> dict[str, int]:
+    given = value if isinstance(value, Mapping) else _refuse()
+    return {_text(name): _amount(amount) for name, amount in given.items()}
+
+
+def _gpus(value: Any) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        return {"gpu": _amount(value)}
+    return {f"gpu:{name}": amount for name, amount in _amounts(value).items()}
+
+
+def _one_of(names: Sequence[str], expected: str = "") -> Parsed:
+    """Return the kind of one of several names."""
+
+    def convert(value: Any) -> str:
+        if _any_text(value) not in names:
+            raise UnknownNameError("name", value, names)
+        return str(value)
+
+    return Parsed(convert, expected or " or ".join(names))
+
+
+_HOSTS = Parsed(lambda value: hosts_of(_any_text(value)), 'a host list such as "c[01-40,44]"')
+_NAME = Parsed(_text, "a name")
+_TEXT = Of(str, expected="a text")
+_TEXTS = Parsed(lambda value: tuple(map(_text, _list(value))), "a list of texts")
+_POSITIONS = Parsed(
+    lambda value: tuple(map(_any_text, _list(value))),
+    'a host list such as "c[01-40,44]", or a list of nodes, empty for none',
+)
+_SWITCH_LIST = Parsed(_TEXTS.convert, "a list of switches")
+_NUMBERS = Parsed(_list, "a list of whole numbers")
+_DIMS = Parsed(_list, "a list of whole numbers, such as [4, 3, 3]")
+_PLACE = Parsed(_list, "a list of whole numbers, such as [2, 1, 1]")
+_AMOUNT = Parsed(_amount, f"a whole number from 0 to {MOST_CAPACITY:,}")
+_WHOLE = Parsed(_amount, "a whole number from 0")
+_AMOUNTS = Parsed(_amounts, f"a whole number from 0 to {MOST_CAPACITY:,} for each name")
+_GPUS = Parsed(_gpus, "a number, or one for each type")
+_MEMORY = Parsed(_memory, 'MB, or a text such as "64G"')
+_TIME = Parsed(lambda value: seconds(_text(value)), 'a time such as "2-00:00:00" or "UNLIMITED"')
+_INSTANT = Parsed(_instant, "a date and time such as 2026-12-24T08:00:00Z, or seconds since 1970")
+_SWITCHES = "a table of switches, each with a host list of nodes or a list of switches"
+_BLOCKS = "a table of blocks, each with a host list of nodes"
+
+_NODE: Mapping[str, tuple[Kind, Any]] = {
+    "names": (_HOSTS, REQUIRED),
+    "cores": (_AMOUNT, REQUIRED),
+    "memory": (_MEMORY, REQUIRED),
+    "resources": (_AMOUNTS, {}),
+    "gpus": (_GPUS, {}),
+    "features": (_TEXTS, ()),
+    "state": (_one_of(STATES), "up"),
+    "reason": (_TEXT, ""),
+}
+_PARTITION: Mapping[str, tuple[Kind, Any]] = {
+    "default": (flag(), False),
+    "max_time": (_TIME, math.inf),
+    "max_nodes": (_WHOLE, math.inf),
+    "exclusive": (flag(), False),
+    "exclusive_user": (flag(), False),
+    "up": (flag(), True),
+    "priority_tier": (_WHOLE, 1),
+    "priority_factor": (_WHOLE, 1),
+    "memory_per_core": (Parsed(_memory, 'MB, or "4G"'), 0),
+    "name": (_NAME, REQUIRED),
+}
+_RESERVATION: Mapping[str, tuple[Kind, Any]] = {
+    "start": (_INSTANT, -math.inf),
+    "end": (_INSTANT, math.inf),
+    "overlap": (flag(), False),
+    "name": (_NAME, REQUIRED),
+}
+
+
+class _Table(Table):
     """Table of the file; all tables share the list of mistakes."""
 
-    def read(
-        self, key: str, convert: Callable[[Any], _T], expected: str, default: Any = _REQUIRED
-    ) -> _T:
-        """Return the converted value of a key, or the default; note a mistake."""
-        if key not in self.table:
-            if default is _REQUIRED:
-                self.note(key, f"missing; expected {expected}")
-            return default  # type: ignore[no-any-return]
-        value = self.table[key]
-        try:
-            return convert(value)
-        except InputError as error:
-            self.note(key, error.mistakes[0])
-        except (TypeError, ValueError):
-            self.note(key, f"{_shown(value)}; expected {expected}")
-        return default  # type: ignore[no-any-return]
+    def values(self, kinds: Mapping[str, tuple[Kind, Any]], *further: str) -> dict[str, Any]:
+        """Return the values of keys by name; note mistakes, and keys that are not known."""
+        self.known((*further, *kinds))
+        return {key: self.read(key, kind, default) for key, (kind, default) in kinds.items()}
 
-    def hosts(self, key: str, default: Any = _REQUIRED) -> list[str]:
-        found = self.read(key, _hosts, _HOSTS, default)
-        return [] if found is _REQUIRED else found
+    def hosts(self, key: str, default: Any = REQUIRED) -> list[str]:
+        found: list[str] = self.read(key, _HOSTS, default, [])
+        return found
 
     def members(self, index: Mapping[str, int]) -> list[str]:
         """Return the nodes under ``nodes``: a host list, or ``ALL``; note unknown ones."""
@@ -92,23 +177,9 @@ class _Table(TomlTable):
         _known_nodes(self, "nodes", names, index)
         return names
 
-    def tables(self, key: str) -> list[_Table]:
-        """Return the tables under [[key]]."""
-        found = self.read(key, _tables, f"tables, each under the heading [[{key}]]", [])
-        return [
-            _Table(table, f"{self.place}{key}[{number}].", self.mistakes)
-            for number, table in enumerate(found, 1)
-        ]
-
 
 def read_site_file(path: str | Path) -> Site:
-    """Return the site that a TOML file describes.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not such a description; with all mistakes found.
-    """
+    """Return the site that a TOML file describes."""
     path = Path(path)
     try:
         return site_of_table(read_toml(path), name=path.stem)
@@ -120,29 +191,19 @@ def read_site_file(path: str | Path) -> Site:
 def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
     """Return the site that the tables of a TOML file describe.
 
-    Parameters
-    ----------
-    values : mapping
-        The tables.
-    name : str
-        Name of the site unless the tables have one.
-
-    Raises
-    ------
-    InputError
-        If there are mistakes, with the field of each.
+    `name`: name of the site unless the tables have one.
     """
     table = _Table(values)
     table.known(KEYS)
-    table.read("kind", _one_of("site"), '"site"', "")
-    name = table.read("name", _text, "a name", name)
+    table.read("kind", _one_of(["site"], '"site"'), "")
+    name = table.read("name", _NAME, name, "")
     nodes = _nodes(table)
     table.done()
     index = {node.name: place for place, node in enumerate(nodes)}
     topologies = _topologies(table, index)
     partitions = _partitions(table, index, topologies)
     reservations = tuple(_reservations(table, index))
-    licences = table.read("licences", _amounts, f"{_AMOUNT} for each name", {})
+    licences = table.read("licences", _AMOUNTS, {}, {})
     table.done()
     resources, capacity = described(nodes)
     site = Site(
@@ -164,13 +225,7 @@ def site_of_table(values: Mapping[str, Any], name: str = "site") -> Site:
 
 
 def write_site_file(site: Site, path: str | Path) -> None:
-    """Write a site as a TOML file, which `read_site_file` reads.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a site as a TOML file, which `read_site_file` reads."""
     write_bytes(path, site_text(site).encode("utf-8", "replace"))
 
 
@@ -182,24 +237,12 @@ def site_text(site: Site) -> str:
 def _nodes(table: _Table) -> list[Node]:
     nodes: list[Node] = []
     seen: dict[str, str] = {}
-    groups = table.tables("nodes")
-    if not groups and not table.mistakes:
-        table.note("nodes", "expected at least one table, each under the heading [[nodes]]")
-    for group in groups:
-        group.known(NODE_KEYS)
-        names = group.hosts("names")
-        amounts = {
-            "cores": group.read("cores", _amount, _AMOUNT),
-            "memory": group.read("memory", _memory, 'MB, or a text such as "64G"'),
-        } | _resources(group)
-        node = Node(
-            "",
-            amounts,
-            group.read("features", _texts, "a list of texts", ()),
-            group.read("state", _one_of(*STATES), " or ".join(STATES), "up"),
-            group.read("reason", _any_text, "a text", ""),
-        )
-        for name in names:
+    for group in table.parts("nodes", least=1):
+        values = group.values(_NODE)
+        amounts = {"cores": values["cores"], "memory": values["memory"]}
+        amounts |= _resources(group, values["resources"] or {}, values["gpus"] or {})
+        node = Node("", amounts, values["features"], values["state"], values["reason"])
+        for name in values["names"] or ():
             if name in seen:
                 group.note("names", f"{name}: is in {seen[name]} too; expected once")
                 break
@@ -208,12 +251,10 @@ def _nodes(table: _Table) -> list[Node]:
     return nodes
 
 
-def _resources(group: _Table) -> dict[str, int]:
+def _resources(group: _Table, found: dict[str, int], gpus: dict[str, int]) -> dict[str, int]:
     """Return the further resources of the nodes of a group."""
-    found = group.read("resources", _amounts, f"{_AMOUNT} for each name", {})
     for name in {"cores", "memory"} & set(found):
         group.note(f"resources.{name}", f"expected the key {name} of the table itself")
-    gpus = group.read("gpus", _gpus, "a number, or one for each type", {})
     for name in set(gpus) & set(found):
         group.note(f"resources.{name}", "is in gpus too; expected it once")
     found = found | gpus
@@ -229,31 +270,16 @@ def _partitions(
     table: _Table, index: Mapping[str, int], topologies: Mapping[str, Topology]
 ) -> list[Partition]:
     found: list[Partition] = []
-    for part in table.tables("partitions"):
-        part.known(PARTITION_KEYS)
+    kinds = {**_PARTITION, "topology": (_one_of([*topologies], "a topology"), "")}
+    for part in table.parts("partitions"):
         before = len(table.mistakes)
         names = part.members(index)
-        whole = "a whole number from 0"
-        fields: dict[str, Any] = {
-            "default": part.read("default", _flag, "true or false", False),
-            "max_time": part.read(
-                "max_time", _time, 'a time such as "2-00:00:00" or "UNLIMITED"', math.inf
-            ),
-            "max_nodes": part.read("max_nodes", _amount, whole, math.inf),
-            "exclusive": part.read("exclusive", _flag, "true or false", False),
-            "exclusive_user": part.read("exclusive_user", _flag, "true or false", False),
-            "up": part.read("up", _flag, "true or false", True),
-            "priority_tier": part.read("priority_tier", _amount, whole, 1),
-            "priority_factor": part.read("priority_factor", _amount, whole, 1),
-            "memory_per_core": part.read("memory_per_core", _memory, 'MB, or "4G"', 0),
-            "topology": part.read("topology", _one_of(*topologies), "a topology", ""),
-        }
-        name = part.read("name", _text, "a name")
+        fields = part.values(kinds, "nodes")
         if len(table.mistakes) > before:
             continue
         places = np.array(sorted({index[node] for node in names}), dtype=np.int64)
         try:
-            found.append(Partition(name, places, **fields))
+            found.append(Partition(nodes=places, **fields))
         except InputError as error:
             part.note(error.field or "name", error.mistakes[0])
     _known_nodes(table, "unpartitioned", table.hosts("unpartitioned", []), index)
@@ -262,19 +288,15 @@ def _partitions(
 
 def _reservations(table: _Table, index: Mapping[str, int]) -> list[Reservation]:
     found: dict[str, Reservation] = {}
-    expected = "a date and time such as 2026-12-24T08:00:00Z, or seconds since 1970"
-    for part in table.tables("reservations"):
-        part.known(RESERVATION_KEYS)
+    for part in table.parts("reservations"):
         before = len(table.mistakes)
         names = part.members(index)
-        start = part.read("start", _instant, expected, -math.inf)
-        end = part.read("end", _instant, expected, math.inf)
-        overlap = part.read("overlap", _flag, "true or false", False)
-        name = part.read("name", _text, "a name")
+        fields = part.values(_RESERVATION, "nodes")
+        name, overlap = fields["name"], fields["overlap"]
         if len(table.mistakes) > before:
             continue
         try:
-            reservation = Reservation(name, tuple(names), start, end)
+            reservation = Reservation(name, tuple(names), fields["start"], fields["end"])
         except InputError as error:
             part.note(error.field or "name", error.mistakes[0])
             continue
@@ -332,17 +354,17 @@ def _topology_tables(table: _Table) -> list[_Table]:
     given = table.table.get("topology")
     if isinstance(given, Mapping):
         return [_Table(given, "topology.", table.mistakes)]
-    return table.tables("topology")
+    return table.parts("topology")
 
 
 def _topologies(table: _Table, index: Mapping[str, int]) -> dict[str, Topology]:
     found: dict[str, Topology] = {}
     for part in _topology_tables(table):
-        kind = part.read("kind", _one_of(*KINDS), " or ".join(KINDS))
+        kind = part.read("kind", _one_of([*KINDS]))
         if kind not in KINDS:
             continue
         part.known(("kind", "name", "unconnected", *KINDS[kind]))
-        name = part.read("name", _text, "a name", kind)
+        name = part.read("name", _NAME, kind)
         _known_nodes(part, "unconnected", part.hosts("unconnected", []), index)
         strange: list[str] = []
         before = len(table.mistakes)
@@ -361,45 +383,35 @@ def _topologies(table: _Table, index: Mapping[str, int]) -> dict[str, Topology]:
 
 
 def _tree(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
-    expected = "a table of switches, each with a host list of nodes or a list of switches"
-    given = part.read("switches", _mapping, expected, {})
-    if "switches" not in part.table:
-        part.note("switches", f"missing; expected {expected}")
-    inner = _Table(given, f"{part.place}switches.", part.mistakes)
-    switches = []
-    for name, value in given.items():
-        lower = inner.read(name, _texts, "a list of switches") if isinstance(value, list) else ()
-        nodes = [] if isinstance(value, list) else inner.hosts(name)
-        switches.append((name, nodes, [] if lower is _REQUIRED else lower))
+    switches: list[tuple[str, Sequence[str], Sequence[str]]] = []
+    inner = part.part("switches", _SWITCHES) or _Table({})
+    for name, value in inner.table.items():
+        if isinstance(value, list):
+            switches.append((name, [], inner.read(name, _SWITCH_LIST, instead=())))
+        else:
+            switches.append((name, inner.hosts(name), []))
     return tree_of(switches, index, strange)
 
 
 def _blocks(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
-    expected = "a table of blocks, each with a host list of nodes"
-    given = part.read("blocks", _mapping, expected, {})
-    if "blocks" not in part.table:
-        part.note("blocks", f"missing; expected {expected}")
-    inner = _Table(given, f"{part.place}blocks.", part.mistakes)
-    sizes = part.read("sizes", _list, "a list of whole numbers", [])
-    return blocks_of([(name, inner.hosts(name)) for name in given], sizes, index, strange)
+    inner = part.part("blocks", _BLOCKS) or _Table({})
+    sizes = part.read("sizes", _NUMBERS, [], [])
+    return blocks_of([(name, inner.hosts(name)) for name in inner.table], sizes, index, strange)
 
 
 def _torus(part: _Table, index: Mapping[str, int], strange: list[str]) -> Topology:
-    dims = part.read("dims", _list, "a list of whole numbers, such as [4, 3, 3]")
-    if isinstance(part.table.get("nodes"), list):
-        names = part.read("nodes", _positions, f"{_HOSTS}, or a list of nodes, empty for none")
-    else:
-        names = tuple(part.hosts("nodes"))
-    if dims is _REQUIRED or names is _REQUIRED:
+    dims = part.read("dims", _DIMS)
+    names = part.read("nodes", _POSITIONS if isinstance(part.table.get("nodes"), list) else _HOSTS)
+    if dims is None or names is None:
         return Torus((1,), np.array([-1]))
     strange += [name for name in names if name and name not in index]
     at = [index.get(name, -1) for name in names]
     found = []
-    for each in part.tables("places"):
-        size = each.read("dims", _list, "a list of whole numbers, such as [2, 1, 1]")
-        if size is not _REQUIRED:
-            seed = each.read("seed", _list, "a list of whole numbers", [0] * len(dims))
-            spacing = each.read("spacing", _list, "a list of whole numbers", size)
+    for each in part.parts("places"):
+        size = each.read("dims", _PLACE)
+        if size is not None:
+            seed = each.read("seed", _NUMBERS, [0] * len(dims), [])
+            spacing = each.read("spacing", _NUMBERS, size, [])
             found.append(Places(tuple(size), tuple(seed), tuple(spacing)))
     return Torus(tuple(dims), np.array(at, dtype=np.int64), tuple(found))
 
@@ -421,94 +433,6 @@ def _known_nodes(part: _Table, key: str, names: Sequence[str], index: Mapping[st
         if name not in index:
             part.note(key, str(UnknownNameError("node", name, index)))
             break
-
-
-# what a value must be: each returns it, or raises TypeError or ValueError
-
-
-def _refuse() -> NoReturn:
-    raise ValueError
-
-
-def _any_text(value: Any) -> str:
-    return value if isinstance(value, str) else _refuse()
-
-
-def _text(value: Any) -> str:
-    return _any_text(value) or _refuse()
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(_text, _list(value)))
-
-
-def _positions(value: Any) -> tuple[str, ...]:
-    return tuple(map(_any_text, _list(value)))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else _refuse()
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else _refuse()
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return list(map(_mapping, _list(value)))
-
-
-def _flag(value: Any) -> bool:
-    return value if isinstance(value, bool) else _refuse()
-
-
-def _amount(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= MOST_CAPACITY else _refuse()
-
-
-def _memory(value: Any) -> int:
-    return _amount(megabytes(value) if isinstance(value, str) else value)
-
-
-def _time(value: Any) -> float:
-    return seconds(_text(value))
-
-
-def _instant(value: Any) -> float:
-    """Return seconds since 1970; a time without a zone is in UTC."""
-    if isinstance(value, str) and ":" in value:
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    return float(value) if type(value) in (int, float) and 0 <= value <= LARGEST else _refuse()
-
-
-def _amounts(value: Any) -> dict[str, int]:
-    return {_text(name): _amount(amount) for name, amount in _mapping(value).items()}
-
-
-def _gpus(value: Any) -> dict[str, int]:
-    if not isinstance(value, Mapping):
-        return {"gpu": _amount(value)}
-    return {f"gpu:{_text(name)}": _amount(amount) for name, amount in value.items()}
-
-
-def _hosts(value: Any) -> list[str]:
-    return hosts_of(_any_text(value))
-
-
-def _one_of(*names: str) -> Callable[[Any], str]:
-    def convert(value: Any) -> str:
-        if _any_text(value) not in names:
-            raise UnknownNameError("name", value, names)
-        return str(value)
-
-    return convert
-
-
-def _shown(value: Any) -> str:
-    text = value.isoformat() if isinstance(value, date | time) else repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 # writing

@@ -34,13 +34,6 @@ SHARED = ("mps", "shard")
 def megabytes(text: str) -> int:
     """Return an amount of memory in MB (2^20 bytes), rounded up; without a unit it is in MB.
 
-    Raises
-    ------
-    InputError
-        If the text is not an amount of memory.
-
-    Examples
-    --------
     >>> megabytes("62.50G"), megabytes("2000M"), megabytes("512")
     (64000, 2000, 512)
     """
@@ -57,13 +50,6 @@ def seconds(text: str) -> float:
     Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and
     days-hours:minutes:seconds; fractions of seconds are cut off.
 
-    Raises
-    ------
-    InputError
-        If the text has another form.
-
-    Examples
-    --------
     >>> seconds("30"), seconds("01:30:00"), seconds("2-12"), seconds("UNLIMITED")
     (1800, 5400, 216000, inf)
     """
@@ -101,13 +87,6 @@ def time_text(amount: float) -> str:
 def tres(text: str) -> dict[str, int]:
     """Return the amounts of trackable resources by name; memory in MB.
 
-    Raises
-    ------
-    InputError
-        If the text is not a list of names and amounts.
-
-    Examples
-    --------
     >>> tres("cpu=24,mem=62.50G,node=6,gres/gpu:a100=24")
     {'cpu': 24, 'mem': 64000, 'node': 6, 'gres/gpu:a100': 24}
     """
@@ -129,13 +108,6 @@ def gres(text: str) -> dict[str, int]:
 
     A resource with a type counts for its name too. Slurm writes ``(null)`` for no type.
 
-    Raises
-    ------
-    InputError
-        If the text is not a list of generic resources.
-
-    Examples
-    --------
     >>> gres("gpu:(null):2(IDX:0-1)")
     {'gpu': 2}
     >>> gres("gpu:a100:4(S:0-1),gpu:2"), gres("gres/gpu:h100:3"), gres("gpu:a100:0(IDX:N/A)")
@@ -151,33 +123,17 @@ def gres(text: str) -> dict[str, int]:
 
 
 class Shares(NamedTuple):
-    """Shares of the GPUs of a node that are in use.
+    """Shares of the GPUs of a node that are in use."""
 
-    Parameters
-    ----------
-    kind : str
-        Type of the GPUs; empty where it is not stated.
-    many : int
-        Number of shares in use.
-    gpus : frozenset of int or None
-        The GPUs concerned, from 0 among those of the type; None where they are not stated.
-    """
-
-    kind: str
-    many: int
+    kind: str  # type of the GPUs; empty where it is not stated
+    many: int  # number of shares in use
+    # The GPUs concerned, from 0 among those of the type; None where they are not stated
     gpus: frozenset[int] | None
 
 
 def shares_in_use(text: str) -> list[Shares]:
     """Return the shares of GPUs in a list of generic resources, those that are in use.
 
-    Raises
-    ------
-    InputError
-        If the text is not a list of generic resources.
-
-    Examples
-    --------
     >>> shares_in_use("gpu:l40:1(IDX:2),shard:l40:4(1/8,3/8,-/8)")
     [Shares(kind='l40', many=4, gpus=frozenset({0, 1}))]
     >>> shares_in_use("shard:3(IDX:1-2),mps:50")
@@ -217,13 +173,6 @@ def _gres_parts(text: str) -> Iterator[tuple[str, str | None, int, str | None]]:
 def licences(text: str) -> dict[str, int]:
     """Return the numbers of licences by name; one where no number is stated.
 
-    Raises
-    ------
-    InputError
-        If the text is not a list of names and numbers.
-
-    Examples
-    --------
     >>> licences("matlab:10,abaqus@server:40,lab")
     {'matlab': 10, 'abaqus@server': 40, 'lab': 1}
     """
@@ -241,13 +190,6 @@ def whole_amount(text: str) -> int:
 
     It may have K, M, G, T or P for powers of 1,024 after it, or KB and so on for powers of 1,000.
 
-    Raises
-    ------
-    InputError
-        If the text is not such a number.
-
-    Examples
-    --------
     >>> whole_amount("12"), whole_amount("4G"), whole_amount("2TB")
     (12, 4294967296, 2000000000000)
     """

@@ -1,4 +1,4 @@
-"""JSON that the commands of Slurm write, by the version of its data parser.
+"""Captured files of Slurm, and the JSON of its commands, by the version of its data parser.
 
 The data parser, not the release of Slurm, decides on the fields: version 38 (Slurm 22.05) has bare
 numbers and texts, later ones numbers as objects and states as lists.
@@ -8,14 +8,124 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar
 
-from optsched.binary_files import read_bytes, read_head
+from optsched.binary_files import HEAD, read_bytes, read_head
 from optsched.errors import InputError
-from optsched.sites.near_misses import A_LIST, near_miss
+from optsched.fields import Fields, Integer, Kind, Of, Parsed, WrongValueError, shown
 from optsched.text_files import parse_json
+
+STATES = r"COMPLETED|CANCELLED|FAILED|TIMEOUT|RUNNING|PENDING|NODE_FAIL|OUT_OF_MEM\w*"
+
+_COMPRESSED = {
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+
+_JOB = r"\d+(_\S+|\.\w+|\+\d+)?"
+
+A_LIST = "a list in JSON; expected the object that Slurm writes with --json"
+
+_FORMS: tuple[tuple[str, str], ...] = (
+    (r"\s*<(!doctype|html|\?xml)", "a page of HTML or XML; expected what the command itself wrote"),
+    (r"\s*\[\s*[\]{]", A_LIST),
+    (
+        r" *(\S+ +)*JobID(Raw)?( +\S+)* *\n *-{3,}( +-{3,})+",
+        "the columns of sacct without -P; expected what sacct -P writes, or --json",
+    ),
+    (
+        r" *([A-Z]\w+ +)*JobID(Raw)?( +[A-Z]\w+)+ *(\n|$)",
+        "fields of sacct with blanks between them; expected what sacct -P writes, or --json",
+    ),
+    (
+        rf"(?=[^\n]*\|({STATES}|\d{{4}}-\d\d-\d\dT[^|\n]*)\b)([^|\n]*\|)?{_JOB}\|[^\n]*\|",
+        "no line with the names of the fields; expected sacct -P without -n (--noheader)",
+    ),
+    (
+        rf"{_JOB} +[^\n]* ({STATES})\b",
+        "columns without the names of the fields; expected sacct -P without -n (--noheader)",
+    ),
+    (r"(?=[^\n]*\bJOBID\b)[^a-z,;\t\n]+\n", "the text of squeue; expected squeue --json"),
+    (
+        r"(?=[^\n]*\bNODES\b)(?=[^\n]*\b(AVAIL|STATE)\b)[^a-z,;\t\n]+\n",
+        "the text of sinfo; expected what scontrol show nodes --json writes",
+    ),
+    (
+        r'\s*\{\s*"(sinfo|nodes|partitions|reservations|licenses)"',
+        "what sinfo or scontrol writes with --json; expected the jobs of sacct --json",
+    ),
+    (r"JobId=\d+", "what scontrol show jobs writes; expected sacct or squeue with --json"),
+    (r"NodeName=\S+ +(Arch|CoresPer)", "nodes, as scontrol shows them; expected other records"),
+)
+"""Pattern of the beginning of each form, and what to say of it."""
+
+_ERROR = re.compile(r"\s*((sacct|squeue|sinfo|scontrol|slurm_\w+|slurm\w*)( error)?: [^\n]+)")
+
+_OBJECTS = re.compile(rb"\s*\{\s*\".*\}[ \t\r]*\n\s*\{\s*\"")
+
+_COMMAS = re.compile(rb"(?=(.*,)?JobID(Raw)?\b)(?=(.*,)?Submit\b)(?=(.*,)?State\b)\w+(,\w+)+,?\s")
+
+_RECORD = re.compile(r"(NodeName|PartitionName|JobId|ReservationName|LicenseName)=", re.IGNORECASE)
+
+_WHOLE = re.compile(r"\b(State|JobState|NodeCnt|Total)=")
+"""What the first of several lines lacks."""
+
+_SHOWN = {
+    "nodename": "nodes",
+    "partitionname": "partitions",
+    "jobid": "jobs",
+    "reservationname": "reservations",
+    "licensename": "licenses",
+}
+
+
+def near_miss(data: bytes) -> str | None:
+    """Return a message on the form of a file that its beginning shows; None if it is unclear.
+
+    >>> near_miss(b"<!DOCTYPE html>")
+    'a page of HTML or XML; expected what the command itself wrote'
+    """
+    if not data.strip():
+        return "the file is empty"
+    for magic, name in _COMPRESSED.items():
+        if data.startswith(magic):
+            return f"compressed with {name}; expected a plain file, or gzip"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or re.match(rb"(.\0){4}|(\0.){4}", data):
+        return "text in UTF-16, as PowerShell writes it; expected UTF-8"
+    if _OBJECTS.match(data):
+        return "several objects in JSON, one on a line; expected a single one"
+    # some patterns take long for many blanks
+    text = data[:HEAD].decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    if error := _ERROR.match(text):
+        return f"an error of Slurm: {error[1].strip()[:200]}"
+    for form, said in _FORMS:
+        if re.match(form, text, re.IGNORECASE if form.startswith(r"\s*<") else 0):
+            return said
+    return None
+
+
+def with_commas(data: bytes) -> str | None:
+    """Return a message on fields of sacct with commas, which a table may have too; or None."""
+    if _COMMAS.match(data[:HEAD]) is None:
+        return None
+    return "fields of sacct with commas between them, which values hold too; expected sacct -P"
+
+
+def on_several_lines(before: str, line: str) -> str | None:
+    """Return a message if a line continues the record of the line before it; or None."""
+    begun = _RECORD.match(before)
+    if begun is None or _WHOLE.search(before) or not line[:1].isspace() or "=" not in line:
+        return (
+            None  # what a whole record is followed by goes on with a comment that has line breaks
+        )
+    command = f"scontrol -o show {_SHOWN[begun[1].lower()]}"
+    return f"a record on several lines; expected one on each line, as {command} writes them"
+
 
 VERSIONS = range(38, 46)
 """Versions of the data parser that are known: v0.0.38 (Slurm 22.05) to v0.0.45 (Slurm 26.05)."""
@@ -30,30 +140,15 @@ _VERSION = re.compile(r"v0\.0\.([0-9]+)$")
 
 
 class Dump(NamedTuple):
-    """Records that a command of Slurm wrote as JSON.
+    """Records that a command of Slurm wrote as JSON."""
 
-    Parameters
-    ----------
-    records : list of dict
-        One object for each node, job or the like.
-    version : int
-        Version of the data parser: 42 for v0.0.42.
-    release : str
-        Release of Slurm, such as ``24.11.5``; empty if it is not stated.
-    path : pathlib.Path
-        The file.
-    time : int or None
-        When the records were written, in seconds since 1970; None if it is not stated.
-    errors : str
-        What Slurm reports to have failed beside the records.
-    """
-
-    records: list[dict[str, Any]]
-    version: int
-    release: str
+    records: list[dict[str, Any]]  # one object for each node, job or the like
+    version: int  # version of the data parser: 42 for v0.0.42
+    release: str  # release of Slurm, such as ``24.11.5``; empty if it is not stated
     path: Path
+    # When the records were written, in seconds since 1970; None if it is not stated
     time: int | None = None
-    errors: str = ""
+    errors: str = ""  # what Slurm reports to have failed beside the records
 
     def name(self, place: int) -> str:
         """Return the name of a record, from 0, for messages."""
@@ -63,33 +158,15 @@ class Dump(NamedTuple):
 
 
 def is_json(path: Path) -> bool:
-    """Return whether a file, plain or gzip, holds JSON and no text.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return whether a file, plain or gzip, holds JSON and no text."""
     return read_head(path).lstrip().startswith(b"{")
 
 
 def read_dump(path: str | Path, *keys: str, written_by: str | None = None) -> Dump:
     """Return the records of a file, plain or gzip.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    *keys : str
-        Key of the records, ``jobs`` or ``nodes`` for instance; the first one that is there counts.
-    written_by : {"squeue", "sacct"}, optional
-        Command whose jobs are expected.
-
-    Raises
-    ------
-    InputError
-        If the file is not JSON, has no version of a known data parser, no such records,
-        errors of Slurm in their place, or jobs of another command.
+    `keys`: key of the records, ``jobs`` or ``nodes`` for instance; the first one that is there
+    counts; `written_by`: command whose jobs are expected.
     """
     path = Path(path)
     data, _ = read_bytes(path)
@@ -146,8 +223,6 @@ def number(value: Any, otherwise: float | None = None) -> Any:
 
     `otherwise` is returned for a number that is not set, and infinity for an infinite one.
 
-    Examples
-    --------
     >>> number({"set": True, "infinite": False, "number": 3}), number(None), number(7)
     (3, None, 7)
     """
@@ -161,8 +236,6 @@ def number(value: Any, otherwise: float | None = None) -> Any:
 def words(value: Any) -> tuple[str, ...]:
     """Return the texts of a list, or of a text with commas.
 
-    Examples
-    --------
     >>> words("ib,skylake"), words(["IDLE", "DRAIN"]), words(None)
     (('ib', 'skylake'), ('IDLE', 'DRAIN'), ())
     """
@@ -192,3 +265,160 @@ def _version(meta: Mapping[str, Any], path: Path) -> int:
 def _release(meta: Mapping[str, Any]) -> str:
     slurm = meta.get("slurm", meta.get("Slurm"))
     return str(slurm.get("release", "")) if isinstance(slurm, Mapping) else ""
+
+
+NO_VALUE = 2**32 - 2
+"""The number of 32 bits that stands for no value; that for infinity is one more."""
+
+NO_SHORT_VALUE = 32766
+"""The same for counts of 16 bits."""
+
+_Value = TypeVar("_Value")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, Mapping):
+        if value.get("infinite") is True:
+            return math.inf
+        if value.get("set") is not True:
+            return None
+        value = value.get("number")
+        if value is None:
+            raise InputError("None; expected a number")
+    if value is None or value in UNSET:
+        return None
+    if value in ("UNLIMITED", "INFINITE"):
+        return math.inf
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise ValueError
+    if value >= NO_VALUE:
+        if value in (2**32 - 1, 2**64 - 1):
+            return math.inf
+        if value == NO_VALUE or 2**63 <= value <= 2**64:  # of 64 bits, or with a flag
+            return None
+        raise InputError(f"{value}; expected a number from 0 below 2^32")
+    return float(value)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return tuple(word for word in value if word not in UNSET)
+    if value is not None and not isinstance(value, str):
+        raise ValueError
+    return () if value is None or value in UNSET else (value,)
+
+
+_NOTHING = Fields()
+_NUMBER = Parsed(_number, "a number from 0")
+_WORDS = Parsed(_words, "a text")
+_TEXT = Of(str, NoneType, expected="a text")
+_FLAG = Of(bool, NoneType, expected="true or false")
+_INTEGER = Integer(-NO_VALUE, NO_VALUE, "expected a whole number of 32 bits")
+
+
+class RecordFields:
+    """A record of a dump, whose fields are checked as they are taken.
+
+    A field of an object within the record is named with a dot: ``time.start``.
+    """
+
+    def __init__(self, dump: Dump, place: int) -> None:
+        self.dump, self.place = dump, place
+        self.fields = dump.records[place]
+
+    def value(self, field: str) -> Any:
+        """Return a field as it is, None if it is not there."""
+        value: Any = self.fields
+        for name in field.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value
+
+    def wrong(self, field: str, expected: str) -> InputError:
+        """Return the error of a field that has another form than `expected`."""
+        return self._error(field, f": {shown(self.value(field))}; expected {expected}")
+
+    def number(self, field: str) -> float | None:
+        """Return a number from 0, infinity, or None for no value."""
+        number: float | None = self._read(field, _NUMBER)
+        return number
+
+    def count(self, field: str, *, short: bool = False) -> int:
+        """Return a whole number, with 0 for no value and for no limit."""
+        number = self.number(field)
+        if number is None or number == math.inf or (short and number >= NO_SHORT_VALUE):
+            return 0
+        if number != int(number):
+            raise self.wrong(field, "a whole number from 0")
+        return int(number)
+
+    def instant(self, field: str) -> int | None:
+        """Return a time in seconds since 1970, None for 0."""
+        return self.count(field) or None
+
+    def integer(self, field: str) -> int:
+        """Return a whole number that may be negative."""
+        return 0 if self.value(field) is None else int(self._read(field, _INTEGER))
+
+    def flag(self, field: str) -> bool:
+        """Return whether a field is true."""
+        return bool(self._read(field, _FLAG))
+
+    def text(self, field: str) -> str:
+        """Return a text, empty for no value."""
+        text = self._read(field, _TEXT)
+        return "" if text is None or text in UNSET else str(text)
+
+    def words(self, field: str) -> tuple[str, ...]:
+        """Return the texts of a list, or one text."""
+        words: tuple[str, ...] = self._read(field, _WORDS)
+        return words
+
+    def parsed(self, field: str, parse: Callable[[str], _Value]) -> _Value:
+        """Return the value that `parse` makes of a text; its error names the field."""
+        try:
+            return parse(self.text(field))
+        except InputError as error:
+            raise self._error(field, f": {error.mistakes[0]}") from None
+
+    def _read(self, field: str, kind: Kind) -> Any:
+        try:
+            return kind.read(self.value(field), _NOTHING)
+        except WrongValueError as error:
+            raise self._error(field, error.mistakes[0]) from None
+
+    def _error(self, field: str, mistake: str) -> InputError:
+        name = self.dump.name(self.place)
+        return InputError(f"{name}{mistake}", file=self.dump.path, field=field)
+
+
+def captured_folder(path: Path) -> Path:
+    """Return a path that is a folder."""
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "is not there"
+        raise InputError(
+            f"{what}; expected a folder with the output of Slurm's commands", file=path
+        )
+    return path
+
+
+def captured_file(folder: Path, *names: str) -> Path | None:
+    """Return the first of these files that is there, plain or with ``.gz``; None without one.
+
+    An empty file does not count: a command that Slurm refuses leaves one.
+    """
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file() and path.stat().st_size:
+                return path
+    return None
+
+
+def captured_time(folder: Path) -> int | None:
+    """Return the seconds since 1970 in the file ``now``; None if it is not there."""
+    file = captured_file(folder, "now")
+    if file is None:
+        return None
+    text = read_bytes(file)[0].decode("utf-8", errors="replace").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise InputError(f"{text[:60]!r}; expected seconds since 1970", file=file)
+    return int(text)

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
-from optsched.sites.near_misses import near_miss, on_several_lines
-from optsched.sites.slurm_json import UNSET
+from optsched.sites.slurm_json import UNSET, near_miss, on_several_lines
 from optsched.text_files import LONGEST_LINE, lines_of, too_long
 
 DEEPEST = 10
@@ -71,7 +70,7 @@ class Line(NamedTuple):
         return int(value or 0)
 
     def parsed(self, key: str, parse: Callable[[str], _Value]) -> _Value:
-        """Return what `parse` makes of a text; its error names the key."""
+        """Return the value that `parse` makes of a text; its error names the key."""
         try:
             return parse(self.text(key))
         except InputError as error:
@@ -83,12 +82,6 @@ def configuration_lines(path: Path) -> Iterator[Line]:
 
     A backslash at the end of a line continues it, ``#`` begins a comment, and values may be in
     quotation marks. A relative path of an included file starts at the folder of `path`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, files include each other or are too large together, a line has no
-        such pairs or a key twice, or there are too many lines or keys.
     """
     yield from _included(path, 0, [MOST])
 
@@ -132,12 +125,6 @@ def printed_lines(path: Path) -> Iterator[Line]:
     """Yield the lines with pairs of a file that ``scontrol -o`` printed; values may have blanks.
 
     The first value of a key counts: comments and reasons, which may hold anything, are at the end.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has records on several lines, or what another command wrote, or
-        there are too many lines or keys.
     """
     content = read_text(path)
     for (_, before), (number, text) in pairwise(lines_of(content, path)):
@@ -158,13 +145,7 @@ def printed_lines(path: Path) -> Iterator[Line]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, plain or gzip.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is not UTF-8.
-    """
+    """Return the text of a file, plain or gzip."""
     data, _ = read_bytes(path)
     try:
         if b"\0" not in data:
@@ -199,13 +180,7 @@ def _logical_lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_keys(values: Mapping[str, str], path: Path, number: int | None) -> None:
-    """Check that a line of a file, or all of it, has at most `MOST_KEYS` keys.
-
-    Raises
-    ------
-    InputError
-        If it has more.
-    """
+    """Check that a line of a file, or all of it, has at most `MOST_KEYS` keys."""
     if len(values) > MOST_KEYS:
         raise InputError(f"expected at most {MOST_KEYS:,} keys", file=path, line=number)
 

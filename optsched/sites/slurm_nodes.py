@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optsched.errors import InputError
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
 from optsched.sites.site import NODE_NAME, Node, typed
 from optsched.sites.slurm_amounts import SHARED, Shares, gres, shares_in_use, tres
-from optsched.sites.slurm_json import UNSET, is_json, read_dump
+from optsched.sites.slurm_json import UNSET, RecordFields, is_json, read_dump
 from optsched.sites.slurm_lines import Line, printed_lines
-from optsched.sites.slurm_record import RecordFields
 from optsched.sites.slurm_site import SlurmNode
 
 DOWN = frozenset(
@@ -109,22 +108,10 @@ def read_nodes(
 ) -> tuple[list[SlurmNode], int | None]:
     """Return the nodes in a file, and when it was written in seconds since 1970, if it says so.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        What ``scontrol show nodes`` wrote, with ``--json`` or with ``-o`` and best with ``-d``, or
-        what ``sinfo --json`` of Slurm 22.05 wrote; plain or gzip.
-    notes : Notes
-        What is left out or changed is added.
-    beside : pathlib.Path, optional
-        What ``scontrol show nodes -o`` wrote at the same time, for the cores and the memory that
-        are kept for the system where the JSON does not state them, as that of Slurm 22.05.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a field has another form, or a node is there twice; with file,
-        record and field.
+    `path`: what ``scontrol show nodes`` wrote, with ``--json`` or with ``-o`` and best with ``-d``,
+    or what ``sinfo --json`` of Slurm 22.05 wrote; plain or gzip; `beside`: what ``scontrol show
+    nodes -o`` wrote at the same time, for the cores and the memory that are kept for the system
+    where the JSON does not state them, as that of Slurm 22.05.
     """
     time = None
     sources: Iterator[Line | RecordFields]
@@ -157,8 +144,6 @@ def state_of(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     It is the worst that the words say; a node with unknown words counts as drained. A node that
     boots does not respond yet: Slurm sets both words, and starts jobs on it.
 
-    Examples
-    --------
     >>> state_of(("MIXED", "DRAIN")), state_of(("IDLE", "PLANNED")), state_of(("DOWN*",))
     (('drained', ()), ('up', ()), ('down', ()))
     >>> state_of(("IDLE", "CLOUD", "NOT_RESPONDING", "POWERING_UP")), state_of(("IDLE*",))
@@ -185,13 +170,7 @@ def _said(words: Iterable[str]) -> set[str]:
 
 
 def consumed(text: str) -> dict[str, int]:
-    """Return the generic resources of a list that jobs use up.
-
-    Raises
-    ------
-    InputError
-        If the text is not a list of generic resources.
-    """
+    """Return the generic resources of a list that jobs use up."""
     return {} if text in UNSET else gres(_NOT_CONSUMED.sub("", text))
 
 

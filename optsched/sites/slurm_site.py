@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.notes import Notes
-from optsched.sites.records import Ints, whole_numbers
+from optsched.sites.records import Ints, Notes, whole_numbers
 from optsched.sites.reservations import Reservation, overlapping
 from optsched.sites.site import Node, Partition, Site, described
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_partitions import Access
 from optsched.sites.topology import Topology
 
 MOST_THREADS = 1024
@@ -31,139 +30,68 @@ UNITS = sorted(2**i * 5**j for i in range(64) for j in range(28))
 
 
 class SlurmNode(NamedTuple):
-    """A node as Slurm describes it.
+    """A node as Slurm describes it."""
 
-    Parameters
-    ----------
-    node : Node
-        The node: cores without those that are kept for the system, likewise memory.
-    threads : int
-        Threads of each core of the node.
-    used : mapping of str to int
-        Amounts that jobs have, and GPUs and the like that are drained.
-    partitions : tuple of str
-        Names of its partitions, where the node names them.
-    owner : str
-        User whose jobs share it with those of no other user, empty for none.
-    label : str
-        Label of multi-category security of its jobs, empty for none.
-    weight : int
-        Its weight: Slurm takes nodes of low weight first.
-    completing : bool
-        Whether a job is being completed there: no job starts until it is.
-    """
-
-    node: Node
-    threads: int
-    used: Mapping[str, int]
-    partitions: tuple[str, ...] = ()
-    owner: str = ""
-    label: str = ""
-    weight: int = 0
-    completing: bool = False
+    node: Node  # the node: cores without those that are kept for the system, likewise memory
+    threads: int  # threads of each core of the node
+    used: Mapping[str, int]  # amounts that jobs have, and GPUs and the like that are drained
+    partitions: tuple[str, ...] = ()  # names of its partitions, where the node names them
+    owner: str = ""  # user whose jobs share it with those of no other user, empty for none
+    label: str = ""  # label of multi-category security of its jobs, empty for none
+    weight: int = 0  # its weight: Slurm takes nodes of low weight first
+    completing: bool = False  # whether a job is being completed there: no job starts until it is
 
 
 @dataclass(frozen=True, eq=False)
 class SlurmSite:
-    """A site as Slurm describes it, and what is free.
-
-    Parameters
-    ----------
-    site : Site
-        The site.
-    free : array of int, shape (nodes, resources)
-        Free amounts of the resources of the site; all of them for a site from slurm.conf.
-    threads : array of int, shape (nodes,)
-        Threads of each core of the node: Slurm counts them as CPUs, and so does the site as cores.
-    weights : array of int, shape (nodes,)
-        Weight of each node: Slurm takes nodes of low weight first.
-    licences, reserved : mapping of str to int
-        Free licences, and those that reservations keep, which count as free.
-    counts_memory : bool
-        Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it.
-    units : mapping of str to int
-        What an amount of 1 stands for, for resources with amounts that are too large otherwise.
-    owners, labels : tuple of str
-        Owner and label of each node, see `SlurmNode`.
-    completing : array of bool, shape (nodes,)
-        Nodes on which a job is being completed, see `SlurmNode`.
-    by_label : bool
-        Whether jobs with a label share nodes only with jobs of the same one.
-    reservations : tuple of Reservation
-        All reservations, also those that the site leaves out.
-    access : mapping of str to Access
-        By name of the partition, its rules that the site does not have.
-    settings : mapping of str to str
-        Settings of slurm.conf, by names in small letters.
-    time : int or None
-        When the output was captured, in seconds since 1970; None if no file says it.
-    notes : tuple of str
-        What was left out or changed, counted.
-    """
+    """A site as Slurm describes it, and what is free."""
 
     site: Site
+    # Free amounts of the resources of the site; all of them for a site from slurm.conf, shape
+    # (nodes, resources)
     free: Ints
+    # Threads of each core of the node: Slurm counts them as CPUs, and so does the site as
+    # cores, shape (nodes,)
     threads: Ints
-    weights: Ints
+    weights: Ints  # weight of each node: Slurm takes nodes of low weight first, shape (nodes,)
+    # Free licences, and those that reservations keep, which count as free
     licences: Mapping[str, int]
     reserved: Mapping[str, int]
+    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``; true if no file says it
     counts_memory: bool
+    # What an amount of 1 stands for, for resources with amounts that are too large otherwise
     units: Mapping[str, int]
+    # Owner and label of each node, see `SlurmNode`
     owners: tuple[str, ...]
     labels: tuple[str, ...]
+    # Nodes on which a job is being completed, see `SlurmNode`, shape (nodes,)
     completing: NDArray[np.bool_]
-    by_label: bool
-    reservations: tuple[Reservation, ...]
-    access: Mapping[str, Access]
-    settings: Mapping[str, str]
-    time: int | None
+    by_label: bool  # whether jobs with a label share nodes only with jobs of the same one
+    reservations: tuple[Reservation, ...]  # all reservations, also those that the site leaves out
+    access: Mapping[str, Access]  # by name of the partition, its rules that the site does not have
+    settings: Mapping[str, str]  # settings of slurm.conf, by names in small letters
+    time: int | None  # when the output was captured, in seconds since 1970; None if no file says it
     notes: tuple[str, ...]
 
 
 def slurm_site(
     nodes: Sequence[SlurmNode],
+    # The partitions. A topology that is not among `topologies` is left out and noted.
     partitions: Iterable[Partition],
-    access: Mapping[str, Access],
-    topologies: Mapping[str, Topology],
-    settings: Mapping[str, str],
+    access: Mapping[str, Access],  # by name of the partition, its rules that the site does not have
+    topologies: Mapping[str, Topology],  # the topologies, the default one first
+    settings: Mapping[str, str],  # settings of slurm.conf, by names in small letters
+    # Numbers of all, of the free and of the reserved licences
     licences: Sequence[Mapping[str, int]],
     notes: Notes,
-    time: int | None = None,
+    time: int | None = None,  # when the output was captured
     *,
+    # The reservations. Those of unknown times, those that float, and nodes that are not
+    # there, are left out of the site and noted. Those that overlap are noted.
     reservations: Sequence[Reservation] = (),
-    file: Path,
+    file: Path,  # the file or folder, for messages
 ) -> SlurmSite:
-    """Return the site of nodes, partitions and topologies.
-
-    Parameters
-    ----------
-    nodes : sequence of SlurmNode
-        The nodes.
-    partitions : iterable of Partition
-        The partitions. A topology that is not among `topologies` is left out and noted.
-    access : mapping of str to Access
-        By name of the partition, its rules that the site does not have.
-    topologies : mapping of str to topology
-        The topologies, the default one first.
-    settings : mapping of str to str
-        Settings of slurm.conf, by names in small letters.
-    licences : sequence of three mappings
-        Numbers of all, of the free and of the reserved licences.
-    notes : Notes
-        What is left out or changed is added.
-    time : int, optional
-        When the output was captured.
-    reservations : sequence of Reservation
-        The reservations. Those of unknown times, those that float, and nodes that are not there,
-        are left out of the site and noted. Those that overlap are noted.
-    file : pathlib.Path
-        The file or folder, for messages.
-
-    Raises
-    ------
-    InputError
-        If an amount is out of range, or names are repeated.
-    """
+    """Return the site of nodes, partitions and topologies."""
     partitions = _known_topologies(partitions, topologies, notes)
     if settings.get("selecttype", "").endswith("linear"):
         notes.add("exclusive partitions, as select/linear gives whole nodes")

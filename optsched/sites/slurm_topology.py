@@ -6,19 +6,21 @@ Slurm ignores nodes in them that it does not know; here they are left out too, a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.sites.captured import captured_file
+from optsched.fields import REQUIRED, Kind, Parsed, Table
 from optsched.sites.host_lists import hosts_of
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
 from optsched.sites.site import some
+from optsched.sites.slurm_json import captured_file
 from optsched.sites.slurm_lines import Line, configuration_lines, printed_lines, read_text
-from optsched.sites.slurm_yaml import parse_yaml
 from optsched.sites.topology import (
     MOST_NODES,
     Blocks,
@@ -30,73 +32,49 @@ from optsched.sites.topology import (
     tree_of,
 )
 
+DEEPEST, MOST_VALUES = 50, 100_000
+"""Most values of a YAML document within each other, and most in all."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+
 KINDS = ("tree", "block", "ring", "torus3d", "flat")
 
 _NAMES: Mapping[type[Topology], str] = {Tree: "tree", Blocks: "blocks", Torus: "torus"}
 
 
 def read_topology_conf(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology:
-    """Return the topology of topology.conf: a tree of switches, or blocks.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    index : mapping of str to int
-        Index of each node of the site.
-    notes : list of str
-        What is left out is appended.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
-    """
+    """Return the topology of topology.conf: a tree of switches, or blocks."""
     return _of_lines(path, configuration_lines(path), index, notes)
 
 
 def read_shown_topology(path: Path, index: Mapping[str, int], notes: list[str]) -> Topology | None:
-    """Return the topology that ``scontrol show topology`` printed; None if it has none.
-
-    The parameters are those of `read_topology_conf`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
-    """
+    """Return the topology that ``scontrol show topology`` printed; None if it has none."""
     lines = list(printed_lines(path))
     return _of_lines(path, lines, index, notes) if lines else None
 
 
 def read_topologies(path: Path, index: Mapping[str, int], notes: list[str]) -> dict[str, Topology]:
-    """Return the topologies of topology.yaml or of ``scontrol show topoconf``, the default first.
-
-    The parameters are those of `read_topology_conf`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or describes no topologies.
-    """
+    """Return the topologies of topology.yaml or ``scontrol show topoconf``, the default first."""
     strange: list[str] = []
     found: dict[str, Topology] = {}
     default = None
     try:
-        document = _Part(parse_yaml(read_text(path)), "")
-        for part in document.parts():
-            name = part.text("topology")
-            given = [kind for kind in KINDS if part.value.get(kind)]
-            part.only(("topology", "cluster_default", *KINDS))
-            if all(part.value.get(kind) == {} for kind in KINDS):
+        document = parse_yaml(read_text(path))
+        known = ("topology", "cluster_default", *KINDS)
+        for part in _Part({"": document}).rows("", *known):
+            name = part.read("topology", _TEXT)
+            given = [kind for kind in KINDS if part.table.get(kind)]
+            if all(part.table.get(kind) == {} for kind in KINDS):
                 continue  # it is described in topology.conf, and shown in topology.txt alone
             if name in found or len(given) != 1:
                 kinds = f"exactly one of {', '.join(KINDS)}"
                 expected = "another name" if name in found else kinds
-                raise InputError(f"{name}; expected {expected}", field=part.place)
-            if part.value.get("cluster_default") is True and default is None:
+                raise part.refused("topology", f"{name}; expected {expected}")
+            if part.table.get("cluster_default") is True and default is None:
                 default = name
-            found[name] = _MAKERS[given[0]](part.part(given[0]), index, strange)
+            inner = _Part(part.table[given[0]], f"{part.place}{given[0]}.")
+            found[name] = _MAKERS[given[0]](inner, index, strange)
     except InputError as error:
         raise error.within(path) from None
     _note_strange(strange, path, notes)
@@ -109,22 +87,8 @@ def read_first_topologies(
 ) -> dict[str, Topology]:
     """Return the topologies in the first of these files that has any, the default one first.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder.
-    names : iterable of str
-        Names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
-        topology.txt.
-    index : mapping of str to int
-        Index of each node of the site.
-    notes : Notes
-        What is left out is added.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no such topology.
+    `names`: names of files: topology.yaml, topology.conf, or what scontrol showed, topoconf.txt and
+    topology.txt; `index`: index of each node of the site.
     """
     found: dict[str, Topology] = {}
     texts: list[str] = []
@@ -189,128 +153,124 @@ def _note_strange(strange: Sequence[str], path: Path, notes: list[str]) -> None:
         notes.append(f"{path.name}: left out {some(strange)}, not in the site")
 
 
-class _Part:
-    """Value of a YAML file, with its place for messages."""
+def _objects(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError
+    return value
 
-    def __init__(self, value: Any, place: str) -> None:
-        self.value = value
-        self.place = place
 
-    def wrong(self, expected: str) -> InputError:
-        shown = repr(self.value)
-        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
-        return InputError(f"{shown}; expected {expected}", field=self.place)
+def _text(value: Any) -> str:
+    if type(value) not in (str, int) or value == "":
+        raise ValueError
+    return str(value)
 
-    def only(self, keys: Sequence[str]) -> None:
-        if not isinstance(self.value, dict):
-            raise self.wrong("keys and values")
-        for key in self.value:
-            if key not in keys:
-                raise InputError(
-                    f"unknown key; expected {', '.join(keys)}", field=f"{self.place}{key}"
-                )
 
-    def part(self, key: str) -> _Part:
-        if not isinstance(self.value, dict):
-            raise self.wrong("keys and values")
-        return _Part(self.value.get(key), f"{self.place}.{key}" if self.place else key)
+def _xyz(value: Any) -> list[int]:
+    numbers: list[Any] = [value.get(axis) for axis in "xyz"] if isinstance(value, dict) else [None]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError
+    return numbers
 
-    def parts(self) -> Iterator[_Part]:
-        if not isinstance(self.value, list):
-            raise self.wrong("a list")
-        for number, value in enumerate(self.value, 1):
-            part = _Part(value, f"{self.place}[{number}]")
-            if not isinstance(value, dict):
-                raise part.wrong("keys and values")
-            yield part
 
-    def text(self, key: str) -> str:
-        part = self.part(key)
-        if type(part.value) not in (str, int) or part.value == "":
-            raise part.wrong("a text")
-        return str(part.value)
+def _sizes_of_blocks(value: Any) -> list[int]:
+    if not isinstance(value, list | NoneType) or not all(type(size) is int for size in value or ()):
+        raise ValueError
+    return value or []
 
-    def hosts(self, key: str) -> list[str]:
-        part = self.part(key)
-        if part.value is None:
-            return []
-        try:
-            return hosts_of(self.text(key))
-        except InputError as error:
-            raise InputError(*error.mistakes, field=part.place) from None
 
-    def numbers(self, key: str, names: Sequence[str]) -> list[int]:
-        part = self.part(key)
-        values = [part.part(name).value for name in names]
-        if not all(type(value) is int and value >= 0 for value in values):
-            raise part.wrong(f"whole numbers {', '.join(names)}")
-        return values
+_OBJECTS = Parsed(_objects, "a list of keys and values")
+_TEXT = Parsed(_text, "a text")
+_HOSTS = Parsed(lambda value: [] if value is None else hosts_of(_text(value)), "a host list")
+_XYZ = Parsed(_xyz, "whole numbers x, y, z")
+_BLOCK_SIZES = Parsed(_sizes_of_blocks, "a list of whole numbers")
+
+
+class _Part(Table):
+    """Object of a YAML file, whose first mistake ends the reading."""
+
+    def read(self, key: str, kind: Kind, default: Any = REQUIRED, instead: Any = None) -> Any:
+        value = super().read(key, kind, default, instead)
+        self.done()
+        return value
+
+    def only(self, *keys: str) -> Mapping[str, Any]:
+        """Return the object, which may have no other keys."""
+        self.known(keys)
+        self.done()
+        return self.table
+
+    def rows(self, key: str, *keys: str) -> list[_Part]:
+        """Return the objects in a list, which may have no other keys."""
+        found = enumerate(self.read(key, _OBJECTS), 1)
+        rows = [_Part(one, f"{self.place}{key}[{number}].") for number, one in found]
+        for row in rows:
+            row.only(*keys)
+        return rows
+
+    def hosts(self) -> list[str]:
+        hosts: list[str] = self.read("nodes", _HOSTS, [])
+        return hosts
+
+    def refused(self, key: str, mistake: str) -> InputError:
+        return InputError(mistake, field=f"{self.place}{key}")
 
 
 def _tree(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only(("switches",))
-    switches = []
-    for each in part.part("switches").parts():
-        each.only(("switch", "nodes", "children"))
-        switches.append((each.text("switch"), each.hosts("nodes"), each.hosts("children")))
+    part.only("switches")
+    switches = [
+        (each.read("switch", _TEXT), each.hosts(), each.read("children", _HOSTS, []))
+        for each in part.rows("switches", "switch", "nodes", "children")
+    ]
     return tree_of(switches, index, strange)
 
 
 def _block(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only(("blocks", "block_sizes"))
-    blocks = []
-    for each in part.part("blocks").parts():
-        each.only(("block", "nodes"))
-        blocks.append((each.text("block"), each.hosts("nodes")))
-    sizes = part.part("block_sizes")
-    given = [] if sizes.value is None else sizes.value
-    if not isinstance(given, list) or not all(type(size) is int for size in given):
-        raise sizes.wrong("a list of whole numbers")
-    return blocks_of(blocks, given, index, strange)
+    part.only("blocks", "block_sizes")
+    rows = part.rows("blocks", "block", "nodes")
+    blocks = [(each.read("block", _TEXT), each.hosts()) for each in rows]
+    return blocks_of(blocks, part.read("block_sizes", _BLOCK_SIZES, []), index, strange)
 
 
 def _ring(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only(("rings",))
-    ring = _only_one(part.part("rings"), "ring")
-    ring.only(("ring", "nodes"))
-    names = ring.hosts("nodes")
+    part.only("rings")
+    names = _only_one(part, "rings", "ring", "nodes").hosts()
     return Torus((len(names),), _places(names, index, strange))
 
 
 def _torus(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology:
-    part.only(("toruses",))
-    torus = _only_one(part.part("toruses"), "torus")
-    torus.only(("name", "dims", "nodes", "regions", "placements"))
-    dims = torus.numbers("dims", "xyz")
+    part.only("toruses")
+    torus = _only_one(part, "toruses", "name", "dims", "nodes", "regions", "placements")
+    dims = torus.read("dims", _XYZ)
     if math.prod(dims) > MOST_NODES:
-        raise torus.part("dims").wrong(f"at most {MOST_NODES:,} positions")
+        raise torus.refused("dims", f"{dims}; expected at most {MOST_NODES:,} positions")
     places = _job_places(torus)
-    if not torus.value.get("regions"):
-        return Torus(tuple(dims), _places(torus.hosts("nodes"), index, strange), places)
+    if not torus.table.get("regions"):
+        return Torus(tuple(dims), _places(torus.hosts(), index, strange), places)
     nodes = np.full(dims[::-1], -1)
-    for region in torus.part("regions").parts():
-        region.only(("anchor", "dims", "nodes"))
-        names = region.hosts("nodes")
-        extent = region.numbers("dims", "xyz")
-        anchor = region.numbers("anchor", "xyz")
+    for region in torus.rows("regions", "anchor", "dims", "nodes"):
+        names, extent, anchor = (
+            region.hosts(),
+            region.read("dims", _XYZ),
+            region.read("anchor", _XYZ),
+        )
         box = tuple(slice(low, low + size) for low, size in zip(anchor[::-1], extent[::-1]))
         fits = all(low + size <= most for low, size, most in zip(anchor, extent, dims))
         if not fits or len(names) != np.prod(extent) or (nodes[box] >= 0).any():
-            raise region.wrong("a free box of the torus with one node at each position")
+            expected = "expected a free box of the torus with one node at each position"
+            raise region.refused("dims", f"{extent} at {anchor}, {len(names)} nodes; {expected}")
         nodes[box] = _places(names, index, strange).reshape(extent[::-1])
     return Torus(tuple(dims), nodes.ravel(), places)
 
 
 def _job_places(torus: _Part) -> tuple[Places, ...]:
     """Return the boxes that jobs may have, which are next to each other if nothing else is said."""
-    if not torus.value.get("placements"):
+    if not torus.table.get("placements"):
         return ()
     found = []
-    for part in torus.part("placements").parts():
-        part.only(("dims", "anchor_seed", "anchor_spacing"))
-        dims = part.numbers("dims", "xyz")
-        seed = part.numbers("anchor_seed", "xyz") if part.value.get("anchor_seed") else [0, 0, 0]
-        spacing = part.numbers("anchor_spacing", "xyz") if part.value.get("anchor_spacing") else []
+    for part in torus.rows("placements", "dims", "anchor_seed", "anchor_spacing"):
+        dims = part.read("dims", _XYZ)
+        seed = part.read("anchor_seed", _XYZ) if part.table.get("anchor_seed") else [0, 0, 0]
+        spacing = part.read("anchor_spacing", _XYZ) if part.table.get("anchor_spacing") else []
         spacing = spacing if any(spacing) else dims
         found.append(Places(tuple(dims), tuple(seed), tuple(spacing)))
     return tuple(found)
@@ -320,10 +280,10 @@ def _flat(part: _Part, index: Mapping[str, int], strange: list[str]) -> Topology
     return tree_of([], index, strange)
 
 
-def _only_one(part: _Part, kind: str) -> _Part:
-    found = list(part.parts())
+def _only_one(part: _Part, key: str, *keys: str) -> _Part:
+    found = part.rows(key, *keys)
     if len(found) != 1:
-        raise InputError(f"{len(found)} of them; expected one {kind}", field=part.place)
+        raise part.refused(key, f"{len(found)} of them; expected one")
     return found[0]
 
 
@@ -343,3 +303,70 @@ _MAKERS: Mapping[str, _Maker] = {
     "torus3d": _torus,
     "flat": _flat,
 }
+
+
+def parse_yaml(text: str) -> Any:
+    r"""Return the value of a YAML document: dicts, lists, texts, whole numbers, booleans, None.
+
+    >>> parse_yaml("- topology: fabric\n  tree:\n    - {switch: s1, nodes: 'c[1-4]'}\n- 3")
+    [{'topology': 'fabric', 'tree': [{'switch': 's1', 'nodes': 'c[1-4]'}]}, 3]
+    """
+    import yaml
+
+    events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    reading = _Reading(events)
+    try:
+        begin = next(event for event in events if type(event).__name__ != "StreamStartEvent")
+        value = None if type(begin).__name__ == "StreamEndEvent" else reading.value(next(events), 0)
+        for event in events:
+            if type(event).__name__ == "DocumentStartEvent":
+                raise _refused(event, "expected one document")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "not text"
+        raise InputError(f"{problem}; expected YAML", line=mark and mark.line + 1) from None
+    return value
+
+
+def _refused(event: Any, expected: str) -> InputError:
+    """Return the mistake in an event of a YAML parser."""
+    return InputError(expected, line=event.start_mark.line + 1)
+
+
+class _Reading:
+    """Reading of values from the events of a YAML parser, with limits that attacks do not pass."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+        self._values = 0
+
+    def value(self, event: Any, depth: int) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _refused(event, f"expected at most {MOST_VALUES:,} values")
+        if depth > DEEPEST:
+            raise _refused(event, f"expected at most {DEEPEST} values within each other")
+        if event.anchor is not None or event.tag is not None:
+            raise _refused(event, "expected a value without anchors and tags")
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            return _scalar(event.value) if event.implicit[0] else event.value
+        if kind == "SequenceStartEvent":
+            return [self.value(one, depth + 1) for one in self._until("SequenceEndEvent")]
+        values: dict[str, Any] = {}
+        for key in self._until("MappingEndEvent"):
+            if type(key).__name__ != "ScalarEvent" or key.anchor is not None or key.value in values:
+                raise _refused(key, "expected each key once, a text")
+            values[key.value] = self.value(next(self._events), depth + 1)
+        return values
+
+    def _until(self, end: str) -> Iterator[Any]:
+        while type(event := next(self._events)).__name__ != end:
+            yield event
+
+
+def _scalar(text: str) -> Any:
+    """Return the value of a text without quotation marks."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    return int(text) if _NUMBER.fullmatch(text) else text

@@ -20,27 +20,13 @@ MOST_NODES = 1_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree(Record):
-    """Tree of switches; nodes are on its leaf switches. One without switches is a flat network.
-
-    Parameters
-    ----------
-    switches : tuple of str
-        Names of the switches.
-    parent : array of int, shape (switches,)
-        Next higher switch of each switch, -1 for a root. There may be several roots.
-    leaf : array of int, shape (nodes,)
-        Leaf switch of each node, -1 for a node on no switch.
-
-    Raises
-    ------
-    InputError
-        If a name is there twice, an index is out of range, switches are in a circle, or a node is
-        on a switch that has lower switches.
-    """
+    """Tree of switches; nodes are on its leaf switches. One without switches is a flat network."""
 
     switches: tuple[str, ...]
+    # Next higher switch of each switch, -1 for a root. There may be several roots. Shape
+    # (switches,).
     parent: Ints
-    leaf: Ints
+    leaf: Ints  # leaf switch of each node, -1 for a node on no switch, shape (nodes,)
 
     def __post_init__(self) -> None:
         _set(self, switches=tuple(self.switches))
@@ -72,26 +58,12 @@ class Tree(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blocks(Record):
-    """Blocks of well connected nodes, Slurm's topology/block.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the blocks.
-    block : array of int, shape (nodes,)
-        Block of each node, -1 for a node in no block.
-    sizes : tuple of int
-        Numbers of nodes of blocks, and of groups of neighbouring blocks, in which jobs are placed;
-        ascending. Empty if not stated.
-
-    Raises
-    ------
-    InputError
-        If a name is there twice, an index is out of range, or sizes do not ascend.
-    """
+    """Blocks of well connected nodes, Slurm's topology/block."""
 
     names: tuple[str, ...]
-    block: Ints
+    block: Ints  # block of each node, -1 for a node in no block, shape (nodes,)
+    # Numbers of nodes of blocks, and of groups of neighbouring blocks, in which jobs are
+    # placed; ascending. Empty if not stated.
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -113,46 +85,23 @@ class Blocks(Record):
 
 
 class Places(NamedTuple):
-    """Boxes of one shape on a torus, of which a job may have one; each wraps around.
+    """Boxes of one shape on a torus, of which a job may have one; each wraps around."""
 
-    Parameters
-    ----------
-    dims : tuple of int
-        Number of positions along each dimension.
-    seed : tuple of int
-        Lowest position of the first one.
-    spacing : tuple of int
-        Steps along each dimension from one to the next, which wrap around, too.
-    """
-
-    dims: tuple[int, ...]
-    seed: tuple[int, ...]
+    dims: tuple[int, ...]  # number of positions along each dimension
+    seed: tuple[int, ...]  # lowest position of the first one
+    # Steps along each dimension from one to the next, which wrap around, too
     spacing: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Torus(Record):
-    """Torus of any number of dimensions with one node at a position; a ring has one dimension.
+    """Torus of any number of dimensions with one node at a position; a ring has one dimension."""
 
-    Parameters
-    ----------
-    dims : tuple of int
-        Number of positions along each dimension.
-    nodes : array of int, shape (positions,)
-        Node at each position, -1 for none. The first coordinate varies fastest: position
-        ``x + X * (y + Y * z)`` is at x, y, z of X x Y x Z.
-    places : tuple of Places
-        Places of jobs, those of Slurm's topology/torus3d. Empty if not stated.
-
-    Raises
-    ------
-    InputError
-        If positions and dimensions do not match, a node is at two positions, or a place does not
-        fit.
-    """
-
-    dims: tuple[int, ...]
+    dims: tuple[int, ...]  # number of positions along each dimension
+    # Node at each position, -1 for none. The first coordinate varies fastest: position ``x +
+    # X * (y + Y * z)`` is at x, y, z of X x Y x Z. Shape (positions,).
     nodes: Ints
+    # Places of jobs, those of Slurm's topology/torus3d. Empty if not stated.
     places: tuple[Places, ...] = ()
 
     def __post_init__(self) -> None:
@@ -193,19 +142,8 @@ Switch: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
 def tree_of(switches: Sequence[Switch], index: Mapping[str, int], strange: list[str]) -> Tree:
     """Return the tree of switches that are given by names.
 
-    Parameters
-    ----------
-    switches : sequence of (str, sequence of str, sequence of str)
-        Name, nodes and next lower switches of each switch.
-    index : mapping of str to int
-        Position of each node of the site.
-    strange : list of str
-        Names that are not nodes of the site are appended.
-
-    Raises
-    ------
-    InputError
-        If a lower switch is unknown, a node or switch is below two switches, or `Tree` refuses.
+    `switches`: name, nodes and next lower switches of each switch; `index`: position of each node
+    of the site; `strange`: names that are not nodes of the site are appended.
     """
     names = [name for name, _, _ in switches]
     place = {name: number for number, name in enumerate(names)}
@@ -231,15 +169,7 @@ def blocks_of(
     index: Mapping[str, int],
     strange: list[str],
 ) -> Blocks:
-    """Return the blocks that are given by names: the name and the nodes of each.
-
-    The other parameters are those of `tree_of`.
-
-    Raises
-    ------
-    InputError
-        If a node is in two blocks, or `Blocks` refuses.
-    """
+    """Return the blocks that are given by names: the name and the nodes of each."""
     names = [name for name, _ in blocks]
     block = np.full(len(index), -1)
     for number, (_, nodes) in enumerate(blocks):

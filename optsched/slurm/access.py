@@ -12,7 +12,7 @@ from optsched.durations import short
 from optsched.numbers import counted
 from optsched.sites.reservations import FLEX, Reservation
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access, of_gpu
+from optsched.sites.slurm_partitions import Access, of_gpu
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.supply import Flags, Supply
@@ -249,7 +249,7 @@ def with_gpu_defaults(job: QueuedJob, partition: Partition, supply: Supply) -> Q
 
 
 def cores_for_memory(job: QueuedJob, partition: Partition, supply: Supply) -> str:
-    """Return why Slurm will give a job more cores than it asks; empty if it will not."""
+    """Return why Slurm will give a job more cores than it asks for; empty if it will not."""
     access = supply.access.get(partition.name, NO_RULES)
     most = _memory_limit(access, supply, "maxmempercpu")
     asked = job.memory_per_core or 0

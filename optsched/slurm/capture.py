@@ -1,14 +1,63 @@
-"""What Slurm says now, as a folder of files: the output of its commands."""
+"""The commands of Slurm, and their output now as a folder of files."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from optsched.binary_files import write_bytes
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_text
-from optsched.slurm.commands import run_command
+
+SECONDS = 60.0
+"""Time limit in seconds; a busy controller may let a command wait for a while."""
+
+FILTERS = (
+    *("SQUEUE_", "SINFO_", "SCONTROL_"),
+    *("SLURM_TIME_FORMAT", "SLURM_TOPO_LEN", "SLURM_CLUSTERS"),
+)
+"""Beginnings of variables with which users change what the commands show."""
+
+
+class Output(NamedTuple):
+    """Output of a command."""
+
+    text: bytes
+    refusal: str  # why Slurm refused it, in one line; empty if it did not
+
+
+def run_command(words: Sequence[str]) -> Output:
+    """Run a command of Slurm.
+
+    It runs in a session of its own, so that an interrupt on the terminal does not stop it halfway.
+    """
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(FILTERS)}
+    variables["SLURM_BITSTR_LEN"] = "0"  # otherwise long lists of tasks of an array are cut short
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+            env=variables,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        expected = "expected Slurm on this machine, or --from DIR with its captured output"
+        raise InputError(f"{words[0]} is not installed; {expected}") from None
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{words[0]} did not answer within {SECONDS:.0f} s") from None
+    if done.returncode == 0:
+        return Output(done.stdout, "")
+    said = (done.stderr or done.stdout).decode("utf-8", errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip()), "")
+    return Output(done.stdout, last or f"it ended with exit code {done.returncode}")
+
 
 JSON_OPTIONS = ("--json=v0.0.44", "--json")
 """Options for JSON, of which the first that the version knows is taken.
@@ -41,16 +90,8 @@ def capture(folder: Path) -> None:
 
     A file that the version of Slurm cannot write is left out.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder, which then can be read by `optsched.slurm.queue.read_queue` and
-        `optsched.slurm.supply.read_supply`.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer.
+    `folder`: the folder, which then can be read by `optsched.slurm.queue.read_queue` and
+    `optsched.slurm.supply.read_supply`.
     """
     json = capture_queue(folder)
     refused = [
@@ -65,13 +106,7 @@ def capture(folder: Path) -> None:
 
 
 def capture_queue(folder: Path) -> str:
-    """Write what Slurm says of its jobs alone, and return the option for JSON that it knows.
-
-    Raises
-    ------
-    InputError
-        If Slurm is not installed or does not answer.
-    """
+    """Write what Slurm says of its jobs alone, and return the option for JSON that it knows."""
     write_text(folder / "now", f"{int(time.time())}\n")
     for option in JSON_OPTIONS:
         answer = run_command(("squeue", "--all", option))

@@ -13,12 +13,11 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.hold.shortage import Shortage, shortage
+from optsched.models.hold.room import Shortage, shortage
 from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
     Request,
@@ -36,29 +35,14 @@ DEFAULT = ("requeue",)
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a pending job does not start.
-
-    Parameters
-    ----------
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
-    job : QueuedJob
-        The job; of a job array, one task.
-    by : int
-        When it is to start at the latest, in seconds since 1970.
-    actions : tuple of str
-        What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
-    force : bool
-        Whether running jobs may be stopped although something is not known of the job.
-    """
+    """Why a pending job does not start."""
 
     queue: Queue
-    supply: Supply
-    job: QueuedJob
-    by: int
-    actions: tuple[str, ...] = DEFAULT
+    supply: Supply  # the site and what is free
+    job: QueuedJob  # the job; of a job array, one task
+    by: int  # when it is to start at the latest, in seconds since 1970
+    actions: tuple[str, ...] = DEFAULT  # what may be done, of `optsched.slurm.hold_problem.ACTIONS`
+    # Whether running jobs may be stopped although something is not known of the job
     force: bool = False
 
     @cached_property
@@ -150,13 +134,7 @@ class Explanation:
 
     @cached_property
     def request(self) -> Request:
-        """What the job asks, in the partition and with the choice of features that fit it best.
-
-        Raises
-        ------
-        LeftToSlurmError
-            If the model cannot state the job.
-        """
+        """The request in the partition and with the choice of features that fit the job best."""
         return self._request(self.supply)
 
     def _request(self, supply: Supply) -> Request:
@@ -271,49 +249,24 @@ class Explanation:
         return bool({"hold", "drain"} & {*self.actions})
 
     def questions(self, start: int) -> tuple[Question, ...]:
-        """Return the problems of making the job fit at a start; the cheapest answer counts.
-
-        Raises
-        ------
-        LeftToSlurmError
-            If the model cannot state the job.
-        """
+        """Return the problems of making the job fit at a start; the cheapest answer counts."""
         return questions(self.job, self.queue, self.supply, start=start, actions=self.actions)
 
 
 def explain(
     queue: Queue,
-    supply: Supply,
+    supply: Supply,  # the site and what is free
+    # Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task
     label: str,
     *,
+    # When it is to start at the latest, in seconds since 1970; by default now
     by: int | None = None,
+    # What may be done, of `optsched.slurm.hold_problem.ACTIONS`
     actions: tuple[str, ...] = DEFAULT,
+    # Whether running jobs may be stopped although something is not known of the job
     force: bool = False,
 ) -> Explanation:
-    """Return why a pending job does not start.
-
-    Parameters
-    ----------
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
-    label : str
-        Number of the job: ``17``, or ``17_3`` for a task of an array; ``17`` for its next task.
-    by : int, optional
-        When it is to start at the latest, in seconds since 1970; by default now.
-    actions : tuple of str
-        What may be done, of `optsched.slurm.hold_problem.ACTIONS`.
-    force : bool
-        Whether running jobs may be stopped although something is not known of the job.
-
-    Raises
-    ------
-    UnknownNameError
-        If an action is unknown.
-    InputError
-        If an action is repeated, there is no such pending job, or the time is over.
-    """
+    """Return why a pending job does not start."""
     for action in actions:
         if action not in ACTIONS:
             raise UnknownNameError("action", action, ACTIONS)
@@ -334,13 +287,7 @@ def moment(seconds: int) -> str:
 
 
 def pending_job(queue: Queue, label: str) -> QueuedJob:
-    """Return a pending job by its number; of a job array, one task.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return a pending job by its number; of a job array, one task."""
     array, _, task = label.partition("_")
     number = int(task) if task.isdecimal() and len(task) < 10 else -1
     for job in queue.pending:

@@ -15,9 +15,8 @@ from optsched.models.fields import LARGEST_FIELD
 from optsched.models.hold import Hold
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.sites.records import Ints
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, alternatives, shares_with_own
 from optsched.slurm.running import Held, closes, end_of, held_alone, held_by, supply_at
 from optsched.slurm.snapshot import Row, kinds_of, placement_fields, table
@@ -52,31 +51,17 @@ MIGRATION = 600
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What keeps nodes from the job: a running or pending job, or the drain of a node.
+    """What keeps nodes from the job: a running or pending job, or the drain of a node."""
 
-    Parameters
-    ----------
-    lost : int
-        Node time that is lost if the claim is lifted, in microseconds; 0 for a drained node. On
-        each node, it is the largest share of a resource that it holds, times the time from its
-        start, or planned start, until the blocked job starts.
-    held : Held
-        What it holds.
-    job : QueuedJob or None
-        The running or pending job.
-    node : str
-        Name of the drained node.
-    liftable : bool
-        Whether it may be lifted.
-    moved_to : array of bool, shape (nodes,), optional
-        Nodes to which the running job may be moved; None if it may not.
-    """
-
+    # Node time that is lost if the claim is lifted, in microseconds; 0 for a drained node. On
+    # each node, it is the largest share of a resource that it holds, times the time from its
+    # start, or planned start, until the blocked job starts.
     lost: int
     held: Held
-    job: QueuedJob | None = None
-    node: str = ""
-    liftable: bool = True
+    job: QueuedJob | None = None  # the running or pending job
+    node: str = ""  # name of the drained node
+    liftable: bool = True  # whether it may be lifted
+    # Nodes to which the running job may be moved; None if it may not, shape (nodes,)
     moved_to: Flags | None = None
 
     @property
@@ -110,27 +95,13 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What to do so that a job fits in one partition and with one choice of features.
+    """What to do so that a job fits in one partition and with one choice of features."""
 
-    Parameters
-    ----------
-    start : int
-        When it fits then, in seconds since 1970.
-    problem : Hold
-        The problem.
-    claims : tuple of Claim
-        The claims of the problem.
-    idle : array of int, shape (nodes,)
-        Node time that is lost if a node is drained, in microseconds.
-    migration : array of int, shape (claims,)
-        Node time that is lost if a claim is moved, in microseconds.
-    """
-
-    start: int
+    start: int  # when it fits then, in seconds since 1970
     problem: Hold
-    claims: tuple[Claim, ...]
-    idle: Ints
-    migration: Ints
+    claims: tuple[Claim, ...]  # the claims of the problem
+    idle: Ints  # node time that is lost if a node is drained, in microseconds, shape (nodes,)
+    migration: Ints  # node time that is lost if a claim is moved, in microseconds, shape (claims,)
 
 
 def questions(
@@ -142,23 +113,8 @@ def questions(
     that Slurm can requeue, or that may be moved. If pending jobs may be held, or nodes be drained,
     they are also the pending jobs that start before and run then by Slurm's plan.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The pending job.
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
-    start : int
-        The time, in seconds since 1970.
-    actions : collection of str
-        What may be done, of `ACTIONS`.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the model cannot state the job.
+    `supply`: the site and what is free; `start`: the time, in seconds since 1970; `actions`: what
+    may be done, of `ACTIONS`.
     """
     then = supply_at(supply, queue, start)
     running = [each for each in queue.running if end_of(each, supply.time) > then.time]
@@ -284,7 +240,7 @@ def _pending_claim(
 def _with_planned(
     supply: Supply, planned: Sequence[QueuedJob]
 ) -> tuple[Supply, list[tuple[QueuedJob, Held]]]:
-    """Return what is left beside pending jobs that Slurm plans to start, and what each has.
+    """Return the free amounts beside pending jobs that Slurm plans to start, and what each has.
 
     None of them has more than is free, as Slurm's plan is from its last cycle.
     """
@@ -436,7 +392,7 @@ def _in_columns(
 
 
 def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int]]:
-    """Return what a running job takes elsewhere if it is moved: on other nodes the same."""
+    """Return the amounts that a running job takes on other nodes if it is moved: the same."""
     if claim.moved_to is None:
         return []
     held = claim.held
@@ -449,31 +405,17 @@ def _chunks(claim: Claim, supply: Supply, names: Sequence[str]) -> list[list[int
 
 def hold_problem(
     job: QueuedJob,
-    supply: Supply,
-    request: Request,
+    supply: Supply,  # the site and what is free
+    request: Request,  # what the job asks for
     claims: Sequence[Claim] = (),
+    # By node, the jobs that close it to the job: none of them may stay. By default, a job
+    # that may join others joins those of `supply`.
     closers: Mapping[int, Sequence[int]] = NO_CLOSERS,
     *,
+    # Whether to state what claims hold of nodes that the job may not use, too
     everywhere: bool = False,
 ) -> Hold:
-    """Return the problem of a request, with claims that may be lifted at no cost.
-
-    Parameters
-    ----------
-    job : QueuedJob
-        The pending job.
-    supply : Supply
-        The site and what is free.
-    request : Request
-        What the job asks.
-    claims : sequence of Claim
-        The claims.
-    closers : mapping of int to sequence of int
-        By node, the jobs that close it to the job: none of them may stay. By default, a job that
-        may join others joins those of `supply`.
-    everywhere : bool
-        Whether to state what claims hold of nodes that the job may not use, too.
-    """
+    """Return the problem of a request, with claims that may be lifted at no cost."""
     fields = placement_fields([Row(job.label, job, request)], supply)
     names, free = list(fields["resources"]), fields["free"]
     demand = fields["demand"][0].tolist()

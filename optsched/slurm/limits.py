@@ -58,33 +58,23 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the QOS and the associations of a site.
+    """Limits of the QOS and the associations of a site."""
 
-    Parameters
-    ----------
-    qos : mapping of str to tuple of Limit, optional
-        Limits of each QOS; None if no limits are enforced, or known. Those on the jobs of a user
-        or an account have its name in the key: ``two``, and ``two user ada`` or ``two account ai``.
-        ``two user`` has those of each user of whom nothing is in use; it is not there if nobody
-        has used the QOS, as Slurm shows the limits with what is in use of them.
-    associations : mapping of (str, str, str) to tuple of Limit
-        Limits of each association by account, user and partition; the last two may be empty.
-    numbers : mapping of int to (str, str, str)
-        The association of each number.
-    parents : mapping of str to str
-        The account above each account; empty for the highest one.
-    safe : bool
-        Whether jobs start only if what is left of a budget suffices for their time limits.
-    started : mapping of (str, str, str) to int
-        What is to be added to what is in use, by keys of limits: of jobs that are to start, and,
-        negative, of jobs that have ended by the time in question.
-    """
-
+    # Limits of each QOS; None if no limits are enforced, or known. Those on the jobs of a
+    # user or an account have its name in the key: ``two``, and ``two user ada`` or ``two
+    # account ai``. ``two user`` has those of each user of whom nothing is in use; it is not
+    # there if nobody has used the QOS, as Slurm shows the limits with what is in use of them.
     qos: Mapping[str, tuple[Limit, ...]] | None = None
+    # Limits of each association by account, user and partition; the last two may be empty
     associations: Mapping[tuple[str, str, str], tuple[Limit, ...]] = field(default_factory=dict)
+    # The association of each number
     numbers: Mapping[int, tuple[str, str, str]] = field(default_factory=dict)
+    # The account above each account; empty for the highest one
     parents: Mapping[str, str] = field(default_factory=dict)
+    # Whether jobs start only if what is left of a budget suffices for their time limits
     safe: bool = False
+    # What is to be added to what is in use, by keys of limits: of jobs that are to start,
+    # and, negative, of jobs that have ended by the time in question
     started: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     @property
@@ -95,14 +85,8 @@ class Limits:
     def exceeded(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
         """Return the limit that keeps a job from starting; empty if there is none.
 
-        Parameters
-        ----------
-        job : QueuedJob
-            The job.
-        amounts : mapping of str to int
-            What it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and ``gres/gpu``.
-        own_qos : str
-            The QOS of the partition, if any.
+        `amounts`: what it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and
+        ``gres/gpu``; `own_qos`: the QOS of the partition, if any.
         """
         replaced: set[tuple[str, str]] = set()
         for holder in self._holders(job, own_qos):
@@ -119,26 +103,12 @@ class Limits:
         self,
         job: QueuedJob,
         amounts: Mapping[str, int],
-        own_qos: Iterable[str],
-        seconds: float,
+        own_qos: Iterable[str],  # the QOS of the partitions in which it may start
+        seconds: float,  # for how long it runs, or would still have run
         *,
-        ends: bool = False,
+        ends: bool = False,  # whether it has ended
     ) -> Limits:
-        """Return the limits once a job has started, which then runs for some time, or has ended.
-
-        Parameters
-        ----------
-        job : QueuedJob
-            The job.
-        amounts : mapping of str to int
-            What it takes.
-        own_qos : iterable of str
-            The QOS of the partitions in which it may start.
-        seconds : float
-            For how long it runs, or would still have run.
-        ends : bool
-            Whether it has ended.
-        """
+        """Return the limits once a job has started, which then runs for some time, or has ended."""
         minutes = 0 if math.isinf(seconds) else math.ceil(seconds / 60)
         changes: dict[tuple[str, str, str], int] = {}
         for own in own_qos:
@@ -262,17 +232,8 @@ def _exceeded(limit: Limit, job: QueuedJob, amounts: Mapping[str, int], safe: bo
 def read_limits(path: Path, *, safe: bool) -> Limits:
     """Return the limits in what ``scontrol -o show assoc_mgr`` wrote.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file, plain or gzip.
-    safe : bool
-        Whether slurm.conf has ``AccountingStorageEnforce=safe``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a value has another form; with file, line and key.
+    `path`: the file, plain or gzip; `safe`: whether slurm.conf has
+    ``AccountingStorageEnforce=safe``.
     """
     qos: dict[str, tuple[Limit, ...]] = {}
     associations: dict[tuple[str, str, str], tuple[Limit, ...]] = {}

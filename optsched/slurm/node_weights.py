@@ -19,20 +19,7 @@ def on_lighter_nodes(problem: NodePlacement, placements: Placements, weights: In
 
     Jobs are moved one at a time, while one of them finds lighter nodes, to no more leaf switches.
     Jobs with limits on groups of nodes, and those with devices, stay where they are.
-
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem.
-    placements : Placements
-        Feasible placements.
-    weights : array of int, shape (nodes,)
-        Weight of each node.
-
-    Returns
-    -------
-    Placements
-        Feasible placements with at least the objective of those given.
+    The objective is at least that of the placements given.
     """
     if len(np.unique(weights)) < 2:
         return placements

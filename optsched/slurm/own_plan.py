@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
@@ -22,21 +21,11 @@ RESOLUTION = 60
 
 @dataclass(frozen=True)
 class PlannedStart:
-    """A start that Slurm plans.
+    """A start that Slurm plans."""
 
-    Parameters
-    ----------
-    label : str
-        Number of the job.
-    nodes : tuple of str
-        Names of its nodes.
-    start : int or None
-        Time in seconds since 1970, None where Slurm states none.
-    """
-
-    label: str
+    label: str  # number of the job
     nodes: tuple[str, ...]
-    start: int | None
+    start: int | None  # time in seconds since 1970, None where Slurm states none
 
 
 def slurm_plan(queue: Queue) -> tuple[PlannedStart, ...]:
@@ -96,7 +85,7 @@ def planned_end(job: QueuedJob) -> float:
 
 
 def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
-    """Return what a pending job will hold on the nodes on which Slurm plans to start it.
+    """Return the amounts that a pending job will hold on the nodes that Slurm plans for it.
 
     Of a job whose chunks are not one for each node, each node takes as many as it has room for. A
     job that shares no nodes, or of which it is not known what it asks there, holds all of them.

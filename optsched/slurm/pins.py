@@ -1,4 +1,4 @@
-"""Pins: pending jobs that Slurm is told to start on planned nodes, and how that is taken back.
+"""Pins: pending jobs that Slurm starts on planned nodes only, and the way back.
 
 A pin sets two fields of a job, and both can be set back: the nodes that it requires, which were
 none before, and its comment, which gets a mark in front of what it was. The mark has a digest of
@@ -32,25 +32,14 @@ _MARKED = re.compile(r"optsched:([0-9a-f]{8})(?: (.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class Update:
-    """Update of a job.
+    """Update of a job."""
 
-    Parameters
-    ----------
-    label : str
-        Number of the job.
-    what : str
-        What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job whose nodes
-        somebody else has set.
-    job : QueuedJob
-        Record of the queue on which the update was decided.
-    settings : tuple of str
-        Settings, as ``scontrol update`` takes them.
-    """
-
-    label: str
+    label: str  # number of the job
+    # What the update does: ``pin``, ``clear`` a pin, or only ``unmark`` a job whose nodes
+    # somebody else has set
     what: str
-    job: QueuedJob
-    settings: tuple[str, ...]
+    job: QueuedJob  # record of the queue on which the update was decided
+    settings: tuple[str, ...]  # settings, as ``scontrol update`` takes them
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -65,18 +54,10 @@ class Update:
 
 @dataclass(frozen=True)
 class Updates:
-    """Updates by which Slurm follows a plan.
+    """Updates by which Slurm follows a plan."""
 
-    Parameters
-    ----------
-    updates : tuple of Update
-        Pins to clear first, then new pins, jobs of higher priority first.
-    without : dict of str to str
-        By label, the jobs of the plan that are not pinned, and why.
-    """
-
-    updates: tuple[Update, ...]
-    without: Mapping[str, str]
+    updates: tuple[Update, ...]  # pins to clear first, then new pins, jobs of higher priority first
+    without: Mapping[str, str]  # by label, the jobs of the plan that are not pinned, and why
 
 
 def without_pins(queue: Queue) -> Queue:
@@ -106,12 +87,7 @@ def pinned(queue: Queue, *, running: bool = False) -> dict[str, tuple[str, ...]]
 def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | None:
     """Return the pins of earlier plans as placements; None without any that is feasible still.
 
-    Parameters
-    ----------
-    queue : Queue
-        The queue as it is.
-    snapshot : SlurmSnapshot
-        The problem, which is made from the queue `without_pins`.
+    `snapshot`: the problem, which is made from the queue `without_pins`.
     """
     problem = snapshot.problem
     index = {name: place for place, name in enumerate(problem.nodes or ())}
@@ -125,24 +101,13 @@ def pinned_placements(queue: Queue, snapshot: SlurmSnapshot) -> Placements | Non
 
 
 def updates_of(
-    queue: Queue,
-    snapshot: SlurmSnapshot,
+    queue: Queue,  # the queue as it is, with the pins of earlier plans
+    snapshot: SlurmSnapshot,  # the problem, which is made from the queue `without_pins`
     placements: Placements,
+    # Labels of jobs that are not pinned this time, as Slurm did not start them on their pins
     unmet: Collection[str] = (),
 ) -> Updates:
-    """Return the updates by which Slurm follows a plan.
-
-    Parameters
-    ----------
-    queue : Queue
-        The queue as it is, with the pins of earlier plans.
-    snapshot : SlurmSnapshot
-        The problem, which is made from the queue `without_pins`.
-    placements : Placements
-        Feasible placements.
-    unmet : collection of str
-        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
-    """
+    """Return the updates by which Slurm follows a plan."""
     names = snapshot.problem.nodes
     assert names is not None
     as_is = {job.label: job for job in queue.jobs}
@@ -174,7 +139,7 @@ def _why_not(row: Row, nodes: tuple[str, ...]) -> str:
     job = row.job
     if job.required:
         return "it requires these nodes itself"
-    if job.preferred:  # Slurm holds it where a required node has not what it prefers
+    if job.preferred:  # Slurm holds it where a required node lacks what it prefers
         return f"it prefers {job.preferred}"
     one_task = job.tasks == 1 and not job.per_job
     if len(nodes) != (job.most_nodes or one_task):

@@ -1,10 +1,12 @@
-"""A plan for the pending jobs of Slurm, beside the one of Slurm itself."""
+"""A plan for the pending jobs of Slurm, beside Slurm's own, and how Slurm follows it."""
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
+from optsched.slurm.capture import capture, capture_queue, run_command
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
-from optsched.slurm.pins import Updates, updates_of, without_pins
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.pins import Update, Updates, updates_of, without_pins
+from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import Request
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
@@ -29,24 +32,12 @@ FITS = "it fits alone, but other jobs of the plan take its room"
 
 @dataclass(frozen=True)
 class Situation:
-    """What Slurm says at one time, and the problem that it poses.
+    """What Slurm says at one time, and the problem that it poses."""
 
-    Parameters
-    ----------
-    queue : Queue
-        The queue as it is, with the pins of earlier plans.
-    supply : Supply
-        The site and what is free.
-    posed : SlurmSnapshot
-        The problem, as if no job was pinned.
-    weigh : str
-        The weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`.
-    """
-
-    queue: Queue
-    supply: Supply
-    posed: SlurmSnapshot
-    weigh: str
+    queue: Queue  # the queue as it is, with the pins of earlier plans
+    supply: Supply  # the site and what is free
+    posed: SlurmSnapshot  # the problem, as if no job was pinned
+    weigh: str  # the weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -77,45 +68,23 @@ class Situation:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job that starts now by our plan or by Slurm's, or by both.
-
-    Parameters
-    ----------
-    label : str
-        Number of the job.
-    job : QueuedJob
-        Record of the queue.
-    nodes : tuple of str
-        Its nodes by our plan, empty if it is not placed.
-    groups : tuple of str
-        Leaf switches of these nodes, or their blocks on a site without a tree of switches.
-    slurm : PlannedStart or None
-        The start that Slurm plans, if any.
-    """
+    """A job that starts now by our plan or by Slurm's, or by both."""
 
     label: str
-    job: QueuedJob
-    nodes: tuple[str, ...]
+    job: QueuedJob  # record of the queue
+    nodes: tuple[str, ...]  # its nodes by our plan, empty if it is not placed
+    # Leaf switches of these nodes, or their blocks on a site without a tree of switches
     groups: tuple[str, ...]
-    slurm: PlannedStart | None
+    slurm: PlannedStart | None  # the start that Slurm plans, if any
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Feasible placements of pending jobs.
+    """Feasible placements of pending jobs."""
 
-    Parameters
-    ----------
-    situation : Situation
-        What was planned for.
-    placements : Placements
-        The placements.
-    unmet : frozenset of str
-        Labels of jobs that are not pinned this time, as Slurm did not start them on their pins.
-    """
-
-    situation: Situation
+    situation: Situation  # what was planned for
     placements: Placements
+    # Labels of jobs that are not pinned this time, as Slurm did not start them on their pins
     unmet: frozenset[str] = frozenset()
 
     @cached_property
@@ -268,7 +237,7 @@ def _why_not(request: Request, supply: Supply) -> str:
     if room == request.chunks:
         return FITS
     if not request.nodes.any():
-        return "no node on which jobs may start now meets what it asks"
+        return "no node on which jobs may start now meets what it asks for"
     nodes = request.nodes & ~supply.busy if request.exclusive else request.nodes
     most = request.most_per_node or request.chunks
     lacks: list[str] = []
@@ -286,15 +255,78 @@ def _why_not(request: Request, supply: Supply) -> str:
 
 
 def read_situation(folder: Path, weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
-    """Return what captured output of Slurm says, and the problem that it poses.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or is wrong, or if the weight is unknown.
-    """
+    """Return the situation in captured output of Slurm, and the problem that it poses."""
     queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
     if rules:
         posed = replace(posed, problem=with_rules(posed.problem, rules))
     return Situation(queue, supply, posed, weigh)
+
+
+FRESH = 1.0
+"""Age in seconds from which the queue is read again before an update."""
+
+CHANGING = frozenset(
+    (
+        *("job_id", "array_tasks", "flags", "reason", "eligible", "start", "end"),
+        *("priority", "planned_nodes", "allocations", "tres"),
+    )
+)
+"""Fields that change while a job waits, or that tasks of one array do not share."""
+
+OF_PIN = ("required", "comment")
+"""The fields of a job that count when its pin is taken back."""
+
+
+def current_situation(weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
+    """Return the situation of the Slurm of this machine, and the problem that it poses."""
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        capture(Path(folder))
+        return read_situation(Path(folder), weigh, rules)
+
+
+def current_queue() -> Queue:
+    """Return the queue of the Slurm of this machine."""
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        capture_queue(Path(folder))
+        return read_queue(folder)
+
+
+def carry_out(updates: Iterable[Update]) -> Iterator[tuple[Update, str]]:
+    """Carry updates out, and leave those jobs alone that changed since the updates were decided.
+
+    If a pin is taken back, it alone counts: Slurm 22.05 changes the memory of waiting jobs.
+    With each update comes why the job was left alone; empty if it was updated.
+    """
+    jobs: Mapping[str, QueuedJob] = {}
+    read_at = float("-inf")
+    for update in updates:
+        if time.monotonic() - read_at > FRESH:
+            jobs = _by_label(current_queue())
+            read_at = time.monotonic()
+        reason = _changed(update, jobs.get(update.label))
+        if not reason and (refusal := run_command(update.words).refusal):
+            reason = f"Slurm refuses: {refusal}"
+        yield update, reason
+
+
+def _changed(update: Update, now: QueuedJob | None) -> str:
+    """Return how the job of an update changed; an empty text if it did not."""
+    before = update.job
+    if now is None:
+        return "it is no longer in the queue"
+    if now.state != before.state:
+        return f"it is {now.state} by now"
+    names = [field.name for field in fields(QueuedJob) if field.name not in CHANGING]
+    for name in names if update.what == "pin" else OF_PIN:
+        if getattr(now, name) != getattr(before, name):
+            return f"its {name.replace('_', ' ')} changed"
+    return ""
+
+
+def _by_label(queue: Queue) -> dict[str, QueuedJob]:
+    """Return the jobs of a queue by label, each task of an array under its own."""
+    found = {job.label: job for job in queue.jobs}
+    for job in queue.jobs:
+        found |= {f"{job.array_id}_{task}": job for task in job.array_tasks}
+    return found

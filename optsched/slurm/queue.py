@@ -13,12 +13,16 @@ from pathlib import Path
 from optsched.binary_files import MOST, read_bytes
 from optsched.errors import InputError
 from optsched.numbers import counted
-from optsched.sites.captured import captured_file, captured_time
 from optsched.sites.host_lists import hosts, read_together
-from optsched.sites.near_misses import on_several_lines
 from optsched.sites.slurm_amounts import Shares, gres, seconds, shares_in_use, tres
-from optsched.sites.slurm_json import read_dump
-from optsched.sites.slurm_record import NO_VALUE, RecordFields
+from optsched.sites.slurm_json import (
+    NO_VALUE,
+    RecordFields,
+    captured_file,
+    captured_time,
+    on_several_lines,
+    read_dump,
+)
 from optsched.text_files import lines_of
 
 LAST_WITH_SHARED = 44
@@ -71,26 +75,12 @@ _TASKS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """What a running job has on one node.
-
-    Parameters
-    ----------
-    node : str
-        Name of the node.
-    cores : int
-        Physical cores, of one or more threads each.
-    memory : int
-        Memory in MB.
-    gres : dict of str to int
-        Generic resources, by ``gpu`` and by ``gpu:TYPE``.
-    shares : tuple of Shares
-        Shares of GPUs.
-    """
+    """What a running job has on one node."""
 
     node: str
-    cores: int
+    cores: int  # physical cores, of one or more threads each
     memory: int
-    gres: Mapping[str, int]
+    gres: Mapping[str, int]  # generic resources, by ``gpu`` and by ``gpu:TYPE``
     shares: tuple[Shares, ...] = ()
 
 
@@ -100,164 +90,90 @@ class QueuedJob:
 
     Texts are empty and times are None where Slurm states nothing. Times are in seconds since 1970,
     memory is in MB, and a core is what Slurm calls a CPU: a hardware thread of the node.
-
-    Parameters
-    ----------
-    job_id : int
-        Number of the job.
-    array_id : int
-        Number of the job array, 0 for a job of no array.
-    array_tasks : tuple of int
-        Indices of the tasks that the record stands for, empty for a job of no array.
-    array_limit : int
-        Most tasks of the array that may run at once, 0 for no limit.
-    part_of : str
-        Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own.
-    name, user, account, qos : str
-        Names.
-    association : int
-        Number of the association of user and account, 0 where none is stated.
-    partitions : tuple of str
-        Partitions in which the job may run, in the order in which Slurm tries them.
-    state : str
-        State, such as ``PENDING``.
-    flags : tuple of str
-        Further words of the state, such as ``REQUEUED``.
-    reason : str
-        Why the job waits, such as ``Priority``.
-    held : bool
-        Whether the job is held.
-    submit, eligible, start, end : int or None
-        Times of submission, from which the job may start (``--begin``), of the start and of the
-        end at the time limit; the last two are planned ones for a pending job.
-    suspended : int or None
-        When the job was last suspended or resumed, in seconds since 1970.
-    ran : int
-        Seconds for which the job ran before it was last suspended.
-    limit : float or None
-        Time limit in seconds, infinity for none; None for that of the partition.
-    least_time : int
-        Seconds that suffice in place of the time limit, 0 for none.
-    deadline : int or None
-        When the job must have ended.
-    least_nodes, most_nodes : int
-        Limits on the number of nodes; a `most_nodes` of 0 stands for no limit.
-    tasks : int
-        Number of tasks.
-    cores_per_task : int
-        Cores of each task.
-    tasks_per_node : int
-        Most tasks on a node, 0 for no limit.
-    least_cores : int
-        Least number of cores on each node.
-    memory_per_node, memory_per_core : int or None
-        Memory on each node, 0 for all of it, or for each core.
-    per_node, per_task, per_job : dict of str to int
-        Generic resources on each node, for each task and of the whole job, by ``gpu`` and by
-        ``gpu:TYPE``.
-    cores_per_gpu, memory_per_gpu : int
-        Cores and memory for each GPU, 0 where nothing is stated. A job starts where both this and
-        the memory of its nodes or cores are free.
-    threads_per_core : int
-        Threads to use of each physical core, 0 for all.
-    constraint, preferred : str
-        Features that nodes must have, and that they should have.
-    required, excluded : tuple of str
-        Nodes that the job must and must not have.
-    exclusive : str or None
-        With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user`` with
-        those of its user, ``mcs`` or ``topo``; None where the dump does not say it.
-    mcs_label : str
-        Label of multi-category security (MCS), by which jobs may share nodes.
-    licences, dependency, reservation : str
-        As Slurm writes them.
-    switches : int
-        Most leaf switches, 0 for no limit.
-    switches_wait : float
-        For how many seconds the job waits for nodes on so few switches.
-    segment : int or None
-        Number of nodes of each segment, which one block holds, 0 for no segments; None where the
-        dump does not say it.
-    segments_together : bool
-        Whether one larger block holds all segments.
-    other : tuple of str
-        In words, what else the job asks, which is not among these fields.
-    tres : dict of str to int
-        What Slurm counts of a running job, or expects of a pending one, against limits: ``cpu``,
-        ``mem`` in MB, ``node``, ``gres/gpu`` and others.
-    priority : int
-        Priority.
-    nice : int
-        What the user takes off the priority.
-    comment : str
-        Comment.
-    requeues : bool
-        Whether Slurm can requeue the job: a batch job of a user who does not mind.
-    planned_nodes : tuple of str
-        Nodes on which Slurm plans to start the job at `start`.
-    allocations : tuple of Allocation
-        What a running job has on each of its nodes.
     """
 
     job_id: int
-    array_id: int = 0
+    array_id: int = 0  # number of the job array, 0 for a job of no array
+    # Indices of the tasks that the record stands for, empty for a job of no array
     array_tasks: tuple[int, ...] = ()
-    array_limit: int = 0
+    array_limit: int = 0  # most tasks of the array that may run at once, 0 for no limit
+    # Numbers of the heterogeneous job and of this part, ``31+1``; empty for a job of its own
     part_of: str = ""
     name: str = ""
     user: str = ""
     account: str = ""
     qos: str = ""
-    association: int = 0
+    association: int = 0  # number of the association of user and account, 0 where none is stated
+    # Partitions in which the job may run, in the order in which Slurm tries them
     partitions: tuple[str, ...] = ()
-    state: str = "PENDING"
-    flags: tuple[str, ...] = ()
-    reason: str = ""
-    held: bool = False
+    state: str = "PENDING"  # state, such as ``PENDING``
+    flags: tuple[str, ...] = ()  # further words of the state, such as ``REQUEUED``
+    reason: str = ""  # why the job waits, such as ``Priority``
+    held: bool = False  # whether the job is held
+    # Times of submission, from which the job may start (``--begin``), of the start and of the
+    # end at the time limit; the last two are planned ones for a pending job
     submit: int | None = None
     eligible: int | None = None
     start: int | None = None
     end: int | None = None
+    # When the job was last suspended or resumed, in seconds since 1970
     suspended: int | None = None
-    ran: int = 0
+    ran: int = 0  # seconds for which the job ran before it was last suspended
+    # Time limit in seconds, infinity for none; None for that of the partition
     limit: float | None = None
-    least_time: int = 0
-    deadline: int | None = None
+    least_time: int = 0  # seconds that suffice in place of the time limit, 0 for none
+    deadline: int | None = None  # when the job must have ended
+    # Limits on the number of nodes; a `most_nodes` of 0 stands for no limit
     least_nodes: int = 1
     most_nodes: int = 0
     tasks: int = 1
     cores_per_task: int = 1
-    tasks_per_node: int = 0
-    least_cores: int = 0
+    tasks_per_node: int = 0  # most tasks on a node, 0 for no limit
+    least_cores: int = 0  # least number of cores on each node
+    # Memory on each node, 0 for all of it, or for each core
     memory_per_node: int | None = None
     memory_per_core: int | None = None
+    # Generic resources on each node, for each task and of the whole job, by ``gpu`` and by
+    # ``gpu:TYPE``
     per_node: Mapping[str, int]
     per_task: Mapping[str, int]
     per_job: Mapping[str, int]
+    # Cores and memory for each GPU, 0 where nothing is stated. A job starts where both this
+    # and the memory of its nodes or cores are free.
     cores_per_gpu: int = 0
     memory_per_gpu: int = 0
-    threads_per_core: int = 0
+    threads_per_core: int = 0  # threads to use of each physical core, 0 for all
+    # Features that nodes must have, and that they should have
     constraint: str = ""
     preferred: str = ""
+    # Nodes that the job must and must not have
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    # With what the job shares its nodes: empty with all jobs, ``node`` with none, ``user``
+    # with those of its user, ``mcs`` or ``topo``; None where the dump does not say it
     exclusive: str | None = ""
-    mcs_label: str = ""
+    mcs_label: str = ""  # label of multi-category security (MCS), by which jobs may share nodes
+    # As Slurm writes them
     licences: str = ""
     dependency: str = ""
     reservation: str = ""
-    switches: int = 0
-    switches_wait: float = 0
+    switches: int = 0  # most leaf switches, 0 for no limit
+    switches_wait: float = 0  # for how many seconds the job waits for nodes on so few switches
+    # Number of nodes of each segment, which one block holds, 0 for no segments; None where
+    # the dump does not say it
     segment: int | None = 0
-    segments_together: bool = False
-    other: tuple[str, ...] = ()
+    segments_together: bool = False  # whether one larger block holds all segments
+    other: tuple[str, ...] = ()  # in words, what the job asks for beside these fields
+    # What Slurm counts of a running job, or expects of a pending one, against limits:
+    # ``cpu``, ``mem`` in MB, ``node``, ``gres/gpu`` and others
     tres: Mapping[str, int] = field(default_factory=dict)
     priority: int = 0
-    nice: int = 0
+    nice: int = 0  # what the user takes off the priority
     comment: str = ""
+    # Whether Slurm can requeue the job: a batch job of a user who does not mind
     requeues: bool = False
-    planned_nodes: tuple[str, ...] = ()
-    allocations: tuple[Allocation, ...] = ()
+    planned_nodes: tuple[str, ...] = ()  # nodes on which Slurm plans to start the job at `start`
+    allocations: tuple[Allocation, ...] = ()  # what a running job has on each of its nodes
 
     @property
     def needed_nodes(self) -> int:
@@ -302,26 +218,13 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class Queue:
-    """The jobs of a cluster at one time.
+    """The jobs of a cluster at one time."""
 
-    Parameters
-    ----------
-    jobs : tuple of QueuedJob
-        The records, in the order of the file.
-    time : int or None
-        When the queue was written, in seconds since 1970.
-    version : int
-        Version of the data parser.
-    path : pathlib.Path
-        The file.
-    missing : dict of str to int
-        For each field of `QueuedJob` that the dump does not state, the number of jobs concerned.
-    """
-
-    jobs: tuple[QueuedJob, ...]
-    time: int | None
-    version: int
+    jobs: tuple[QueuedJob, ...]  # the records, in the order of the file
+    time: int | None  # when the queue was written, in seconds since 1970
+    version: int  # version of the data parser
     path: Path
+    # For each field of `QueuedJob` that the dump does not state, the number of jobs concerned
     missing: Mapping[str, int]
 
     @cached_property
@@ -352,19 +255,10 @@ class Queue:
 def read_queue(path: str | Path) -> Queue:
     """Return the queue that a file or a folder holds.
 
-    Parameters
-    ----------
-    path : path
-        What ``squeue --json`` wrote, plain or gzip; or a folder with ``squeue.json``, and perhaps
-        with ``jobs.txt``, what ``scontrol show jobs --oneliner --detail`` wrote, which states what
-        the JSON of some versions does not: the switches and the planned nodes of version 38, the
-        exclusive jobs of version 45.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or a field has another form; the message names file, record and
-        field.
+    `path`: what ``squeue --json`` wrote, plain or gzip; or a folder with ``squeue.json``, and
+    perhaps with ``jobs.txt``, what ``scontrol show jobs --oneliner --detail`` wrote, which states
+    what the JSON of some versions does not: the switches and the planned nodes of version 38, the
+    exclusive jobs of version 45.
     """
     path = Path(path)
     folder = path if path.is_dir() else None
@@ -634,7 +528,7 @@ def _other(record: RecordFields) -> tuple[str, ...]:
 
 
 def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocation, ...]:
-    """Return what a job has on each node."""
+    """Return the amounts that a job has on each node."""
     resources = record.fields.get("job_resources")
     if not resources:
         return ()
@@ -684,7 +578,7 @@ def _allocations(record: RecordFields, missing: Counter[str]) -> tuple[Allocatio
 
 
 def _texts(path: Path) -> dict[int, _Text]:
-    """Return what the line of each job states, by the number of the job.
+    """Return the fields on the line of each job, by the number of the job.
 
     Comments may have line breaks: lines that do not begin like a job continue the one before, and
     if a number is there twice, neither is believed, as one is the text of a user.
@@ -731,3 +625,7 @@ def _line(line: str) -> tuple[int, _Text]:
     except InputError as error:
         raise InputError(*error.mistakes, field="Switches") from None
     return int(job_id[1]), _Text(exclusive, int(switches[0][0]) if switches else 0, wait, nodes)
+
+
+class LeftToSlurmError(Exception):
+    """A job that the model cannot state; the text says why."""

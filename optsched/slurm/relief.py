@@ -19,17 +19,7 @@ from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields
 
 @dataclass(frozen=True, eq=False)
 class Relief:
-    """An answer to one of the questions of an explanation.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        The explanation.
-    question : Question
-        The question.
-    release : Release
-        Its answer.
-    """
+    """An answer to one of the questions of an explanation."""
 
     explanation: Explanation
     question: Question

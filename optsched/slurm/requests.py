@@ -1,8 +1,8 @@
-"""What pending jobs ask, as equal chunks of the model node-placement.
+"""What pending jobs ask for, as equal chunks of the model node-placement.
 
 A job that names its number of nodes becomes as many chunks, each on a node of its own. A job that
 leaves the number open becomes one chunk for each task, or for each GPU where it counts these. One
-that leaves it open and yet asks amounts of each node is taken on the fewest nodes that can hold
+that leaves it open and yet asks for amounts of each node is taken on the fewest nodes that hold
 it. Where tasks or GPUs do not divide evenly, all chunks are as large as the largest; so whatever
 the model places Slurm can start there, and a note says that the job may fit elsewhere too.
 """
@@ -18,8 +18,8 @@ import numpy as np
 
 from optsched.durations import short
 from optsched.errors import InputError
-from optsched.models.node_placement.group_limits import most_chunks
-from optsched.models.read_only import read_only
+from optsched.models.fields import read_only
+from optsched.models.node_placement.limits import most_chunks
 from optsched.numbers import counted
 from optsched.sites.records import Ints
 from optsched.sites.requests import licences_asked
@@ -40,10 +40,18 @@ from optsched.slurm.access import (
     why_not_in,
     with_gpu_defaults,
 )
-from optsched.slurm.division import Shape, chunks_held, demand_of, most_of_a_node, shape_of
-from optsched.slurm.group_limits import GroupLimit, block_limits, switch_limit, torus_limit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.division import (
+    GroupLimit,
+    Shape,
+    block_limits,
+    chunks_held,
+    demand_of,
+    most_of_a_node,
+    shape_of,
+    switch_limit,
+    torus_limit,
+)
+from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, beside, column
 
 WAITING = frozenset(
@@ -66,53 +74,29 @@ HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Request:
-    """Equal chunks of which a job is made.
-
-    Parameters
-    ----------
-    chunks : int
-        Number of chunks.
-    unit : str
-        What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``, or
-        ``GPU``.
-    demand : mapping of str to int
-        What a chunk needs of each column of `Supply`.
-    most_per_node : int
-        Most chunks on a node, 0 for no limit.
-    nodes : array of bool, shape (nodes,)
-        Nodes that the job may use.
-    span : str
-        What holds all chunks: ``switch``, ``block`` or ``anywhere``.
-    limits : tuple of GroupLimit
-        Limits on groups of nodes beyond that, the largest groups first; each chunk is on a node of
-        its own if they have segments.
-    exclusive : bool
-        Whether the job shares its nodes with no other job.
-    joins : array of bool, shape (nodes,), optional
-        Nodes that an exclusive job may share with the jobs that run there, all of its user.
-    has_shares : bool
-        Whether a GPU stands for shares of one; other GPUs may have as many left.
-    licences : mapping of str to int
-        Licences that the job needs.
-    notes : tuple of str
-        In words, where the request is narrower than what Slurm would accept.
-    divided : Request or None
-        The request with one chunk for each node, the fewest nodes that the job may have, and the
-        most that Slurm may take of one; None where a chunk can only be what it is.
-    """
+    """Equal chunks of which a job is made."""
 
     chunks: int
+    # What a chunk stands for, as Slurm calls it: ``node`` if no two are on a node, ``task``,
+    # or ``GPU``
     unit: str
-    demand: Mapping[str, int]
-    most_per_node: int
-    nodes: Flags
-    span: str = "anywhere"
+    demand: Mapping[str, int]  # what a chunk needs of each column of `Supply`
+    most_per_node: int  # most chunks on a node, 0 for no limit
+    nodes: Flags  # nodes that the job may use, shape (nodes,)
+    span: str = "anywhere"  # what holds all chunks: ``switch``, ``block`` or ``anywhere``
+    # Limits on groups of nodes beyond that, the largest groups first; each chunk is on a node
+    # of its own if they have segments
     limits: tuple[GroupLimit, ...] = ()
-    exclusive: bool = False
+    exclusive: bool = False  # whether the job shares its nodes with no other job
+    # Nodes that an exclusive job may share with the jobs that run there, all of its user,
+    # shape (nodes,)
     joins: Flags | None = None
+    # Whether a GPU stands for shares of one; other GPUs may have as many left
     has_shares: bool = False
-    licences: Mapping[str, int]
+    licences: Mapping[str, int]  # licences that the job needs
     notes: tuple[str, ...] = ()
+    # The request with one chunk for each node, the fewest nodes that the job may have, and
+    # the most that Slurm may take of one; None where a chunk can only be what it is
     divided: Request | None = None
 
     def most(self, supply: Supply) -> Ints:
@@ -139,13 +123,7 @@ class Request:
         return enough and self.room(supply) >= self.chunks
 
     def held_in(self, supply: Supply) -> tuple[str, tuple[str, ...] | None]:
-        """Return what holds all chunks, and the blocks if it is one of them.
-
-        Raises
-        ------
-        LeftToSlurmError
-            If several groups may hold them.
-        """
+        """Return the groups that hold all chunks, and the blocks if it is one of them."""
         if self.has_shares:
             raise LeftToSlurmError(
                 "it asks for shares of a GPU, and what it lacks of them is not modelled"
@@ -173,14 +151,8 @@ class Request:
 def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
     """Return the rule that keeps a pending job from starting now at all; empty if there is none.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The job.
-    supply : Supply
-        The site and the time.
-    started : int
-        Tasks of the same job array that run or are to be started.
+    `supply`: the site and the time; `started`: tasks of the same job array that run or are to be
+    started.
     """
     if job.held or set(HELD) & set(job.flags):
         return "it is held"
@@ -209,16 +181,11 @@ def blocked_by_rule(job: QueuedJob, supply: Supply, started: int = 0) -> str:
 
 
 def request_of(job: QueuedJob, supply: Supply) -> Request:
-    """Return what a pending job asks.
+    """Return the request of a pending job.
 
     A job that names several partitions uses nodes of one of them: the one where most of its
     chunks fit now, of these the one with the lightest nodes, the first of these. So does one whose
     constraint has choices. A job of one chunk may use the nodes of all.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the model cannot state the job.
     """
     found = alternatives(job, supply)
     if len(found) == 1:
@@ -232,14 +199,9 @@ def request_of(job: QueuedJob, supply: Supply) -> Request:
 
 
 def alternatives(job: QueuedJob, supply: Supply) -> tuple[Request, ...]:
-    """Return what a pending job asks in each partition and with each choice of features.
+    """Return the request of a pending job in each partition and with each choice of features.
 
     Those of a job of one chunk are one request if they differ in nothing but their nodes.
-
-    Raises
-    ------
-    LeftToSlurmError
-        If the model cannot state the job.
     """
     if job.other:
         raise LeftToSlurmError("; ".join(job.other))
@@ -371,7 +333,7 @@ def licences_of(job: QueuedJob, supply: Supply) -> dict[str, int]:
 
 
 def _features(job: QueuedJob, supply: Supply) -> Flags:
-    """Return the nodes with the features that a job asks, shape (choices, nodes)."""
+    """Return the nodes with the features that a job asks for, shape (choices, nodes)."""
     if not job.constraint:
         return np.ones((1, len(supply.site.nodes)), dtype=bool)
     try:
@@ -550,7 +512,7 @@ def _within(
 def _span(
     job: QueuedJob, supply: Supply, partition: Partition, nodes: Flags, shape: Shape
 ) -> tuple[str, tuple[GroupLimit, ...], Flags, list[str]]:
-    """Return what must hold all chunks, limits of groups, the nodes in the topology, and notes."""
+    """Return the group that must hold all chunks, limits of groups, nodes in it, and notes."""
     site = supply.site
     topology = site.topology(partition.topology)
     name = partition.topology or next(iter(site.topologies), "")

@@ -12,38 +12,29 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.numbers import counted
-from optsched.sites.captured import captured_folder
 from optsched.sites.records import Ints
 from optsched.sites.site import some
 from optsched.sites.slurm_amounts import SHARED
+from optsched.sites.slurm_json import captured_folder
 from optsched.sites.slurm_site import unit_of
 from optsched.slurm.access import with_started
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob, read_queue
 from optsched.slurm.requests import licences_of, shares_with_own
 from optsched.slurm.supply import Flags, Supply, beside, read_supply
 
 
 class Held(NamedTuple):
-    """What a running job holds.
+    """What a running job holds."""
 
-    Parameters
-    ----------
-    nodes : array of int, shape (nodes of the job,)
-        Its nodes in the site.
-    amounts : array of int, shape (nodes of the job, resources)
-        Amounts of the resources of the site on each of them.
-    licences : dict of str to int
-        Licences of the site.
-    """
-
-    nodes: Ints
+    nodes: Ints  # its nodes in the site, shape (nodes of the job,)
+    # Amounts of the resources of the site on each of them, shape (nodes of the job,
+    # resources)
     amounts: Ints
-    licences: dict[str, int]
+    licences: dict[str, int]  # licences of the site
 
 
 def held_by(job: QueuedJob, supply: Supply) -> Held:
-    """Return what a running job holds, and is free when it ends.
+    """Return the amounts that a running job holds, which are free when it ends.
 
     A suspended job keeps its memory and its GPUs, but has given its cores back. A GPU of which it
     has shares is not counted: see `held_alone`.
@@ -114,13 +105,7 @@ def _amounts_of(gpus: Iterable[tuple[int, str, int]], supply: Supply) -> Ints:
 
 
 def read_captured(folder: Path) -> tuple[Queue, Supply]:
-    """Return the queue and what is free, from a folder with captured output of Slurm.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or is wrong.
-    """
+    """Return the queue and what is free, from a folder with captured output of Slurm."""
     queue = read_queue(captured_folder(folder))
     supply = read_supply(folder, queue.time)
     used = {
@@ -160,7 +145,7 @@ def end_of(job: QueuedJob, time: int) -> float:
 
 
 def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
-    """Return what is free at a time, when the running jobs end at their time limits.
+    """Return the free amounts at a time, when the running jobs end at their time limits.
 
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
     counted, nodes keep their states; jobs that are being completed now are so no more.

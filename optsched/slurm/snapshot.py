@@ -15,10 +15,9 @@ from optsched.models.node_placement.problem import COUNTABLE, NodePlacement
 from optsched.sites.records import Ints
 from optsched.sites.site import typed
 from optsched.slurm.access import exceeded_limit, open_partitions, with_started
-from optsched.slurm.group_limits import GroupLimit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.division import GroupLimit
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
 from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
@@ -44,20 +43,11 @@ MOST_STRICT = 2**30
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the problem: a job, or one task of a job array.
+    """A row of the problem: a job, or one task of a job array."""
 
-    Parameters
-    ----------
-    label : str
-        The number of the job as Slurm writes it: ``17``, or ``17_3`` for a task of an array.
-    job : QueuedJob
-        The record of the queue.
-    request : Request
-        What it asks.
-    """
-
+    # The number of the job as Slurm writes it: ``17``, or ``17_3`` for a task of an array
     label: str
-    job: QueuedJob
+    job: QueuedJob  # the record of the queue
     request: Request
 
 
@@ -67,22 +57,14 @@ class SlurmSnapshot:
 
     The nodes of the problem are those of the site in the same order; nothing is free on nodes that
     are drained or down.
-
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem; its `jobs` are the labels of `rows`, its `nodes` the names of the nodes.
-    rows : tuple of Row
-        The job of each row.
-    blocked : dict of str to str
-        By label, the jobs that cannot start now whatever is free, and the rule that says so.
-    left : dict of str to str
-        By label, the jobs that the model cannot state, and why: Slurm alone decides on them.
     """
 
+    # The problem; its `jobs` are the labels of `rows`, its `nodes` the names of the nodes
     problem: NodePlacement
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # the job of each row
+    # By label, the jobs that cannot start now whatever is free, and the rule that says so
     blocked: Mapping[str, str]
+    # By label, the jobs that the model cannot state, and why: Slurm alone decides on them
     left: Mapping[str, str]
 
     @property
@@ -93,9 +75,14 @@ class SlurmSnapshot:
 
 def placement_problem(
     queue: Queue,
-    supply: Supply,
+    supply: Supply,  # the site and what is free
     *,
+    # The weight of a job, a name in `WEIGHTS`. Weights are at least 1, and are scaled down
+    # where the objective would exceed 2^53, so that jobs of almost the same weight may get
+    # equal ones.
     weigh: str = "priority",
+    # What is minimized among the placements of greatest weight; see `NodePlacement`.
+    # ``switches`` is left out where the site has no tree of switches.
     then: Sequence[str] = ("switches",),
 ) -> SlurmSnapshot:
     """Return the pending jobs of a queue on what is free, as a problem.
@@ -103,26 +90,6 @@ def placement_problem(
     Slurm fills the first nodes of a job rather than dividing it evenly. So a job is on the fewest
     nodes, with the largest chunks that Slurm may make, or if it does not fit like this, no other
     job of the problem is on its nodes.
-
-    Parameters
-    ----------
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
-    weigh : str
-        The weight of a job, a name in `WEIGHTS`. Weights are at least 1, and are scaled down
-        where the objective would exceed 2^53, so that jobs of almost the same weight may get equal
-        ones.
-    then : sequence of str
-        What is minimized among the placements of greatest weight; see `NodePlacement`.
-        ``switches`` is left out where the site has no tree of switches.
-
-    Raises
-    ------
-    InputError
-        If `weigh` is not in `WEIGHTS`, or if there are more rows than weights that the objective
-        can tell apart.
     """
     if weigh not in WEIGHTS:
         raise InputError(f"{weigh!r}; expected one of {', '.join(WEIGHTS)}", field="weigh")
@@ -294,13 +261,8 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
     Of nodes with several types, such as MIG slices, Slurm takes any: in the worst case all of one.
     A job of lower priority takes what is left.
 
-    Returns
-    -------
-    names : list of str
-        Names of the resources: for each type one for each number of free ones that matters.
-    free, demand : array of int, shape (nodes, names) and (rows, names)
-        Free amounts, which bind on nodes with several types only, and what a chunk of each row
-        needs.
+    There is a resource for each type and number of free ones that matters, with its free amounts,
+    which bind on nodes with several types only, and what a chunk of each row needs.
     """
     resources, amounts = supply.site.resources, supply.amounts
     tiers = {each.name: each.priority_tier for each in supply.site.partitions}
@@ -359,21 +321,7 @@ def kinds_of(
 ) -> tuple[list[str], Ints, list[tuple[str, ...] | None]]:
     """Return the coarsest kinds of nodes of which all the sets consist.
 
-    Parameters
-    ----------
-    sets : sequence of array of bool, shape (nodes,)
-        Sets of nodes.
-    supply : Supply
-        The site.
-
-    Returns
-    -------
-    names : list of str
-        Name of each kind: that of its first node.
-    kinds : array of int, shape (nodes,)
-        Kind of each node.
-    allowed : list of tuple of str or None
-        The kinds of each set; None for all of them.
+    A kind has the name of its first node. With them come the kinds of each set; None for all.
     """
     nodes = len(supply.site.nodes)
     everywhere = np.ones(nodes, dtype=bool)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.sites.captured import captured_file
 from optsched.sites.records import Ints, whole_numbers
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
-from optsched.sites.slurm_access import Access
 from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
+from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
 from optsched.slurm.limits import Limits, read_limits
@@ -35,82 +35,45 @@ class Supply:
     are threads, takes four of them, and memory that is stated per core grows with them. Since a
     job asks other amounts there than elsewhere, each number of threads has columns of its own,
     in which all other nodes have more than enough.
-
-    Parameters
-    ----------
-    site : Site
-        The site.
-    free : array of int, shape (nodes, resources)
-        Free amounts of the resources of the site.
-    time : int
-        The time, in seconds since 1970.
-    licences : mapping of str to int
-        Free licences.
-    reservations : tuple of Reservation
-        The reservations.
-    threads : array of int, shape (nodes,), optional
-        Threads of each physical core of the node; by default 1.
-    busy : array of bool, shape (nodes,), optional
-        Whether jobs run on the node; by default where some cores are not free.
-    weights : array of int, shape (nodes,), optional
-        Weight of each node: Slurm takes nodes of low weight first; by default, all are alike.
-    access : mapping of str to Access
-        By name of the partition, who may use it.
-    cores_left : mapping of str to array of int, shape (nodes,)
-        By name of the partition, for those with ``MaxCPUsPerNode``: cores that its jobs may still
-        have on each node.
-    limits : Limits
-        The limits of QOS and associations.
-    settings : mapping of str to str
-        Settings of slurm.conf, by names in small letters.
-    unread : tuple of str
-        In words, what is not known for want of a file.
-    counts_memory : bool
-        Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
-        memory only rules out nodes that have less.
-    units : mapping of str to int
-        What an amount of 1 stands for, for resources that are not counted one by one.
-    owners : tuple of str
-        User whose jobs share a node with those of no other user; empty for none.
-    labels : tuple of str
-        Label of multi-category security (MCS) of the jobs of a node; empty for none.
-    by_label : bool
-        Whether jobs with a label share nodes only with jobs of the same one.
-    taken : array of bool, shape (nodes,), optional
-        Nodes of which a running job shares nothing: nothing of them is free, whatever `free` says.
-    completing : array of bool, shape (nodes,), optional
-        Nodes on which a job is being completed: none starts there now.
-    users : tuple of str
-        The only user with running jobs on a node; empty where there are none, or others too.
-    notes : tuple of str
-        What the reader of the files left out or changed, counted.
-
-    Raises
-    ------
-    InputError
-        If lengths do not match or an amount is negative.
     """
 
     site: Site
-    free: Ints
-    time: int
+    free: Ints  # free amounts of the resources of the site, shape (nodes, resources)
+    time: int  # the time, in seconds since 1970
     licences: Mapping[str, int] = field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
+    # Threads of each physical core of the node; by default 1, shape (nodes,)
     threads: Ints = None  # type: ignore[assignment]  # filled below
+    # Whether jobs run on the node; by default where some cores are not free, shape (nodes,)
     busy: Flags = None  # type: ignore[assignment]
+    # Weight of each node: Slurm takes nodes of low weight first; by default, all are alike,
+    # shape (nodes,)
     weights: Ints = None  # type: ignore[assignment]
+    # By name of the partition, who may use it
     access: Mapping[str, Access] = field(default_factory=dict)
+    # By name of the partition, for those with ``MaxCPUsPerNode``: cores that its jobs may
+    # still have on each node, shape (nodes,)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=Limits)  # the limits of QOS and associations
+    # Settings of slurm.conf, by names in small letters
     settings: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # in words, what is not known for want of a file
+    # Whether Slurm gives memory to jobs, as with ``CR_Core_Memory``. Otherwise a request for
+    # memory only rules out nodes that have less.
     counts_memory: bool = True
+    # What an amount of 1 stands for, for resources that are not counted one by one
     units: Mapping[str, int] = field(default_factory=dict)
+    # User whose jobs share a node with those of no other user; empty for none
     owners: tuple[str, ...] = ()
+    # Label of multi-category security (MCS) of the jobs of a node; empty for none
     labels: tuple[str, ...] = ()
-    by_label: bool = False
+    by_label: bool = False  # whether jobs with a label share nodes only with jobs of the same one
+    # Nodes of which a running job shares nothing: nothing of them is free, whatever `free`
+    # says, shape (nodes,)
     taken: Flags = None  # type: ignore[assignment]
+    # Nodes on which a job is being completed: none starts there now, shape (nodes,)
     completing: Flags = None  # type: ignore[assignment]
+    # The only user with running jobs on a node; empty where there are none, or others too
     users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -275,23 +238,12 @@ class Supply:
 
 
 def read_supply(folder: str | Path, time: int | None = None) -> Supply:
-    """Return what a site has free, from captured output of the commands of Slurm.
+    """Return the free amounts of a site, from captured output of the commands of Slurm.
 
-    Parameters
-    ----------
-    folder : path
-        Folder of the files that `optsched.sites.slurm_folder.read_shown_site` reads, and if there
-        is, of ``reservations.json`` or ``reservations.txt``, what ``scontrol show reservations``
-        wrote with ``--json`` or ``-o``.
-    time : int, optional
-        The time, in seconds since 1970; by default when the nodes were written, or what the file
-        ``now`` says.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, is of an unknown version, or a field has another form; with file,
-        record and field.
+    `folder`: folder of the files that `optsched.sites.slurm_folder.read_shown_site` reads, and if
+    there is, of ``reservations.json`` or ``reservations.txt``, what ``scontrol show reservations``
+    wrote with ``--json`` or ``-o``; `time`: the time, in seconds since 1970; by default when the
+    nodes were written, or what the file ``now`` says.
     """
     folder = Path(folder)
     shown = read_shown_site(folder)

@@ -36,14 +36,7 @@ LONGEST_LIST = 60
 def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     """Return in words which rules on the start of a job are not known.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The pending job.
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
+    `supply`: the site and what is free.
     """
     found = list(supply.unread)
     if job.exclusive is None:
@@ -62,14 +55,7 @@ def unseen_rules(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...
 def unseen(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     """Return in words what is not known that decides on the start of a job.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The pending job.
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
+    `supply`: the site and what is free.
     """
     return (
         *unseen_rules(job, queue, supply),
@@ -141,14 +127,7 @@ def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
 def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
     """Return in words that a job may preempt running jobs, which is not modelled; empty if not.
 
-    Parameters
-    ----------
-    job : QueuedJob
-        The pending job.
-    queue : Queue
-        The jobs.
-    supply : Supply
-        The site and what is free.
+    `supply`: the site and what is free.
     """
     kind = supply.settings.get("preempttype", "").rpartition("/")[2]
     if kind not in ("partition_prio", "qos"):

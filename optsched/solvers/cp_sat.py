@@ -43,19 +43,13 @@ UNKNOWN = 2.0**62
 class CpSat(GenericSolver):
     """Lazy clause generation with linear relaxations, by OR-Tools.
 
-    Parameters
-    ----------
-    relative_gap : float
-        Relative gap at which the search stops.
-    workers : int
-        Number of search threads, each with a different strategy. With several threads, results are
-        reproducible only under a work limit, under which the threads take turns.
-    first_solution : bool
-        Stop at the first solution.
+    `relative_gap`: relative gap at which the search stops.
     """
 
+    # Number of search threads, each with a different strategy. With several threads, results
+    # are reproducible only under a work limit, under which the threads take turns.
     workers: int = 1
-    first_solution: bool = False
+    first_solution: bool = False  # stop at the first solution
 
     floating_point = False
     work_unit = "deterministic seconds"

@@ -21,41 +21,21 @@ class Dispatch(Solver):
     Its class attributes combine theirs, for callers that do not know the model yet; `of_model`
     returns the solver itself.
 
-    Parameters
-    ----------
-    options : mapping
-        Options of one of the solvers at least.
-
-    Attributes
-    ----------
-    classes : tuple of type
-        The classes registered under the name.
+    `options`: options of one of the solvers at least.
     """
 
-    classes: ClassVar[tuple[type[Solver], ...]]
+    classes: ClassVar[tuple[type[Solver], ...]]  # the classes registered under the name
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._options = options or {}
 
     def of_model(self, model: str) -> Solver:
-        """Return the solver of a model.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it does not have the options.
-        """
+        """Return the solver of a model."""
         return solver_with(self.class_of_model(model), self._options)
 
     @classmethod
     def class_of_model(cls, model: str) -> type[Solver]:
-        """Return the class of the solver of a model.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Return the class of the solver of a model."""
         for one in cls.classes:
             if supports(one, model):
                 return one
@@ -91,12 +71,8 @@ def classes_of(name: str) -> tuple[type[Solver], ...]:
 def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
     """Return the class for two of the same name; None if both answer the same model.
 
-    Parameters
-    ----------
-    holder : type
-        The class that has the name already, which may be a combined one.
-    added : type
-        The class to add; it takes the place of an earlier version of itself.
+    `holder`: the class that has the name already, which may be a combined one; `added`: the class
+    to add; it takes the place of an earlier version of itself.
     """
     classes = holder.classes if issubclass(holder, Dispatch) else (holder,)
     rivals = [one for one in classes if _overlap(one, added)]
@@ -135,13 +111,7 @@ def _place(cls: type[Solver]) -> tuple[str, str]:
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
-    """Return a solver with given options.
-
-    Raises
-    ------
-    InputError
-        If the solver has no such option, or the value is not allowed.
-    """
+    """Return a solver with given options."""
     if not options:
         return cls()
     if issubclass(cls, Dispatch):

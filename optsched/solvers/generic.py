@@ -454,12 +454,6 @@ def run_in_thread(
     `run` searches without holding Python's global lock, and calls the `Post` that it gets with each
     incumbent or bound, which `search` records; `stop` makes it return soon, with what it has found.
     So does `abandon`, by default `stop`, after an exception, when nothing found is wanted.
-
-    Raises
-    ------
-    BaseException
-        Any exception of `run` or `search.found`, and `KeyboardInterrupt`, after `run` has stopped.
-        A further `KeyboardInterrupt` does not wait for that.
     """
     posts: SimpleQueue[tuple[float | None, float | None, float] | None] = SimpleQueue()
     failures: list[BaseException] = []

@@ -27,12 +27,8 @@ def noted_once(
     Only the main thread receives signals; in other threads, and where Ctrl-C is ignored, nothing
     changes.
 
-    Parameters
-    ----------
-    forward : callable, optional
-        Called at the first Ctrl-C, to pass it on to the process that searches.
-    patience : float, optional
-        Seconds after which the first Ctrl-C counts as two, `PATIENCE` by default.
+    `forward`: called at the first Ctrl-C, to pass it on to the process that searches; `patience`:
+    seconds after which the first Ctrl-C counts as two, `PATIENCE` by default.
     """
     before = signal.getsignal(signal.SIGINT)
     main = threading.main_thread()

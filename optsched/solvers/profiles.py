@@ -32,30 +32,14 @@ LIMITS = ("seconds", "work")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A named configuration of a solver.
+    """A named configuration of a solver."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the profile: the stem of its file.
-    solver : str
-        Registered name of the solver.
-    description : str
-        Purpose of the profile.
-    budget : Budget
-        Default budget of a solve.
-    seed : int
-        Default seed of random choices.
-    options : mapping
-        Options of the solver.
-    """
-
-    name: str
-    solver: str
-    description: str = ""
-    budget: Budget = field(default_factory=Budget)
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str  # name of the profile: the stem of its file
+    solver: str  # registered name of the solver
+    description: str = ""  # purpose of the profile
+    budget: Budget = field(default_factory=Budget)  # default budget of a solve
+    seed: int = 0  # default seed of random choices
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the solver
 
 
 def profile_names() -> list[str]:
@@ -64,13 +48,7 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str | Path) -> Profile:
-    """Return the bundled profile of a name, or the profile in a TOML file.
-
-    Raises
-    ------
-    InputError
-        If the file is not a valid profile; all mistakes are listed.
-    """
+    """Return the bundled profile of a name, or the profile in a TOML file."""
     path = Path(name)
     if path.suffix != ".toml":
         path = bundled("solvers") / f"{name}.toml"

@@ -189,9 +189,9 @@ class Result:
             If there is no verified solution, solutions of the model have no picture, or the size
             is wrong.
         """
-        figure: Figure = display_of("result").figure(self, size, title)
+        figure: Figure = display_of("figure")(self, size, title)
         return figure
 
     def _repr_html_(self) -> str:
-        html: str = display_of("result").html(self)
+        html: str = display_of("result")(self)
         return html

@@ -101,16 +101,7 @@ class SeparateProcess(Generic[Value]):
             self._end()
 
     def __call__(self, *arguments: Any) -> Value:
-        """Call the function.
-
-        Raises
-        ------
-        EndedError
-            If the process was ended before the function returned, if the function failed, or if
-            its value cannot be pickled.
-        InputError
-            If the function raises one.
-        """
+        """Call the function."""
         if self._process is None:
             self._start()
         try:

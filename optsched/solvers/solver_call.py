@@ -54,12 +54,9 @@ def call_solver(
     its time does not count. The solver then searches in the context `around`. For the other
     parameters, see `Solver.solve`.
 
-    Returns
-    -------
-    Result
-        Result, verified as by `verify`. An exception of the solver, or a result of the wrong form,
-        gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
-        `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
+    The result is verified as by `verify`. An exception of the solver, or a result of the wrong
+    form, gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
+    `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
     """
     trusted = _is_bundled(solver)
     given = problem
@@ -123,13 +120,7 @@ def call_solver(
 
 
 def prepare(solver: Solver, name: str) -> None:
-    """Let a solver import and compile its dependencies.
-
-    Raises
-    ------
-    InputError
-        If the solver fails.
-    """
+    """Let a solver import and compile its dependencies."""
     try:
         solver.prepare()
     except (KeyboardInterrupt, InputError):
@@ -141,13 +132,7 @@ def prepare(solver: Solver, name: str) -> None:
 
 
 def supports(solver: Solver | type[Solver], model: str) -> bool:
-    """Return whether a solver accepts problems of a model.
-
-    Raises
-    ------
-    InputError
-        If the solver states its models in the wrong form, or its method fails.
-    """
+    """Return whether a solver accepts problems of a model."""
     check_models(solver)
     return bool(_stated(solver, "supports", model))
 
@@ -160,25 +145,13 @@ def unsupported(name: str, *models: str, known: Iterable[str] = ()) -> InputErro
 
 
 def version_of(solver: Solver | type[Solver]) -> str | None:
-    """Return the version of a solver, or None if it is not installed.
-
-    Raises
-    ------
-    InputError
-        If the method of the solver fails.
-    """
+    """Return the version of a solver, or None if it is not installed."""
     version: str | None = _stated(solver, "installed_version")
     return version
 
 
 def check_models(solver: Solver | type[Solver]) -> None:
-    """Check that a solver states its models as the contract requires.
-
-    Raises
-    ------
-    InputError
-        If ``models`` is neither a frozenset nor None.
-    """
+    """Check that a solver states its models as the contract requires."""
     if not isinstance(solver.models, frozenset | None):
         expected = "expected a frozenset or None"
         raise InputError(
@@ -408,8 +381,6 @@ def _shown(value: object) -> str:
 def beats(objective: float, bound: float, sense: str) -> bool:
     """Return whether an objective is better than a bound; whole numbers are compared exactly.
 
-    Examples
-    --------
     >>> beats(10**12 + 1, 10**12, "max"), beats(15, 14.999_999, "max")
     (True, False)
     """

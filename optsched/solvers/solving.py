@@ -46,31 +46,16 @@ LEAST_SHARE = 0.01
 
 def find_solver(
     name: str | ClassInFile | Solver,
+    # A model that the solver has to support. If left out, a name of several solvers stands
+    # for all of them, see `Dispatch`.
     model: str | None = None,
+    # Options of solvers of the model. The solver takes those that it has and its profile does
+    # not state.
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
     A solver is returned unchanged, with a profile of its options.
-
-    Parameters
-    ----------
-    name : str, ClassInFile or Solver
-        The name, or the solver.
-    model : str, optional
-        A model that the solver has to support. If left out, a name of several solvers stands for
-        all of them, see `Dispatch`.
-    options : mapping, optional
-        Options of solvers of the model. The solver takes those that it has and its profile does not
-        state.
-
-    Raises
-    ------
-    InputError
-        If there is no such solver or profile, if the profile has mistakes, or if the solver states
-        its models in the wrong form, does not support the model, or lacks options of the profile.
-    MissingDependencyError
-        If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
         if model is not None:
@@ -301,13 +286,7 @@ def label_of(given: str | ClassInFile | Solver, profile: Profile) -> str:
 
 
 def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
-    """Check the options in a snapshot, which may come from a file.
-
-    Raises
-    ------
-    InputError
-        If no solver of the model has an option of that name, or its value is not allowed.
-    """
+    """Check the options in a snapshot, which may come from a file."""
     model = snapshot.problem.name
     for name, value in snapshot.options.items():
         owners = (cls for cls in _classes_of_model(model) if name in _names_of_options(cls))
@@ -335,13 +314,7 @@ def _names_of_options(cls: type[Solver]) -> list[str]:
 
 
 def as_budget(budget: Any, time_limit: Any = None, work_limit: Any = None) -> Budget | None:
-    """Return an argument that is a budget, its seconds, or None; limits may take its place.
-
-    Raises
-    ------
-    InputError
-        If the argument is anything else, a limit is not above 0, or both are given.
-    """
+    """Return an argument that is a budget, its seconds, or None; limits may take its place."""
     if time_limit is not None or work_limit is not None:
         if budget is not None:
             expected = "expected a budget, or time_limit and work_limit"
@@ -356,13 +329,7 @@ def as_budget(budget: Any, time_limit: Any = None, work_limit: Any = None) -> Bu
 
 
 def checked_seed(seed: Any) -> int | None:
-    """Return a seed as a plain integer, or None if it is omitted.
-
-    Raises
-    ------
-    InputError
-        If the seed is not an integer, or exceeds 2^53 in absolute value.
-    """
+    """Return a seed as a plain integer, or None if it is omitted."""
     if seed is None:
         return None
     try:

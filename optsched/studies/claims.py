@@ -6,15 +6,16 @@ gives the verdict. File format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from math import floor, inf, isnan, log10, nan
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.schema import markdown_row
-from optsched.report.folder_files import Expected, checked
+from optsched.folders import Expected, checked
+from optsched.markdown import markdown_row
+from optsched.numbers import decimals, written
 from optsched.studies.intervals import Interval, Noise
 from optsched.text_files import read_toml
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "claims.toml"
 HOLDS, OPEN, FAILS, UNJUDGED = "holds", "not decided", "does not hold", "not judged"
-MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}
-"""Verdicts, each with its shape in tables and figures."""
+MARKS = {HOLDS: "●", OPEN: "○", FAILS: "■", UNJUDGED: "–"}  # shapes in tables and figures
 
 BOUNDS = ("above", "at_least", "below", "at_most")
 PUBLISHED = "published"
@@ -34,11 +34,9 @@ KEYS: Expected = {
     **dict.fromkeys(BOUNDS, (int, float)),
 }  # fmt: skip
 """Keys of a claim with their types; all others are arguments of its functions."""
-PARTS = ("low", "high", "half", "n", "smallest", "deviation")
-"""What of an interval or a noise floor has a name."""
 
-DIGITS = "%.12g"
-"""How numbers are written in files: without the digits that differ between processors."""
+PARTS = ("low", "high", "half", "n", "smallest")  # of intervals and noise floors, with names
+DIGITS = "%.12g"  # of numbers in files: without those that differ between processors
 
 NOTHING = Interval(nan, nan, nan, 0, "none")
 
@@ -57,16 +55,18 @@ class Region(NamedTuple):
 
     def verdict(self, found: Interval) -> str:
         """Judge a number: by an interval wholly inside or outside; all else is not decided."""
-        low, high = found.low, found.high
-        if isnan(low) or found.kind == "range":
+        ends = found[1:3]
+        if isnan(found.low) or found.kind == "range":
             return OPEN
-        above = low >= self.low if self.with_low else low > self.low
-        below = high <= self.high if self.with_high else high < self.high
-        if above and below:
+        if all(map(self.has, ends)):
             return HOLDS
-        under = high < self.low if self.with_low else high <= self.low
-        over = low > self.high if self.with_high else low >= self.high
-        return FAILS if under or over else OPEN
+        apart = found.high <= self.low or found.low >= self.high
+        return FAILS if apart and not any(map(self.has, ends)) else OPEN
+
+    def has(self, value: float) -> bool:
+        """Return whether a value is in the region."""
+        at_end = (self.with_low and value == self.low) or (self.with_high and value == self.high)
+        return self.low < value < self.high or at_end
 
 
 class Claim(NamedTuple):
@@ -92,12 +92,6 @@ class Claim(NamedTuple):
     def main(self) -> Interval:
         """Our number under the main reading."""
         return next(iter(self.found.values()))
-
-    @property
-    def turned(self) -> dict[str, str]:
-        """The readings that change the verdict, each with the verdict under it."""
-        verdicts = {reading: self.verdict(reading) for reading in self.found}
-        return {name: one for name, one in verdicts.items() if one != self.verdict()}
 
 
 class Stated(NamedTuple):
@@ -159,22 +153,15 @@ def judge(stated: Stated, call: Callable[..., Any]) -> dict[str, Claim]:
         published = table.get(PUBLISHED)
         if isinstance(published, str):
             published = float(call(published, **own))
-        bounds: dict[str, Any] = {
-            key: published if table[key] == PUBLISHED else table[key]
-            for key in BOUNDS
-            if key in table
-        }
-        region = Region(
-            bounds.get("above", bounds.get("at_least", -inf)),
-            bounds.get("below", bounds.get("at_most", inf)),
-            "at_least" in bounds,
-            "at_most" in bounds,
-        )
-        why = table.get("not_judged", "" if found else "not run")
+        bounds = {key: table[key] for key in BOUNDS if key in table}
+        bounds |= {key: published for key, bound in bounds.items() if bound == PUBLISHED}
+        low = bounds.get("above", bounds.get("at_least", -inf))
+        high = bounds.get("below", bounds.get("at_most", inf))
+        region = Region(low, high, "at_least" in bounds, "at_most" in bounds)
         texts = (table["key"], table["group"], table["text"])
-        judged[table["key"]] = Claim(
-            *texts, region, published, found, table["unit"], why, table.get("panel", True)
-        )
+        why = table.get("not_judged", "" if found else "not run")
+        more = (table["unit"], why, table.get("panel", True))
+        judged[table["key"]] = Claim(*texts, region, published, found, *more)
     return judged
 
 
@@ -187,8 +174,7 @@ def named(values: Mapping[str, Any], claims: Mapping[str, Claim]) -> dict[str, A
             names[key] = one.main
         for reading, found in one.found.items():
             names |= {f"{key}@{reading}": found, f"{key}@{reading}.verdict": one.verdict(reading)}
-    if claims:
-        verdicts = [one.verdict() for one in claims.values()]
+    if verdicts := [one.verdict() for one in claims.values()]:
         counts = {"hold": HOLDS, "fail": FAILS, "open": OPEN, "unjudged": UNJUDGED}
         names |= {f"claims.{name}": verdicts.count(one) for name, one in counts.items()}
         names["claims"] = len(verdicts)
@@ -214,26 +200,26 @@ def summary(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> str:
         if one.group != group:
             group = one.group
             rows.append([f"**{group}**", *[""] * (len(head) - 1)])
-        here = _with_unit(one.main.mean, one.unit) if one.found else "–"
+        unit = "" if one.unit[:1] == "%" or one.unit in ("points", "times") else f"&nbsp;{one.unit}"
+        here = without_noise(one.main.mean, one.unit) + unit if one.found else "–"
         if one.published is not None:
-            here += f" ({_with_unit(one.published, one.unit)})"
-        turned = [f"{MARKS[to]}&nbsp;{readings[name]}" for name, to in one.turned.items()]
-        row = [one.text, f"{MARKS[one.verdict()]}&nbsp;{one.verdict()}", here]
+            here += f" ({without_noise(one.published, one.unit)}{unit})"
+        main = one.verdict()
+        turned = [
+            f"{MARKS[to]}&nbsp;{readings[name]}"
+            for name in one.found
+            if (to := one.verdict(name)) != main
+        ]
+        row = [one.text, f"{MARKS[main]}&nbsp;{main}", here]
         rows.append(row + [one.not_judged or ", ".join(turned)] * several)
     return "\n".join(markdown_row(*row) for row in rows)
-
-
-def _with_unit(value: float, unit: str) -> str:
-    return without_noise(value, unit) + (
-        "" if unit[:1] == "%" or unit in ("points", "times") else f"&nbsp;{unit}"
-    )
 
 
 def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.DataFrame:
     """Return the claims as a table, a row for each claim and reading, the main reading first."""
     import pandas as pd
 
-    rows = [
+    return pd.DataFrame(
         {
             "key": key, "group": one.group, "claim": one.text, "reading": readings.get(name, name),
             "verdict": one.verdict(name), "published": one.published, "value": found.mean,
@@ -243,34 +229,12 @@ def frame_of(claims: Mapping[str, Claim], readings: Mapping[str, str]) -> pd.Dat
         }
         for key, one in claims.items()
         for name, found in (one.found or {"": NOTHING}).items()
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def written(value: float | None, unit: str = "", digits: int | None = None) -> str:
-    """Write a number as in figures and tables: two digits that count or more, a true minus sign.
-
-    Only ``%`` is written behind it of the units, also of ``% of the sessions``.
-    """
-    if value is None or isnan(value):
-        return "–"
-    digits = _digits(value) if digits is None else digits
-    text = f"{round(value, digits) + 0.0:,.{digits}f}{unit[:1] if unit[:1] == '%' else ''}"
-    return text.replace("-", "−")
+    )  # fmt: skip
 
 
 def without_noise(value: float | None, unit: str) -> str:
     """Write a number of a claim: times below 10 to a hundredth, others to a tenth at most."""
-    return written(value, unit, _digits(value or 0.0, unit))
-
-
-def _digits(value: float, unit: str = "") -> int:
-    size = 0.0 if abs(value) < 1e-9 else abs(value)
-    if unit == "times" and 0 < size < 9.995:
-        return 2
-    if size >= 9.95 or not size:
-        return 0
-    return 1 if size >= 0.995 or unit else 1 - floor(log10(size))
+    return written(value, unit, decimals(value or 0.0, unit))
 
 
 def with_interval(found: Interval, unit: str, edges: Sequence[float] = ()) -> str:
@@ -278,38 +242,15 @@ def with_interval(found: Interval, unit: str, edges: Sequence[float] = ()) -> st
 
     It has as many digits as tell its ends from each other, and from the edges of a claim.
     """
-    ends = (found.low, found.high)
+    ends, more = found[1:3], 0
     if isnan(found.low) or found.low == found.high:
         return without_noise(found.mean, unit).rstrip("%")
     pairs = [ends, *((end, edge) for end in ends for edge in edges)]
 
-    def digits(value: float, more: int) -> int:
-        return _digits(value, unit) + more * (value != 0)
+    def digits(value: float) -> int:
+        return decimals(value, unit) + more * (value != 0)
 
-    def alike(more: int) -> bool:
-        return any(
-            a != b and round(a, digits(a, more)) == round(b, digits(b, more)) for a, b in pairs
-        )
-
-    more = next(count for count in range(3) if count == 2 or not alike(count))
-    mean, low, high = (written(end, "", digits(end, more)) for end in found[:3])
+    while more < 2 and any(a != b and round(a, digits(a)) == round(b, digits(b)) for a, b in pairs):
+        more += 1
+    mean, low, high = (written(end, "", digits(end)) for end in found[:3])
     return f"{mean} [{low}, {high}]"
-
-
-def markdown(frame: pd.DataFrame, digits: int | None = None) -> str:
-    """Return a table in Markdown, with its index first where that has a name."""
-    frame = frame.reset_index() if frame.index.names != [None] else frame
-    numeric = [kind.kind in "iuf" for kind in frame.dtypes]
-    rows: list[Iterable[Any]] = [frame.columns, ["---:" if one else "---" for one in numeric]]
-    rows += [[_cell(value, digits) for value in row] for row in frame.itertuples(index=False)]
-    return "\n".join(markdown_row(*map(str, row)) for row in rows)
-
-
-def _cell(value: Any, digits: int | None) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None or value != value:
-        return ""
-    if isinstance(value, bool) or (abs(value) < inf and int(value) == value):
-        return f"{value:,}" if isinstance(value, int) else f"{int(value):,}".replace("-", "−")
-    return written(value, digits=digits)

@@ -16,21 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, optional_module
+from optsched.folders import RUN, in_words, planned, read_config, read_summary, speaking, varying
 from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
-from optsched.report.run_folder import FOLDER as RUN
-from optsched.report.run_page import read_config, read_summary
 from optsched.simulator.scenario import OPTIONS
 from optsched.studies.claims import NOTHING
 from optsched.studies.intervals import (
     Interval,
-    average,
     mean_of,
     range_of,
     reduction,
+    t_quantile,
     units_needed,
 )
-from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS, in_words, planned, speaking, varying
+from optsched.sweeps.sweep_folder import DRAWN, SYSTEMS
 from optsched.traces.formats import stem
 
 if TYPE_CHECKING:
@@ -292,3 +291,20 @@ def _change(
         return NOTHING._replace(n=change.n)
     low = change.low if points else np.fmax(change.low, -100.0)  # nothing falls by more
     return change if np.isnan(change.low) else change._replace(low=float(low))
+
+
+def average(found: Sequence[Interval]) -> Interval:
+    """Return the mean of quantities of other units each, of the parts of several logs for instance.
+
+    The interval is Welch's t: each quantity keeps the deviation of its own units.
+    """
+    if len(found) == 1:
+        return found[0]
+    mean = float(np.mean([one.mean for one in found]))
+    n, count = np.array([one.n for one in found]), len(found)
+    errors = (np.array([one.half for one in found]) / t_quantile(n)) ** 2
+    if not np.isfinite(errors).all():
+        return Interval(mean, np.nan, np.nan, int(n.sum()), "none")
+    degrees = errors.sum() ** 2 / (errors**2 / (n - 1)).sum() if errors.any() else 1
+    half = float(t_quantile(degrees + 1) * errors.sum() ** 0.5 / count)
+    return Interval(mean, mean - half, mean + half, int(n.sum()), "t")

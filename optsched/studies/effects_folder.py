@@ -11,14 +11,13 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text
+from optsched.folders import REPORT, Expected, checked, read_object, read_pictures
 from optsched.metrics.jobs import MEASURES
-from optsched.numbers import counted
+from optsched.numbers import counted, written
 from optsched.report import style
-from optsched.report.figure_groups import compact
-from optsched.report.folder_files import Expected, checked, read_object, read_pictures
-from optsched.report.page import REPORT, Cell, Figure, Page, Section, Table, cell, write_page
+from optsched.report.page import Cell, Figure, Page, Section, Table, cell, compact, write_page
 from optsched.simulator.provenance import versions
-from optsched.studies.claims import DIGITS, FAILS, HOLDS, MARKS, OPEN, Claim, Region, written
+from optsched.studies.claims import DIGITS, FAILS, HOLDS, MARKS, OPEN, Claim, Region
 from optsched.studies.effects import (
     ALL,
     EQUAL,

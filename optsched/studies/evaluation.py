@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text, written_folder
+from optsched.folders import read_object, read_table
+from optsched.markdown import markdown
 from optsched.report import style
-from optsched.report.folder_files import Expected, read_object
+from optsched.report.dark_mode import with_dark_variant
 from optsched.studies import page
-from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, markdown, named, summary
-from optsched.studies.figures import claims_panel, save
+from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, named, summary
+from optsched.studies.figures import claims_panel
 from optsched.studies.folder import CODE, PAGE, PLAN, RESULTS, StudyFolder
 
 if TYPE_CHECKING:
@@ -26,11 +29,7 @@ FRAME, ABOUT, DATA = "results.parquet", "about.json", "data.md"
 """Files of results: a row per run, what they rest on, and all tables."""
 
 KEPT = FolderKind("results of a study", ABOUT, (FRAME, DATA, "*.csv", "*.svg"))
-PLANNED: Expected = {"plan": str, "versions": dict}
-"""What results rest on: the SHA-256 of the plan, and packages."""
-
-MOST_ROWS = 60
-"""Rows of a table from which on `DATA` names its CSV file alone."""
+MOST_ROWS = 60  # of a table in `DATA`; of longer ones it only names the CSV file
 
 
 class Evaluation(NamedTuple):
@@ -53,19 +52,11 @@ class Evaluated:
     def __init__(self, study: StudyFolder, results: pd.DataFrame) -> None:
         self._study = study
         self._runs = runs = study.call_with("load", results, results)
-        stated = study.stated
-        self.claims = judge(stated, lambda of, *one, **own: study.call(of, runs, *one, **own))
+        self.claims = judge(study.stated, lambda of, *one, **own: study.call(of, runs, *one, **own))
         self.values: dict[str, Any] = named(self._own("values"), self.claims)
         self.tables: dict[str, pd.DataFrame | str] = dict(self._own("tables"))
         if self.claims:
-            self.tables = {"claims": frame_of(self.claims, stated.readings), **self.tables}
-
-    def figures(self, *, narrow: bool) -> dict[str, Any]:
-        """Draw the figures by name, for a wide page or for a phone."""
-        figures = dict(self._own("figures", narrow=narrow))
-        if any(one.found and one.panel for one in self.claims.values()):
-            figures.setdefault("claims", claims_panel(self.claims, narrow=narrow))
-        return figures
+            self.tables = {"claims": frame_of(self.claims, study.stated.readings), **self.tables}
 
     def blocks(self) -> dict[str, str]:
         """Return the tables in Markdown by name, as the page shows them."""
@@ -81,18 +72,23 @@ class Evaluated:
 
     def write(self, folder: Path) -> None:
         """Write tables and figures, and the page of all tables, into a folder."""
-        for narrow in (False, True):
+        drawn = any(one.found and one.panel for one in self.claims.values())
+        for suffix, narrow in (("", False), ("-narrow", True)):
             with style.applied():
-                figures = self.figures(narrow=narrow)
-            save(figures, folder, "-narrow" if narrow else "")
-        name, shown = self._study.name, self.blocks()
-        data = [f"# Data of {name}", "The tables of [the study](../page.md), all computed."]
+                figures = dict(self._own("figures", narrow=narrow))
+                figures |= {"claims": claims_panel(self.claims, narrow=narrow)} if drawn else {}
+            for name, figure in figures.items():
+                file = folder / f"{name}{suffix}.svg"
+                style.save_as(figure, file)  # and dark where the reader's desktop is
+                write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))
+        lead, shown = "The tables of [the study](../page.md), all computed.", self.blocks()
+        data = [f"# Data of {self._study.name}", lead]
         for name, table in self.frames().items():
             index = table.index.names != [None]
             text = table.to_csv(index=index, lineterminator="\n", float_format=DIGITS)
             write_text(folder / f"{name}.csv", text)
-            rows = f"{len(table):,} rows in [{name}.csv]({name}.csv)."
-            data += [f"## {name}", rows, *([shown[name]] if len(table) <= MOST_ROWS else [])]
+            data += [f"## {name}", f"{len(table):,} rows in [{name}.csv]({name}.csv)."]
+            data += [shown[name]] * (len(table) <= MOST_ROWS)
         write_text(folder / DATA, "\n\n".join(data) + "\n")
 
     def mistakes(self, text: str) -> list[str]:
@@ -101,15 +97,20 @@ class Evaluated:
         return [f"{self._study.path / PAGE}:{one}" for one in wrong]
 
     def _own(self, function: str, **options: Any) -> Mapping[str, Any]:
-        try:
+        wrong = "asks for runs that are not there"
+        with suppress(NotRunError):
             found = self._study.call_with(function, {}, self._runs, self.claims, **options)
-        except NotRunError:
-            wrong = f"{function} asks for runs that are not there"
-            raise InputError(wrong, file=self._study.path / CODE) from None
-        if not isinstance(found, Mapping):
-            wrong = f"{function} returned {type(found).__name__}; expected a dict by name"
-            raise InputError(wrong, file=self._study.path / CODE)
-        return found
+            if isinstance(found, Mapping):
+                return found
+            wrong = f"returned {type(found).__name__}; expected a dict by name"
+        raise InputError(f"{function} {wrong}", file=self._study.path / CODE)
+
+
+def write_results(frame: pd.DataFrame, about: Mapping[str, Any], folder: Path) -> None:
+    """Write the results of runs, and what they rest on, into a folder with nothing else."""
+    with written_folder(folder, KEPT) as place:
+        frame.to_parquet(place / FRAME, index=False, compression="zstd")
+        write_json(place / ABOUT, about)
 
 
 def evaluate(
@@ -121,10 +122,10 @@ def evaluate(
     is to put the same into the folder of the study.
     """
     results = place / RESULTS
-    found, about = Evaluated(study, read_results(results)), read_object(results / ABOUT, PLANNED)
+    found = Evaluated(study, read_results(results))
     with written_folder(results, KEPT) as folder:
-        shutil.copyfile(results / FRAME, folder / FRAME)
-        write_json(folder / ABOUT, about)
+        for kept in (FRAME, ABOUT):
+            shutil.copyfile(results / kept, folder / kept)
         found.write(folder)
     if write:
         with written_folder(study.path / RESULTS, KEPT) as folder:
@@ -157,19 +158,20 @@ def check(study: StudyFolder) -> tuple[list[str], int]:
         for shown in page.pictures(text)
         if not (study.path / shown).is_file()
     ]
-    if read_object(results / ABOUT, PLANNED)["plan"] != study.plan_sha256:
+    if read_about(results)["plan"] != study.plan_sha256:
         mistakes.append(f"{results / ABOUT}: {PLAN} has changed since these results")
     return mistakes, len(page.NAME.findall(page.FREE.sub(" ", page.BLOCK.sub("", text))))
 
 
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what stored results rest on: the SHA-256 of the plan, and versions of packages."""
+    return read_object(folder / ABOUT, {"plan": str, "versions": dict})
+
+
 def read_results(folder: Path) -> pd.DataFrame:
     """Return the stored results of a study."""
-    import pandas as pd
-
     file = folder / FRAME
     if not file.is_file():
         raise InputError("missing; expected the results of the study's runs", file=file)
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError):
-        raise InputError("damaged; expected results in a Parquet file", file=file) from None
+    frame: pd.DataFrame = read_table(file, (), None).to_pandas()
+    return frame

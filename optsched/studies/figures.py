@@ -9,25 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.files import write_text
-from optsched.report import style
-from optsched.report.dark_mode import with_dark_variant
+from optsched.numbers import written
 from optsched.report.style import GREY, INK
-from optsched.studies.claims import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    Claim,
-    Region,
-    with_interval,
-    without_noise,
-    written,
-)
+from optsched.studies.claims import FAILS, HOLDS, OPEN, Claim, Region, with_interval, without_noise
 from optsched.studies.intervals import Interval
 
 if TYPE_CHECKING:
@@ -36,21 +24,9 @@ if TYPE_CHECKING:
 
 BAND = "#E4E4E4"
 COLOURS = {HOLDS: "#0072B2", OPEN: "#666666", FAILS: "#D55E00"}
-SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}
-CROSSED = SHAPES | {FAILS: "X"}
-"""Of verdicts; an open circle is not decided."""
-
-WIDE, NARROW = 9.17, 3.75
-"""Widths of figures in inches: 880 and 360 pixels of a browser."""
-
-STEPS = (1, 3)
-"""Ticks in each power of ten of a stretched axis."""
-
-ONE_SIZE = 10
-"""Numbers of one size differ by a lower factor."""
-
-TIMES = "times"
-"""The unit of ratios; their axis begins at 0, and its middle is 1."""
+SHAPES = {HOLDS: "o", OPEN: "o", FAILS: "s"}  # an open circle is not decided
+PAPER: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
+WIDE, NARROW = 9.17, 3.75  # inches of a figure: 880 and 360 pixels of a browser
 
 
 class Column(NamedTuple):
@@ -58,20 +34,6 @@ class Column(NamedTuple):
 
     found: Interval
     choices: frozenset[str]
-
-
-class _Layout(NamedTuple):
-    """Inches of the panel: heights of a row and a heading, margins, width."""
-
-    pitch: float
-    head: float
-    left: float
-    right: float
-    width: float
-
-
-WIDE_PANEL = _Layout(0.215, 0.30, 2.95, 2.2, WIDE)
-NARROW_PANEL = _Layout(0.37, 0.34, 0.06, 0.76, NARROW)
 
 
 def claims_panel(
@@ -90,33 +52,26 @@ def claims_panel(
     from matplotlib.figure import Figure
 
     judged = [one for one in claims.values() if one.found and one.panel]
-    known = any(one.published is not None for one in judged)
-    layout = NARROW_PANEL if narrow else WIDE_PANEL
-    if narrow and not known:
-        layout = layout._replace(right=layout.left)
+    panel = _Panel(judged, words, narrow=narrow)
     parts = [(unit, [*own]) for unit, own in groupby(judged, lambda one: _axis(one.unit))]
     heights = [
-        layout.pitch * len(own) + layout.head * len({one.group for one in own}) for _, own in parts
+        panel.pitch * len(own) + panel.head * len({one.group for one in own}) for _, own in parts
     ]
-    handles = _handles(judged, known=known, words=words)
+    handles = panel.handles(judged)
     columns = 3 if narrow else len(handles)
     top, below = 0.05 + 0.17 * -(-len(handles) // columns), 0.52
     place, height = top, top + sum(heights) + below * len(parts)
-    figure = Figure((layout.width, height))
+    figure = Figure((panel.width, height))
     for (unit, own), inches in zip(parts, heights):
-        wide = layout.width - layout.left - layout.right
         bottom = 1 - (place + inches) / height
-        box = (layout.left / layout.width, bottom, wide / layout.width, inches / height)
+        box = (panel.left / panel.width, bottom, panel.axis / panel.width, inches / height)
         axes = figure.add_axes(box)
-        units = {"percent" if one.unit[:1] == "%" else one.unit for one in own}
-        mixed = "percent, or points" if len(units) > 1 else units.pop()
-        label = mixed if unit == "%" else unit
-        label += _scale(axes, own, unit, narrow=narrow)
+        names = sorted({"percent" if one.unit == "%" else one.unit for one in own})
+        label = ", or ".join(names) + _scale(axes, own, unit, narrow=narrow)
         axes.set(ylim=(inches, 0), yticks=[], xlabel=label)
         axes.spines["left"].set_visible(False)
         axes.grid(not narrow, axis="x")
-        headed = place == top
-        _rows(axes, own, layout, narrow=narrow, headed=headed, known=known, band=words is None)
+        panel.draw(axes, own, headed=place == top and not narrow)
         place += inches + below
     figure.legend(
         handles.values(), handles, loc="upper left", ncols=columns, frameon=False,
@@ -133,114 +88,123 @@ def _axis(unit: str) -> str:
 
 def _origin(unit: str) -> float:
     """Return the value at which nothing differs."""
-    return 1.0 if unit == TIMES else 0.0
-
-
-def _limits(claims: Sequence[Claim], unit: str) -> tuple[float, float]:
-    """Return ends that hold all means and published numbers, and intervals if they are not wide."""
-    inner = [one.main.mean for one in claims]
-    inner += [one.published for one in claims if one.published is not None]
-    far = 3 * max(3.0, *map(abs, inner))
-    ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
-    shown = [*inner, *(min(max(end, -far), far) for end in ends), _origin(unit)]
-    if unit == TIMES:
-        return -0.05, 1.15 * max(shown)
-    return min(1.15 * min(shown), -1.0), max(1.15 * max(shown), 1.0)
+    return 1.0 if unit == "times" else 0.0
 
 
 def _scale(axes: Axes, claims: Sequence[Claim], unit: str, *, narrow: bool) -> str:
-    """Scale the horizontal axis, with round ticks, and return what to say of its form."""
-    limits = _limits(claims, unit)
-    most = max(map(abs, limits))
-    least = min(abs(one.main.mean) for one in claims)
-    if unit != TIMES and (most < ONE_SIZE or least > most / ONE_SIZE):
-        axes.set_xlim(*limits)
+    """Scale the horizontal axis, with round ticks, and return what to say of its form.
+
+    It holds all means and published numbers, and intervals if they are not wide.
+    """
+    means, times = [one.main.mean for one in claims], unit == "times"
+    inner = means + [one.published for one in claims if one.published is not None]
+    far = 3 * max(3.0, *map(abs, inner))
+    ends = [end for one in claims for end in one.main[1:3] if not isnan(end)]
+    shown = [*inner, *np.clip(ends, -far, far), _origin(unit)]
+    low, high = 1.15 * min(shown), 1.15 * max(shown)
+    limits = (-0.05, high) if times else (min(low, -1.0), max(high, 1.0))
+    axes.set_xlim(*limits)
+    most, least = max(map(abs, limits)), min(map(abs, means))
+    if not times and (most < 10 or least > most / 10):  # small, or of one size
         axes.locator_params("x", nbins=4)
         return ""
-    linear = 1.0 if unit == TIMES else min(3.0, most / 3)
+    linear = 1.0 if times else min(3.0, most / 3)
     powers = range(int(np.floor(np.log10(linear))), int(np.log10(most)) + 1)
-    steps, every = ((0.5, 1, 2), 1) if unit == TIMES else (STEPS, 2 if narrow else 1)
+    steps, every = ((0.5, 1, 2), 1) if times else ((1, 3), 2 if narrow else 1)
     sizes = [step * 10.0**power for power in powers for step in steps]
     sizes = [size for size in sizes if size >= steps[0] * linear * 0.99][::every]
     ticks = [-size for size in reversed(sizes)] + [0.0, *sizes]
-    shown = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+    ticks = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
     axes.set_xscale("asinh", linear_width=linear)
-    axes.set_xlim(*limits)
-    axes.set_xticks(shown, [f"{tick:g}".replace("-", "−") for tick in shown])
+    axes.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
     axes.set_xticks([], minor=True)
-    return f" (axis {'compressed above 1' if unit == TIMES else 'stretched around 0'})"
+    return f" (axis {'compressed above 1' if times else 'stretched around 0'})"
 
 
-def _rows(
-    axes: Axes,
-    claims: Sequence[Claim],
-    layout: _Layout,
-    *,
-    narrow: bool,
-    headed: bool,
-    known: bool,
-    band: bool,
-) -> None:
-    edges = axes.get_yaxis_transform()  # x in shares of the axes, y in inches from above
-    wide = layout.width - layout.left - layout.right
-    left, right = -layout.left / wide, layout.right / wide
-    theirs, ours = 1 + 0.20 * right, 1 + 0.985 * right
-    heads = [(theirs, "paper")] * known
-    heads += [(ours, "here [95% interval]" if band else "change [interval]")]
-    at: dict[str, Any] = {"transform": edges, "va": "center"}
-    place, group = 0.0, ""
-    for one in claims:
-        if one.group != group:
-            group = one.group
-            place += layout.head
-            axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
-            if headed and not narrow and place == layout.head:
-                for x, text in heads:
-                    axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
-        place += layout.pitch
-        row, half = place - (0.075 if narrow else layout.pitch / 2), 0.075 if narrow else 0.085
-        _mark(axes, one, row, half, band=band)
-        text = with_interval(one.main, one.unit, one.region[:2])
-        look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
-        paper = without_noise(one.published, one.unit).rstrip("%")
+class _Panel:
+    """What the rows of a panel share: sizes in inches, and whether there are claims of a paper."""
+
+    def __init__(
+        self, claims: Sequence[Claim], words: Mapping[str, str] | None, *, narrow: bool
+    ) -> None:
+        self._words, self._narrow = words, narrow
+        self._known = any(one.published is not None for one in claims)
+        self._shapes = SHAPES if words is None else SHAPES | {FAILS: "X"}
+        sizes = (0.215, 0.30, 2.95, 2.2, WIDE)
         if narrow:
-            axes.text(0.0, row - 0.16, one.text, **at)
-            axes.text(ours, row - 0.16, text, **look)
-            if one.published is not None:
-                axes.text(ours, row, f"paper {paper}", **look | {"color": GREY})
-        else:
-            axes.text(left + 0.03, row, one.text, **at)
-            if known:
-                axes.text(theirs, row, paper, **look | {"color": GREY})
-            axes.text(ours, row, text, **look)
+            sizes = (0.37, 0.34, 0.06, 0.76 if self._known else 0.06, NARROW)
+        self.pitch, self.head, self.left, self._right, self.width = sizes
+        self.axis = self.width - self.left - self._right
 
+    def draw(self, axes: Axes, claims: Sequence[Claim], *, headed: bool) -> None:
+        """Draw the rows of an axis, with heads of their columns or without."""
+        left, right = -self.left / self.axis, self._right / self.axis
+        theirs, ours = 1 + 0.20 * right, 1 + 0.985 * right
+        heads = [(theirs, "paper")] * self._known
+        heads += [(ours, "here [95% interval]" if self._words is None else "change [interval]")]
+        # x in shares of the axes, y in inches from above
+        at: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center"}
+        place, group = 0.0, ""
+        for one in claims:
+            if one.group != group:
+                group = one.group
+                place += self.head
+                axes.text(left + 0.01, place - 0.09, group, weight="bold", **at)
+                for x, text in heads if headed and place == self.head else ():
+                    axes.text(x, place - 0.09, text, ha="right", color=GREY, **at)
+            place += self.pitch
+            row = place - (0.075 if self._narrow else self.pitch / 2)
+            self._mark(axes, one, row)
+            text = with_interval(one.main, one.unit, one.region[:2])
+            look: dict[str, Any] = {"ha": "right", "color": COLOURS[one.verdict()], **at}
+            grey = look | {"color": GREY}
+            paper = without_noise(one.published, one.unit).rstrip("%")
+            if self._narrow:
+                axes.text(0.0, row - 0.16, one.text, **at)
+                axes.text(ours, row - 0.16, text, **look)
+                if one.published is not None:
+                    axes.text(ours, row, f"paper {paper}", **grey)
+            else:
+                axes.text(left + 0.03, row, one.text, **at)
+                if self._known:
+                    axes.text(theirs, row, paper, **grey)
+                axes.text(ours, row, text, **look)
 
-def _mark(axes: Axes, one: Claim, row: float, half: float, *, band: bool) -> None:
-    """Draw the band of a claim, where nothing differs, the paper's number, and our interval."""
-    from matplotlib.patches import Rectangle
+    def _mark(self, axes: Axes, one: Claim, row: float) -> None:
+        """Draw the band of a claim, where nothing differs, the paper's number, our interval."""
+        from matplotlib.patches import Rectangle
 
-    ends = axes.get_xlim()
-    low, high = np.clip(one.region[:2], *ends)
-    if band:
-        place = (low, row - half)
-        axes.add_patch(Rectangle(place, high - low, 2 * half, facecolor=BAND, zorder=0.5))
-    same = [_origin(one.unit)] * 2
-    axes.plot(same, [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
-    if one.published is not None:
-        look: dict[str, Any] = {"color": INK, "markerfacecolor": "#FFFFFF", "markersize": 5.0}
-        axes.plot(np.clip(one.published, *ends), row, "D", zorder=4, **look)
-    shapes = SHAPES if band else CROSSED
-    _whisker(axes, one.main, row, one.verdict(), upright=False, shapes=shapes)
+        ends, half = axes.get_xlim(), 0.075 if self._narrow else 0.085
+        if self._words is None:
+            low, high = np.clip(one.region[:2], *ends)
+            size = (high - low, 2 * half)
+            axes.add_patch(Rectangle((low, row - half), *size, facecolor=BAND, zorder=0.5))
+        same = [_origin(one.unit)] * 2
+        axes.plot(same, [row - half, row + half], color=GREY, linewidth=1.0, zorder=1)
+        if one.published is not None:
+            axes.plot(np.clip(one.published, *ends), row, "D", zorder=4, **PAPER)
+        verdict = one.verdict()
+        _whisker(axes, one.main, row, verdict, shape=self._shapes[verdict], upright=False)
+
+    def handles(self, claims: Sequence[Claim]) -> dict[str, Any]:
+        """Return the entries of the legend: verdicts that occur, the paper, and the band."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        found, handles = {one.verdict() for one in claims}, dict[str, Any]()
+        for verdict in [one for one in COLOURS if one in found]:
+            look: dict[str, Any] = {"color": COLOURS[verdict], "marker": self._shapes[verdict]}
+            line = Line2D([], [], linewidth=1.8, **look, **_face(verdict))
+            handles[(self._words or {}).get(verdict, verdict)] = line
+        if self._known:
+            handles["the paper"] = Line2D([], [], marker="D", linewidth=0, **PAPER)
+        if self._words is None:
+            handles["where the claim is true"] = Patch(facecolor=BAND)
+        return handles
 
 
 def _whisker(
-    axes: Axes,
-    found: Interval,
-    place: float,
-    verdict: str,
-    *,
-    upright: bool,
-    shapes: Mapping[str, str] = SHAPES,
+    axes: Axes, found: Interval, place: float, verdict: str, *, shape: str, upright: bool
 ) -> None:
     """Draw an interval with its mean, and an arrow head where it leaves the axes."""
 
@@ -258,36 +222,12 @@ def _whisker(
         if out:
             plot([end], head, markersize=5, clip_on=False, zorder=3)
     if low <= found.mean <= high:
-        plot([found.mean], shapes[verdict], zorder=5, **_face(verdict))
+        plot([found.mean], shape, zorder=5, **_face(verdict))
 
 
 def _face(verdict: str) -> dict[str, Any]:
     face = "#FFFFFF" if verdict == OPEN else COLOURS[verdict]
     return {"markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 5.5}
-
-
-def _handles(
-    judged: Sequence[Claim], *, known: bool, words: Mapping[str, str] | None
-) -> dict[str, Any]:
-    """Return the entries of the legend: the verdicts that occur, the paper, and the band."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    shapes = SHAPES if words is None else CROSSED
-
-    def line(verdict: str) -> Line2D:
-        look = {"marker": shapes[verdict], "linewidth": 1.8, **_face(verdict)}
-        return Line2D([], [], color=COLOURS[verdict], **look)
-
-    found = {one.verdict() for one in judged}
-    verdicts = [one for one in (HOLDS, OPEN, FAILS) if one in found]
-    handles: dict[str, Any] = {(words or {}).get(one, one): line(one) for one in verdicts}
-    look: dict[str, Any] = {"markerfacecolor": "#FFFFFF", "markersize": 5, "linewidth": 0}
-    if known:
-        handles["the paper"] = Line2D([], [], color=INK, marker="D", **look)
-    if words is None:
-        handles["where the claim is true"] = Patch(facecolor=BAND)
-    return handles
 
 
 def specification_curve(
@@ -324,7 +264,8 @@ def specification_curve(
     for x, one in enumerate(ranked):
         mean = float(np.clip(one.found.mean, *limits))
         shown = one.found if mean == one.found.mean else one.found._replace(low=mean, high=mean)
-        _whisker(effect, shown, x, claimed.verdict(one.found), upright=True)
+        verdict = claimed.verdict(one.found)
+        _whisker(effect, shown, x, verdict, shape=SHAPES[verdict], upright=True)
         if not one.choices:
             for axes in (effect, dots):
                 axes.axvspan(x - 0.5, x + 0.5, color="#EEDD88", linewidth=0, zorder=0)
@@ -334,18 +275,18 @@ def specification_curve(
     low, high = ([m for m in means if m < limits[0]], [m for m in means if m > limits[1]])
     free = all(one.choices for one in ranked[len(ranked) // 2 :])
     right = len(ranked) - (0.2 if free else len(high) + 0.8)
-    for out, at, end, ha, va in (
-        (low, len(low) - 0.2, limits[0], "left", "bottom"),
-        (high, right, limits[1], "right", "bottom" if free else "top"),
-    ):
+    places = ((len(low) - 0.2, "left", "bottom"), (right, "right", "bottom" if free else "top"))
+    for out, end, (at, side, va) in zip((low, high), limits, places):
         if out:
             ends = sorted((min(out), max(out)), key=abs)
-            if unit == "%" and ends[0] < -100:  # no gain says well what takes several times as long
-                text = " to ".join(dict.fromkeys(f"{1 - one / 100:.0f}" for one in ends)) + " times"
-            else:
-                text = " to ".join(dict.fromkeys(map(written, sorted(ends))))
-            by, how = (0, 4 if va == "bottom" else -4), "offset points"
-            effect.annotate(text, (at, end), by, textcoords=how, color=GREY, ha=ha, va=va)
+            several = unit == "%" and ends[0] < -100  # no gain says well what takes so long
+            texts = (
+                [f"{1 - one / 100:.0f}" for one in ends] if several else map(written, sorted(ends))
+            )
+            text, by = " to ".join(dict.fromkeys(texts)), (0, 4 if va == "bottom" else -4)
+            text += " times" * several
+            look: dict[str, Any] = {"color": GREY, "ha": side, "va": va}
+            effect.annotate(text, (at, end), by, textcoords="offset points", **look)
     dots.set(xlim=effect.get_xlim(), ylim=(len(choices) - 0.35, -0.65), xticks=[])
     dots.set_yticks(range(len(choices)), choices, fontsize=7.5 if narrow else None)
     dots.tick_params(length=0)
@@ -354,14 +295,6 @@ def specification_curve(
     for row, choice in enumerate(choices):
         if row % 2 == 0:
             dots.axhspan(row - 0.5, row + 0.5, color="#F2F2F2", linewidth=0, zorder=-1)
-        places = [x for x, one in enumerate(ranked) if choice in one.choices]
-        dots.plot(places, [row] * len(places), "o", color=INK, markersize=3 if narrow else 4.2)
+        made = [x for x, one in enumerate(ranked) if choice in one.choices]
+        dots.plot(made, [row] * len(made), "o", color=INK, markersize=3 if narrow else 4.2)
     return figure
-
-
-def save(figures: Mapping[str, Figure], folder: Path, suffix: str = "") -> None:
-    """Write figures as SVG, dark where the reader's desktop is; `suffix` ends their names."""
-    for name, figure in figures.items():
-        file = folder / f"{name}{suffix}.svg"
-        style.save_as(figure, file)
-        write_text(file, with_dark_variant(file.read_text(encoding="utf-8")))

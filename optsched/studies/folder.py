@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-import traceback
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from optsched.binary_files import sha256_of
-from optsched.class_file import told
+from optsched.class_file import one_line_errors
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
 from optsched.studies.claims import FILE as CLAIMS
@@ -40,7 +38,8 @@ class StudyFolder:
         for file in (PLAN, CODE):
             if not (path / file).is_file():
                 raise InputError(f"no {file}; {EXPECTED}", file=path)
-        self._module: ModuleType = self._guarded(self._executed)
+        with self._guarded():
+            self._module = self._executed()
 
     @cached_property
     def plan(self) -> dict[str, Any]:
@@ -69,7 +68,8 @@ class StudyFolder:
         if not self.has(function):
             own = [name for name, one in vars(self._module).items() if inspect.isfunction(one)]
             raise UnknownNameError("function", function, own).within(self.path / CODE)
-        return self._guarded(getattr(self._module, function), *arguments, **options)
+        with self._guarded():
+            return getattr(self._module, function)(*arguments, **options)
 
     def call_with(self, function: str, default: Any, *arguments: Any, **options: Any) -> Any:
         """Call a function that a study may have; without it, return a default."""
@@ -87,20 +87,8 @@ class StudyFolder:
         exec(compile(file.read_bytes(), str(file), "exec", dont_inherit=True), vars(module))
         return module
 
-    def _guarded(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Call something of the user; what it raises becomes one line."""
-        try:
-            with redirect_stdout(sys.stderr):  # stdout is for the answer
-                return function(*arguments, **options)
-        except (NotRunError, InputError):
-            raise
-        except (Exception, SystemExit) as error:  # whatever the file does
-            frames = traceback.extract_tb(error.__traceback__)
-            own = [one for one in frames if one.filename.startswith(str(self.path))]
-            file, line = (own[-1].filename, own[-1].lineno) if own else (self.path / CODE, None)
-            if isinstance(error, SyntaxError):
-                file = error.filename or file
-            raise told(error, line).within(file) from None
+    def _guarded(self) -> AbstractContextManager[None]:
+        return one_line_errors(self.path / CODE, self.path, NotRunError, InputError)
 
 
 def study_plans() -> dict[str, dict[str, Any]]:

@@ -8,19 +8,18 @@ of five units covers the truth in four of five cases, where it promises nineteen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
-FEWEST, ENOUGH = 3, 20
-"""Units that an interval needs, and units from which on the bootstrap is used."""
-
+Values = NDArray[np.float64]
+FEWEST, ENOUGH = 3, 20  # units that an interval needs, and from which on the bootstrap is used
 RESAMPLES, SEED = 4000, 0
-MOST_UNITS = 100_000
-"""Most units that are ever said to be needed."""
+MOST_UNITS = 100_000  # that are ever said to be needed
 
 
 class Interval(NamedTuple):
@@ -86,7 +85,7 @@ def reduction(before: ArrayLike, after: ArrayLike, weights: ArrayLike = 1.0) -> 
     weights = np.broadcast_to(np.asarray(weights, dtype=float), cells)
     old, new = one.mean(axis=0), other.mean(axis=0)
 
-    def of(means: NDArray[np.float64]) -> Any:
+    def of(means: Values) -> Any:
         return (1 - means[..., cells:] / means[..., :cells]) @ weights
 
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing falls from 0: no interval
@@ -106,45 +105,26 @@ def difference(one: Interval, other: Interval) -> Interval:
     return Interval(mean, low, high, min(one.n, other.n), kind)
 
 
-def average(found: Sequence[Interval]) -> Interval:
-    """Return the mean of quantities of other units each, of the parts of several logs for instance.
-
-    The interval is Welch's t: each quantity keeps the deviation of its own units.
-    """
-    if len(found) == 1:
-        return found[0]
-    mean = float(np.mean([one.mean for one in found]))
-    n, count = np.array([one.n for one in found]), len(found)
-    errors = (np.array([one.half for one in found]) / _t(n)) ** 2
-    if not np.isfinite(errors).all():
-        return Interval(mean, np.nan, np.nan, int(n.sum()), "none")
-    degrees = errors.sum() ** 2 / (errors**2 / (n - 1)).sum() if errors.any() else 1
-    half = float(_t(degrees + 1) * errors.sum() ** 0.5 / count)
-    return Interval(mean, mean - half, mean + half, int(n.sum()), "t")
-
-
 def units_needed(found: Interval) -> int:
     """Return with how many units t would exclude 0, if mean and deviation stayed as they are."""
     half = max(found.half, found.high - found.mean)  # the lower end may be cut
-    deviation = half * found.n**0.5 / _t(found.n)
+    deviation = half * found.n**0.5 / t_quantile(found.n)
     counts = np.arange(FEWEST, MOST_UNITS + 1)
-    enough = np.array(_t(counts)) * deviation / counts**0.5 < abs(found.mean)
+    enough = np.array(t_quantile(counts)) * deviation / counts**0.5 < abs(found.mean)
     return int(counts[enough.argmax()]) if enough.any() else MOST_UNITS
 
 
 class Noise(NamedTuple):
-    """A number from `n` runs that differ in nothing that matters: what it varies by."""
+    """A number from `n` runs that differ in nothing that matters, and what it varies by.
+
+    An effect has to be larger than `smallest` to be seen: one more run stays within it in 95%.
+    """
 
     mean: float
-    deviation: float
+    smallest: float
     low: float
     high: float
     n: int
-
-    @property
-    def smallest(self) -> float:
-        """The smallest effect that could be seen: one more run stays within this in 95%."""
-        return float(_t(self.n) * self.deviation * (1 + 1 / self.n) ** 0.5)
 
 
 def noise_floor(runs: ArrayLike) -> Noise:
@@ -153,50 +133,33 @@ def noise_floor(runs: ArrayLike) -> Noise:
     Such runs have submissions that are shaken by up to a minute, or a random choice among equally
     good answers, each with a seed of its own. There have to be two at least.
     """
-    values = np.asarray(runs, dtype=float)
-    deviation = float(values.std(ddof=1))
-    low, high = float(values.min()), float(values.max())
-    return Noise(float(values.mean()), deviation, low, high, len(values))
+    mean, low, high, n, _ = range_of(runs)
+    smallest = t_quantile(n) * np.std(np.asarray(runs), ddof=1) * (1 + 1 / n) ** 0.5
+    return Noise(mean, float(smallest), low, high, n)
 
 
-def _t(n: Any) -> Any:
+def t_quantile(n: Any) -> Any:
     """Return the quantile of Student's t for the mean of n units."""
     from scipy.special import stdtrit
 
     return stdtrit(np.asarray(n) - 1, (1 + CONFIDENCE) / 2)
 
 
-def _interval(
-    units: NDArray[np.float64],
-    of: Callable[[NDArray[np.float64]], Any],
-    effects: NDArray[np.float64],
-) -> Interval:
+def _interval(units: Values, of: Callable[[Values], Any], effects: Values) -> Interval:
     """Return the interval of a function of the means of the columns of `units`."""
     n, value = len(units), float(of(units.mean(axis=0)))
     if n < FEWEST or not np.isfinite(value):
         return Interval(value, np.nan, np.nan, n, "none")
     if np.ptp(effects) == 0 or n < ENOUGH:
-        half = float(_t(n) * effects.std(ddof=1) / n**0.5) if np.ptp(effects) else 0.0
+        half = float(t_quantile(n) * effects.std(ddof=1) / n**0.5) if np.ptp(effects) else 0.0
         return Interval(value, value - half, value + half, n, "t")
-    low, high = _bca(units, of, value)
-    return Interval(value, low, high, n, "BCa")
+    from scipy.stats import bootstrap
 
+    def statistic(*columns: Values, axis: int) -> Any:
+        return of(np.stack([column.mean(axis) for column in columns], axis=-1))
 
-def _bca(
-    units: NDArray[np.float64],
-    of: Callable[[NDArray[np.float64]], Any],
-    value: float,
-) -> tuple[float, float]:
-    from scipy.special import ndtr, ndtri
-
-    n = len(units)
-    drawn = np.random.default_rng(SEED).integers(n, size=(RESAMPLES, n))
-    resampled = of(units[drawn].mean(axis=1))
-    lean = of((units.sum(axis=0) - units) / (n - 1))  # without each unit
-    lean = lean.mean() - lean
-    acceleration = (lean**3).sum() / (6 * (lean**2).sum() ** 1.5)
-    below = ((resampled < value).sum() + (resampled <= value).sum()) / 2
-    bias = ndtri(np.clip(below, 0.5, RESAMPLES - 0.5) / RESAMPLES)
-    tails = bias + ndtri(np.array([1 - CONFIDENCE, 1 + CONFIDENCE]) / 2)
-    low, high = np.quantile(resampled, ndtr(bias + tails / (1 - acceleration * tails)))
-    return float(low), float(high)
+    options: Any = {"paired": True, "n_resamples": RESAMPLES, "method": "BCa"}
+    options["random_state"] = np.random.default_rng(SEED)
+    with warnings.catch_warnings(action="ignore"):  # no interval, if a resample falls from 0
+        low, high = bootstrap(tuple(units.T), statistic, **options).confidence_interval
+    return Interval(value, float(low), float(high), n, "none" if np.isnan(low) else "BCa")

@@ -9,23 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from optsched.errors import UnknownNameError
+from optsched.numbers import numbers_in
 
-WORDS = [
-    "no", "one", "two", "three", "four", "five", "six",
-    "seven", "eight", "nine", "ten", "eleven", "twelve",
-]  # fmt: skip
-SCALES = {"": 1.0, "million": 1e6, "billion": 1e9}
-
-NUMBER = re.compile(
-    r"(?<![\w.])(?P<about>(?:about|some|nearly|almost|roughly|around)\s)?(?P<sign>[-+−±]?)"
-    r"(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?)"
-    r"(?:\s(?P<scale>million|billion)\b|(?P<unit>\s?%|\s(?:min|[hs])\b)?(?![\w%]|[.,]\w))"
-    rf"|\b(?P<word>{'|'.join(WORDS)})\b",
-    re.IGNORECASE,
-)
 NAME = re.compile(r"(?<=\S)<!--(?! )(.+?)-->")
 BLOCK = re.compile(r"<!-- begin (\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
 PICTURE = re.compile(r"""(?:src|srcset)="([^":]+)"|!\[[^\]]*\]\(([^):]+)\)""")
@@ -37,43 +25,6 @@ FREE = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 """Text whose numbers are no results, or name what they number."""
-
-
-class Written(NamedTuple):
-    """A number as it is written: its text without the unit, and what it says in that unit.
-
-    `half` is half a unit of its last digit, which is how precise it is, and 0 for words. The unit
-    is one of ``%``, ``h``, ``min``, ``s``, or empty; the place is where the number begins.
-    """
-
-    text: str
-    value: float
-    half: float
-    unit: str
-    place: int
-
-    def says(self, value: float) -> bool:
-        """Return whether a value rounds to this number."""
-        return abs(self.value - value) <= self.half * (1 + 1e-9)
-
-
-def numbers(text: str) -> list[Written]:
-    """Find the numbers of a text: digits, also in millions, and words from no to twelve."""
-    found = []
-    for one in NUMBER.finditer(text):
-        if word := one["word"]:
-            found.append(Written(word, float(WORDS.index(word.lower())), 0.0, "", one.start()))
-            continue
-        digits = one["digits"].replace(",", "")
-        places = len(digits.partition(".")[2])
-        if one["about"] and not places:  # about 12,000 is precise to a thousand
-            places = len(digits.rstrip("0")) - len(digits)
-        scale = SCALES[(one["scale"] or "").lower()]
-        value = float(digits) * scale * (-1.0 if one["sign"] in {"-", "−"} else 1.0)
-        as_text = (one["sign"] + one["digits"] + f" {one['scale'] or ''}").strip()
-        unit, half = (one["unit"] or "").strip(), 0.5 * 10.0**-places * scale
-        found.append(Written(as_text, value, half, unit, one.start("digits")))
-    return found
 
 
 def mistakes(page: str, values: Mapping[str, Any], tables: Mapping[str, str]) -> Iterator[str]:
@@ -97,8 +48,7 @@ def mistakes(page: str, values: Mapping[str, Any], tables: Mapping[str, str]) ->
             wrong, taken = _compared(text, name[1], values)
             if wrong:
                 yield at(name.start(), wrong)
-        said = numbers(text)
-        for one in said[: max(0, len(said) - taken)]:
+        for one in numbers_in(text)[: -taken or None]:
             if one.half:
                 yield at(start + one.place, f"{one.text} has no name")
         start = name.end() if name else 0
@@ -106,7 +56,7 @@ def mistakes(page: str, values: Mapping[str, Any], tables: Mapping[str, str]) ->
 
 def _compared(text: str, name: str, values: Mapping[str, Any]) -> tuple[str, int]:
     """Return in what the end of a text differs from a value, and how many numbers it states."""
-    key, said = name.removeprefix("abs "), numbers(text)
+    key, said = name.removeprefix("abs "), numbers_in(text)
     if key == "fixed":
         return "" if said else "fixed, but there is no number before it", 1
     if key not in values:
@@ -124,9 +74,9 @@ def _compared(text: str, name: str, values: Mapping[str, Any]) -> tuple[str, int
     if len(said) < len(wanted):
         return f"no number before {name}, which is {exact}", len(wanted)
     pairs = [*zip(said[-len(wanted) :], wanted)]
-    if all(by.says(one if key == name else abs(one)) for by, one in pairs):
-        return "", len(wanted)
-    return f"{', '.join(by.text for by, _ in pairs)}: {name} is {exact}", len(wanted)
+    right = all(by.says(one if key == name else abs(one)) for by, one in pairs)
+    wrong = f"{', '.join(by.text for by, _ in pairs)}: {name} is {exact}"
+    return "" if right else wrong, len(wanted)
 
 
 def pictures(page: str) -> list[str]:
@@ -138,9 +88,9 @@ def with_tables(page: str, tables: Mapping[str, str]) -> str:
     """Return a page with its computed tables between their marks."""
 
     def block(found: re.Match[str]) -> str:
-        if found[1] not in tables:
-            return found[0]
-        return f"<!-- begin {found[1]} -->\n\n{tables[found[1]].strip()}\n\n<!-- end -->"
+        table = tables.get(found[1])
+        whole = f"<!-- begin {found[1]} -->\n\n{(table or '').strip()}\n\n<!-- end -->"
+        return found[0] if table is None else whole
 
     return BLOCK.sub(block, page)
 

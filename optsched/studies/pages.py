@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from optsched.files import write_text
-from optsched.models.pages import between_marks
-from optsched.models.schema import markdown_row
+from optsched.markdown import between_marks, markdown_table
 from optsched.studies.claims import FAILS, HOLDS, OPEN, UNJUDGED
 from optsched.studies.folder import PAGE, PLAN
 from optsched.text_files import read_toml
@@ -46,8 +45,7 @@ def with_verdicts(text: str) -> str:
     InputError
         If the text does not have each mark once.
     """
-    heading, *rows = (markdown_row(*row) for row in verdicts(FOLDERS))
-    return between_marks(text, "verdicts", "\n".join([heading, "|---" * len(HEADING) + "|", *rows]))
+    return between_marks(text, "verdicts", markdown_table(verdicts(FOLDERS)))
 
 
 if __name__ == "__main__":

@@ -10,35 +10,19 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
 from optsched.sweeps.sweep_file import KEYS
-from optsched.traces.catalogue import VARIABLE
+from optsched.text_files import merged
+from optsched.traces.catalogue import find_log
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INPUTS = "inputs"
-"""The folder of the traces that a study makes for itself, in its output."""
-
+INPUTS = "inputs"  # the folder of the traces that a study makes for itself, in its output
 ABOUT = ("title", "paper", "packages", "parts", "axes", "lists", "own", "quick", "runs")
 """Keys of ``plan.toml`` that are not those of a sweep."""
 
-ALL = "all"
-"""In place of a list of labels: all of the axis."""
-
-Labels = Mapping[str, str]
-"""A label of each axis that a block of runs names."""
-
-
-def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with changes, which go into its tables."""
-    found = dict(table)
-    for key, value in changes.items():
-        inner = found.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        found[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
-    return found
+Labels = Mapping[str, str]  # a label of each axis that a block of runs names
 
 
 def looked_at(table: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
@@ -68,17 +52,13 @@ def study_runs(
     for axis in axes:
         for name in _table(axes, axis, "axes."):
             _table(_table(axes[axis], name, f"axes.{axis}."), "lists", f"axes.{axis}.{name}.")
-        if axis in KEYS or axis in ("settings", "combine", "keep", "label"):
+        if axis in (*KEYS, "settings", "combine", "keep", "label"):
             wrong = "is the name of a key of a run; expected another"
             raise InputError(wrong, field=f"axes.{axis}")
     runs = table.get("runs", [{}])
     if not (isinstance(runs, list) and all(isinstance(run, dict) for run in runs)):
         raise InputError("expected a list of tables", field="runs")
-    every = [
-        pair
-        for number, run in enumerate(runs, 1)
-        for pair in _labelled(run, axes, lists, f"runs[{number}]")
-    ]
+    every = [*_labelled(runs, axes, lists)]
     blocks = [block for _, block in every]
     for block in (usual, *blocks):
         if "trace" in block:
@@ -88,25 +68,25 @@ def study_runs(
 
 
 def _labelled(
-    run: Mapping[str, Any], axes: Mapping[str, Any], lists: Mapping[str, Any], at: str
+    runs: Sequence[Mapping[str, Any]], axes: Mapping[str, Any], lists: Mapping[str, Any]
 ) -> Iterator[tuple[Labels, dict[str, Any]]]:
     """Yield a block for each combination of the labels that a block names, with the labels."""
-    own = {key: value for key, value in run.items() if key not in (*axes, "label")}
-    stated, named = _table(run, "label", f"{at}."), dict[str, list[Any]]()
-    for axis in (one for one in axes if one in run):
-        asked = [*axes[axis]] if run[axis] == ALL else run[axis]
-        named[axis] = asked if isinstance(asked, list) else [asked]
-        for label in named[axis]:
-            if label not in axes[axis]:
-                raise InputError(
-                    f"{UnknownNameError(axis, label, axes[axis])}", field=f"{at}.{axis}"
-                )
-    for chosen in product(*named.values()):
-        block: dict[str, Any] = {}
-        for axis, label in zip(named, chosen):
-            block = merged(block, axes[axis][label])
-        known = lists | block.pop("lists", {})
-        yield dict(zip(named, chosen)) | stated, _listed(merged(block, own), known, at)
+    for number, run in enumerate(runs, 1):
+        own = {key: value for key, value in run.items() if key not in (*axes, "label")}
+        at, named = f"runs[{number}]", dict[str, list[Any]]()
+        stated = _table(run, "label", f"{at}.")
+        for axis in (one for one in axes if one in run):
+            asked = [*axes[axis]] if run[axis] == "all" else run[axis]
+            named[axis] = asked if isinstance(asked, list) else [asked]
+            if unknown := [label for label in named[axis] if label not in axes[axis]]:
+                wrong = str(UnknownNameError(axis, unknown[0], axes[axis]))
+                raise InputError(wrong, field=f"{at}.{axis}")
+        for chosen in product(*named.values()):
+            block: dict[str, Any] = {}
+            for axis, label in zip(named, chosen):
+                block = merged(block, axes[axis][label])
+            known = lists | block.pop("lists", {})
+            yield dict(zip(named, chosen)) | stated, _listed(merged(block, own), known, at)
 
 
 def _listed(value: Any, lists: Mapping[str, Any], at: str) -> Any:
@@ -137,20 +117,9 @@ def labelled(
     """
     import pandas as pd
 
-    rows: dict[Any, dict[str, str]] = {}
-    for names, own in zip(blocks, labels, strict=True):
-        rows |= {(name, *sorted(own.items())): {"run": name, **own} for name in names}
-    table = pd.DataFrame([*rows.values()])
+    pairs = zip(blocks, labels, strict=True)
+    table = pd.DataFrame([{"run": name, **own} for names, own in pairs for name in names])
+    table = table.drop_duplicates()
     if clash := [name for name in table if name in results and name != "run"]:
         raise InputError("is the name of a column of results", field=f"axes.{clash[0]}")
     return table.merge(results, on="run", validate="m:1")
-
-
-def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Find a sample that comes with optsched, or a log in the first folder that has it."""
-    for folder in (bundled("traces"), *folders):
-        if (folder / file).is_file():
-            return (folder / file).resolve()
-    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
-    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
-    raise InputError(f"{looked}; {expected}", file=file)

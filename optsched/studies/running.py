@@ -5,8 +5,9 @@ Folder format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePath
@@ -16,41 +17,74 @@ from optsched.binary_files import sha256_of
 from optsched.errors import InputError, optional_module
 from optsched.files import (
     FolderKind,
+    begin_folder,
     check_replaceable,
-    make_folder,
-    remove_leftovers,
-    unwritable,
+    remove,
     write_json,
-    written_folder,
 )
+from optsched.folders import Expected, read_object
 from optsched.numbers import counted
-from optsched.report.folder_files import read_object
 from optsched.simulator.provenance import versions as installed
-from optsched.studies import cases
-from optsched.studies.cases import Cases
 from optsched.studies.evaluation import (
-    ABOUT,
     FRAME,
-    KEPT,
-    PLANNED,
     Evaluation,
     evaluate,
+    read_about,
     read_results,
+    write_results,
 )
 from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
-from optsched.studies.plan import INPUTS, labelled, looked_at, merged, study_runs
+from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
 from optsched.sweeps.engines import check_engine, start_engine
-from optsched.sweeps.merging import versions_used
+from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
+from optsched.text_files import merged
 from optsched.traces.catalogue import folders
 from optsched.traces.reading import write_trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SWEEP, MARKER = "sweep", "study.json"
-FOLDER = FolderKind("a study", MARKER, (PAGE,), (SWEEP, cases.FOLDER, INPUTS, RESULTS))
+SWEEP, CASES, MARKER = "sweep", "cases", "study.json"
+FOLDER = FolderKind("a study", MARKER, (PAGE,), (SWEEP, CASES, INPUTS, RESULTS))
+SOLVED: Expected = {"origin": dict, "rows": list}
+Case = Callable[[], Iterable[Mapping[str, Any]]]  # solves problems; a row for each answer
+
+log = logging.getLogger("optsched")
+
+
+class Cases:
+    """The cases of a study that simulates nothing, with a file for each that is solved.
+
+    A case is solved again if `origin`, on which its answers rest, has changed.
+    """
+
+    def __init__(self, cases: Mapping[str, Case], origin: Mapping[str, Any], folder: Path) -> None:
+        self.all, self.origin, self._folder = cases, origin, folder
+        self.pending = [name for name in cases if not self._is_solved(name)]
+
+    def work(self) -> Iterator[str]:
+        """Solve the pending cases, and yield the name of each when its answers are on the disk."""
+        for name in self.pending:
+            rows = [dict(row) for row in self.all[name]()]
+            write_json(self._file(name), {"origin": self.origin, "rows": rows})
+            yield name
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return the rows of all cases, in order."""
+        return [row for name in self.all for row in read_object(self._file(name), SOLVED)["rows"]]
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _is_solved(self, name: str) -> bool:
+        try:
+            return bool(read_object(self._file(name), SOLVED)["origin"] == self.origin)
+        except InputError:
+            if self._file(name).is_file():
+                log.warning("%s is damaged; the case is solved again", self._file(name))
+            return False
 
 
 class Running:
@@ -83,20 +117,15 @@ class Running:
             plan = merged(plan, {"own": {"trace": trace}})
         self.work: Sweep | Cases | None
         if study.has("cases"):
-            self.work = self._cases(plan, logs)
-            self.total = len(self.work.all)
+            cases, files = study.call("cases", plan, logs), study.call_with("files", (), plan, logs)
+            shas = {file.name: sha256_of(file) for file in files}
+            used = installed() | {name: version(name) for name in plan.get("packages", ())}
+            self._begin(CASES)
+            origin = {"plan": study.plan_sha256, "files": shas, "versions": used}
+            self.work, self.total = Cases(cases, origin, folder / CASES), len(cases)
         else:
             self.work = self._sweep(plan, logs, new_only=new_only)
             self.total = len(self._plan.runs)
-
-    def _cases(self, plan: Mapping[str, Any], logs: Sequence[Path]) -> Cases:
-        stated = self._study.call("cases", plan, logs)
-        files = self._study.call_with("files", (), plan, logs)
-        shas = {file.name: sha256_of(file) for file in files}
-        used = installed() | {name: version(name) for name in plan.get("packages", ())}
-        self._begin(cases.FOLDER)
-        origin = {"plan": self._study.plan_sha256, "files": shas, "versions": used}
-        return Cases(stated, origin, self._folder / cases.FOLDER)
 
     def _sweep(self, plan: dict[str, Any], logs: Sequence[Path], *, new_only: bool) -> Sweep | None:
         study, folder = self._study, self._folder
@@ -113,9 +142,9 @@ class Running:
             raise error if error.file else error.within(study.path / PLAN) from None
         if new_only:
             kept = read_results(study.path / RESULTS)
-            kept = kept[kept["run"].isin({run.name for run in pending.runs})]
+            kept = kept[kept["run"].isin([run.name for run in pending.runs])]
             axes = {axis for labels in self._labels for axis in labels}
-            self._kept = kept.drop_duplicates("run").drop(columns=axes.intersection(kept))
+            self._kept = kept.drop_duplicates("run").drop(columns=axes, errors="ignore")
             others = [run for run in pending.runs if run.name not in {*kept["run"]}]
             pending = replace(pending, runs=tuple(others))
         return Sweep(pending, folder / SWEEP) if pending.runs else None
@@ -125,18 +154,12 @@ class Running:
         about = {"study": str(self._study.path.resolve()), "quick": self._quick}
         about |= {} if self._trace is None else {"trace": PurePath(self._trace).name}
         folder = self._folder
-        there = read_object(folder / MARKER, {}) if (folder / MARKER).is_file() else about
-        if there != about:
+        if (folder / MARKER).is_file() and read_object(folder / MARKER, {}) != about:
             raise InputError("holds another study; expected a folder of its own", file=folder)
-        try:
-            for stale in (RESULTS, INPUTS):
-                shutil.rmtree(folder / stale, ignore_errors=True)
-            for place in (folder, *(folder / name for name in inner)):
-                make_folder(place)
-                remove_leftovers(place)
-            (folder / PAGE).unlink(missing_ok=True)
-        except OSError as error:
-            raise unwritable(folder, error) from None
+        for stale in (RESULTS, INPUTS, PAGE):
+            remove(folder / stale)
+        for place in (folder, *(folder / name for name in inner)):
+            begin_folder(place)
         write_json(folder / MARKER, about)
 
     def conclude(self, *, write: bool = False) -> Evaluation:
@@ -152,12 +175,9 @@ class Running:
             frame, used = self._of_sweep()
         about: dict[str, Any] = {"study": self._study.name, "plan": self._study.plan_sha256}
         about |= {"quick": self._quick, "versions": used}
-        results = self._folder / RESULTS
-        with written_folder(results, KEPT) as folder:
-            frame.to_parquet(folder / FRAME, index=False, compression="zstd")
-            write_json(folder / ABOUT, about)
+        write_results(frame, about, self._folder / RESULTS)
         if self._quick:
-            return Evaluation(self._folder, results / FRAME, {}, pd.DataFrame(), [])
+            return Evaluation(self._folder, self._folder / RESULTS / FRAME, {}, pd.DataFrame(), [])
         return evaluate(self._study, self._folder, own=self._trace is None, write=write)
 
     def _of_sweep(self) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -167,7 +187,7 @@ class Running:
         frames, used = [], dict[str, set[str]]()
         if self._kept is not None and len(self._kept):
             frames.append(labelled(self._kept, self._plan.blocks, self._labels))
-            known = read_object(self._study.path / RESULTS / ABOUT, PLANNED)["versions"]
+            known = read_about(self._study.path / RESULTS)["versions"]
             used = {name: set(text.split(" and ")) for name, text in known.items()}
         if self.work is not None:
             runs, file = self._folder / SWEEP / "runs", self._folder / SWEEP / FRAME
@@ -185,10 +205,9 @@ class Running:
             found["trace"] = [PurePath(trace).name for trace in found["trace"]]  # on any machine
             frames.append(found)
         order = {run.name: place for place, run in enumerate(self._plan.runs)}
-        frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-        frame = frame.sort_values("run", key=lambda names: names.map(order), kind="stable")
-        joined = {name: " and ".join(sorted(several)) for name, several in used.items()}
-        return frame.reset_index(drop=True), joined
+        frame, place = pd.concat(frames), lambda names: names.map(order)
+        frame = frame.sort_values("run", key=place, kind="stable", ignore_index=True)
+        return frame, {name: " and ".join(sorted(several)) for name, several in used.items()}
 
 
 def study(
@@ -227,17 +246,13 @@ def study(
     check_engine("local", workers, None)
     logs = None if traces is None else Path(traces)
     other = None if trace is None else str(trace)
-    found = find_study(str(name))
-    running = Running(found, Path(output), traces=logs, trace=other, quick=quick)
-    steps: Iterator[Any] = iter(())
+    running = Running(find_study(str(name)), Path(output), traces=logs, trace=other, quick=quick)
     work = running.work
     if isinstance(work, Cases):
-        steps = work.work()
-    elif work is not None and work.pending:
-        steps = work.work(start_engine(work.pending, workers))
-    for _ in steps:
-        pass
-    if isinstance(work, Sweep):
+        deque(work.work(), maxlen=0)
+    elif work is not None:
+        if work.pending:
+            deque(work.work(start_engine(work.pending, workers)), maxlen=0)
         work.finish()
     return running.conclude()
 
@@ -246,20 +261,3 @@ def report(folder: Path) -> Path:
     """Evaluate the results in the folder of a study's runs again, and return its page."""
     about = read_object(folder / MARKER, {"study": str})
     return evaluate(StudyFolder(Path(about["study"])), folder, own="trace" not in about).page
-
-
-def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:
-    """Return the results with a column for each number of metrics that are tables of their own.
-
-    A column is named ``recorded_node_time.running``, for instance. `runs` holds the run folders.
-    """
-    import pandas as pd
-
-    if not metrics:
-        return results
-    rows = []
-    for run in results["run"]:
-        summary = read_object(runs / run / "summary.json", {})
-        tables = ((name, summary.get(name) or {}) for name in metrics)
-        rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
-    return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)

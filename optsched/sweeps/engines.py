@@ -1,16 +1,374 @@
-"""The workers that execute the runs of a sweep: local processes or a Dask cluster."""
+"""Execution of the runs of a sweep: in local processes, or on the workers of a Dask cluster.
+
+A worker process imports this module first, so the module imports nothing heavy.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from optsched.errors import InputError
+from optsched.compilation import announces, clock, log
+from optsched.errors import InputError, optional_module
+from optsched.sweeps.merging import is_finished
 
 if TYPE_CHECKING:
-    from optsched.sweeps.executing import Outcome, Task
-    from optsched.sweeps.planned_run import PlannedRun
+    from optsched.folders import Keep
+    from optsched.sweeps.planned_run import PlannedRun, TraceFile
+    from optsched.traces.trace import Trace
+
+
+TRACES_KEPT = 4
+"""Number of traces that a process keeps in memory for later runs."""
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to execute, the absolute path of its folder, and the files of the run to keep."""
+
+    run: PlannedRun
+    folder: str
+    keep: Keep
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a run: metrics or the reason of a failure, and the wall-clock time."""
+
+    name: str
+    summary: dict[str, Any] | None
+    error: str | None = None
+    seconds: float = 0.0
+
+
+def execute(task: Task) -> Outcome:
+    """Simulate a run and write its folder, unless the folder is finished already.
+
+    An error, be it in the config of the run or in the program, is returned as an outcome, so that
+    it does not end the other runs.
+    """
+    began = clock()
+    folder, summary, failure = Path(task.folder), None, None
+    try:
+        with _one_at_a_time:  # a second thread of a Dask worker would gain nothing
+            if not is_finished(folder, task.keep):
+                _simulate(task, folder)
+        summary = json.loads((folder / "summary.json").read_bytes())
+    except InputError as error:
+        failure = str(error)
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    return Outcome(task.run.name, summary, failure, clock() - began)
+
+
+def _simulate(task: Task, folder: Path) -> None:
+    from optsched.files import written_folder
+    from optsched.folders import RUN
+    from optsched.report.saving import fill_run
+    from optsched.simulator.simulate import simulate
+
+    file, arguments = task.run.trace, task.run.arguments
+    if "workload" in arguments:
+        trace = _generated(file, arguments["jobs"][1], arguments.get("workload_seed", 0))
+    else:
+        trace = _read(file, arguments.get("unknown_negative", False))
+        # record the path that the sweep file states: the same bytes wherever the file is
+        trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
+    run = simulate(trace, **arguments)
+    with written_folder(folder, RUN) as temporary:
+        fill_run(run, temporary, plots=False, keep=task.keep)
+
+
+@lru_cache(maxsize=TRACES_KEPT)
+def _read(file: TraceFile, unknown_negative: bool) -> Trace:
+    from optsched.traces.demands import demands_file
+    from optsched.traces.reading import read_trace
+
+    trace = read_trace(file.path, unknown_negative=unknown_negative)
+    for path, before, now in (
+        (file.path, file.sha256, trace.sha256),
+        (demands_file(file.path), file.demands_sha256, trace.demands_sha256),
+    ):
+        if before != now:
+            raise InputError("was changed after the sweep began", file=path)
+    return trace
+
+
+@lru_cache(maxsize=TRACES_KEPT)
+def _generated(spec: TraceFile, jobs: int, seed: int) -> Trace:
+    from optsched.binary_files import sha256_of
+    from optsched.workloads.generating import generate_workload
+
+    trace = generate_workload(Path(spec.path), jobs=jobs, seed=seed)
+    if sha256_of(Path(spec.path)) != spec.sha256:
+        raise InputError("was changed after the sweep began", file=spec.path)
+    return trace
+
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Environment variables for the number of threads of libraries; solvers have options for theirs."""
+
+
+class LocalProcesses:
+    """Executes tasks in local processes, as many at once."""
+
+    def __init__(self, workers: int) -> None:
+        self.slots = workers
+
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of tasks in the order in which the tasks end.
+
+        When a worker process dies, of lack of memory for instance, the runs that were under way
+        are repeated one by one, so that only the run that causes the death fails.
+        """
+        pending = deque(tasks)
+        while pending:
+            suspects = deque((yield from _in_pool(pending, self.slots)))
+            while suspects:
+                for task in (yield from _in_pool(suspects, 1)):
+                    died = "the process that ran it died, twice; was there enough memory?"
+                    yield Outcome(task.run.name, None, died)
+
+
+def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
+    """Execute tasks in new processes; if a process dies, return the tasks that were under way."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # a worker that imports a script without a guard; the caller gives advice
+    context = multiprocessing.get_context("spawn")
+    watched, held = context.Pipe(duplex=False)
+    begun = context.Event()
+    pool = ProcessPoolExecutor(
+        workers, context, initializer=_begin, initargs=(watched, begun, announces())
+    )
+    under_way: dict[Future[Outcome], Task] = {}
+    ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
+    task = None
+    try:
+        while pending or under_way:
+            while pending and len(under_way) < workers:
+                task = pending.popleft()
+                with _without_interrupts():
+                    future = pool.submit(execute, task)
+                    future.add_done_callback(ended.put)
+                under_way[future] = task
+                task = None
+            future = ended.get()  # here an interrupt leaves no lock behind
+            with _without_interrupts():
+                outcome = future.result()
+            del under_way[future]
+            yield outcome
+    except BrokenProcessPool:
+        if not begun.is_set():
+            raise InputError(f"the worker processes cannot start; {_advice()}") from None
+        return [*under_way.values(), *([] if task is None else [task])]
+    except BaseException:
+        held.close()  # ends the workers in the middle of their runs
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        held.close()
+        watched.close()
+    return []
+
+
+def _advice() -> str:
+    """Return advice for a main program that worker processes cannot import."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is None or not os.path.exists(script):
+        return "they import the script again, which standard input is not: save it as a file"
+    return 'in a script, call optsched.sweep below if __name__ == "__main__":'
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Defer interrupts within a block, since an interrupt could leave a lock of the pool held.
+
+    Processes that start within the block ignore Ctrl-C and leave it to their parent.
+    """
+    deferred: list[int] = []
+
+    def defer(number: int, _frame: FrameType | None) -> None:
+        deferred.append(number)
+
+    handlers = {}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not None:  # a handler set by Python
+                    handlers[number] = signal.signal(number, defer)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for interrupt in deferred:
+            signal.raise_signal(interrupt)
+
+
+def _begin(watched: Connection, begun: Event, announces: bool) -> None:
+    """Initialize a worker, and make it end with its parent.
+
+    Where the parent announces the compilation of kernels, so does a worker that is first to do it.
+    """
+    begun.set()
+    if announces:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("optsched: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    for variable in THREADS:
+        os.environ.setdefault(variable, "1")
+    threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
+
+
+def _end_with_parent(watched: Connection) -> None:
+    """End this process when the parent closes the other end of the pipe, or dies."""
+    try:
+        watched.recv()
+    except EOFError:
+        os._exit(1)
+
+
+CONNECT_SECONDS = 30
+"""Time limit in seconds for the connection to a scheduler."""
+
+RETRIES = 3
+"""Number of times that Dask repeats a run whose worker fails."""
+
+VISIBLE_SECONDS = 10.0
+"""Time limit in seconds for a finished folder to appear here, through a network file system."""
+
+LOGS = ("distributed", "distributed.client", "tornado.application")
+"""Loggers that are silenced: they report a lost scheduler, and an interrupt as Dask begins to wait,
+in tracebacks, optsched in one line."""
+
+_log = logging.getLogger("optsched")
+
+
+class DaskCluster:
+    """Executes tasks on the workers of a Dask scheduler.
+
+    The workers must share the output folder and the traces with the machine that the sweep is
+    started on. If a worker dies, another worker repeats its runs. The number of workers when the
+    last run ended, of which each executes one run at a time, is `slots`.
+    """
+
+    def __init__(self, address: str) -> None:
+        distributed = optional_module("distributed", "engine 'dask'", "dask")
+        self._address = address
+        self.slots = 0
+        try:
+            self._client = distributed.Client(
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None
+
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of tasks in the order in which the tasks end."""
+        from distributed import CancelledError, as_completed
+
+        self._count_workers(max(task.run.threads for task in tasks))
+        futures: dict[Any, Task] = {}
+        with _quiet():
+            try:
+                for task in tasks:
+                    future = self._client.submit(execute, task, pure=False, retries=RETRIES)
+                    futures[future] = task
+                for future in as_completed(list(futures), loop=self._client.loop):
+                    task = futures.pop(future)
+                    if self._client.status == "running":
+                        self.slots = len(self._client.nthreads())
+                    yield _outcome(future, task)
+            except (CancelledError, OSError):  # no connection is an OSError too
+                lost = "the Dask scheduler was lost; the same command goes on from here"
+                raise InputError(lost, field=self._address) from None
+            finally:
+                if futures and self._client.status == "running":
+                    with suppress(OSError):
+                        self._client.cancel(list(futures))
+                self._client.close()
+
+    def _count_workers(self, solver_threads: int) -> None:
+        """Count the workers, and _log an unusual number of workers or threads."""
+        threads = self._client.nthreads().values()
+        self.slots = len(threads)
+        if not threads:
+            _log.info("the Dask scheduler has no workers yet; runs begin when there are some")
+        elif max(threads) > 1:
+            better = "better start several with one each: dask worker --nthreads 1 --nworkers N"
+            _log.info("a Dask worker with several threads executes one run at a time; %s", better)
+        if solver_threads > 1:
+            _log.info("solvers keep %d threads busy on each Dask worker", solver_threads)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's own messages within a block."""
+    logs = [logging.getLogger(name) for name in LOGS]
+    levels = [one.level for one in logs]
+    try:
+        for one in logs:
+            one.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for one, level in zip(logs, levels):
+            one.setLevel(level)
+
+
+def _outcome(future: Any, task: Task) -> Outcome:
+    """Return the outcome of a task after its folder has appeared here; a lost task raises."""
+    from distributed import CancelledError
+
+    if future.status == "cancelled":
+        raise CancelledError(future.key)
+    error = future.exception()
+    if isinstance(error, CancelledError):
+        raise error
+    if error is not None:
+        return Outcome(task.run.name, None, f"{type(error).__name__}: {error}")
+    outcome: Outcome = future.result()
+    if outcome.error is None:
+        _await_folder(task)
+    return outcome
+
+
+def _await_folder(task: Task) -> None:
+    """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
+    folder = Path(task.folder)
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while not is_finished(folder, task.keep):
+        if time.monotonic() > deadline:
+            raise InputError(
+                "was finished by a Dask worker but is not here; expected an output folder that "
+                "this machine and all workers share",
+                file=folder,
+            )
+        time.sleep(0.1)
+
 
 EngineName = Literal["local", "dask"]
 
@@ -30,13 +388,7 @@ class Engine(Protocol):
 
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
-    """Check an engine and its options before any run.
-
-    Raises
-    ------
-    InputError
-        If there is no such engine, its address is missing, or an option belongs to another engine.
-    """
+    """Check an engine and its options before any run."""
     names = get_args(EngineName)
     if engine not in names:
         raise InputError(f"{engine!r}; expected {' or '.join(names)}", field="engine")
@@ -55,19 +407,10 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 def start_engine(
     runs: Sequence[PlannedRun], workers: int | None, address: str | None = None
 ) -> Engine:
-    """Return the engine for one run at least: Dask workers at an address, or local processes.
-
-    Raises
-    ------
-    InputError
-        If no scheduler answers at that address, or Dask is not installed.
-    """
+    """Return the engine for one run at least: Dask workers at an address, or local processes."""
     if address is not None:
-        from optsched.sweeps.dask import DaskCluster
-
         return DaskCluster(address)
     from optsched.cores import cores
-    from optsched.sweeps.local import LocalProcesses
 
     threads = max(run.threads for run in runs)
     if workers is None:

@@ -44,7 +44,7 @@ from optsched.solvers.solving import find_solver
 from optsched.traces.demands import demands_file
 from optsched.traces.job_spans import Days, Span, span_of
 from optsched.traces.reading import find_trace
-from optsched.traces.submissions import check_load, check_shake
+from optsched.traces.scaling import check_load, check_shake
 from optsched.workloads.spec_file import find_workload, read_workload
 
 DIGITS = 12
@@ -80,31 +80,17 @@ class TraceFile(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a sweep.
+    """One run of a sweep."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the run and its folder: what schedules, and the first digits of the SHA-256 of the
-        config; ``window-greedy-window=10-6e5b37e199ec`` for instance.
-    former_name : str
-        The name in folders of version 0.1.0: more of these digits, and nothing else.
-    values : mapping
-        The keys of the sweep file with their values for this run; ``settings`` is a mapping.
-    trace : TraceFile
-        The trace.
-    arguments : mapping
-        The arguments of `optsched.simulate` besides the trace.
-    threads : int
-        Number of threads of the solver.
-    """
-
+    # Name of the run and its folder: what schedules, and the first digits of the SHA-256 of
+    # the config; ``window-greedy-window=10-6e5b37e199ec`` for instance
     name: str
-    former_name: str
+    former_name: str  # the name in folders of version 0.1.0: more of these digits, and nothing else
+    # The keys of the sweep file with their values for this run; ``settings`` is a mapping
     values: Mapping[str, Any]
     trace: TraceFile
-    arguments: Mapping[str, Any]
-    threads: int
+    arguments: Mapping[str, Any]  # the arguments of `optsched.simulate` besides the trace
+    threads: int  # number of threads of the solver
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -141,13 +127,6 @@ class Planner:
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
         """Return the run with given values of the keys of a sweep file, at least ``trace``.
 
-        Raises
-        ------
-        InputError
-            If a value names nothing, or the policy has no use for a setting or an option.
-
-        Notes
-        -----
         The digits in the name of a run hash its inputs: the content of files and not their names,
         and all settings of the policy including defaults, but for those of settings that came
         later. Versions are not part of the name, so all hosts and shards agree on it, and a folder
@@ -199,13 +178,7 @@ class Planner:
     def configured(
         self, values: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> tuple[Policy, ExecutionModel | None]:
-        """Return the policy and the execution model of a run, with settings.
-
-        Raises
-        ------
-        InputError
-            If there is no such policy or model, or neither takes a setting.
-        """
+        """Return the policy and the execution model of a run, with settings."""
         execution = values.get("execution")
         return configure(
             self.look_up["policy"](values.get("policy", DEFAULTS["policy"])),
@@ -270,13 +243,7 @@ def _solver_arguments(
 
 
 def _with_effect(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `optsched.simulate` that change the run: not a load of 1.
-
-    Raises
-    ------
-    InputError
-        If a value is out of range, or values do not go together.
-    """
+    """Return the arguments of `optsched.simulate` that change the run: not a load of 1."""
     scenario = Scenario(None if "workload" in arguments else "", **arguments)
     return {key: value for key, value in arguments.items() if getattr(scenario, key) is not None}
 

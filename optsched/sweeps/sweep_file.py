@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.folders import Keep
 from optsched.numbers import LARGEST
-from optsched.report.run_folder import Keep
 from optsched.simulator.scenario import OPTIONS, Option, from_words
 from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner
 from optsched.text_files import read_toml
@@ -34,24 +34,14 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The runs of a sweep file.
+    """The runs of a sweep file."""
 
-    Parameters
-    ----------
-    table : mapping
-        Content of the file.
-    runs : tuple of PlannedRun
-        Each run once, in the order of the file; the last list of the file varies fastest.
-    blocks : tuple of tuple of str
-        The names of the runs of each block of the file, with those that equal earlier ones.
-    keep : {"summary", "jobs", "all"}
-        Files to keep of each run.
-    """
-
-    table: Mapping[str, Any]
+    table: Mapping[str, Any]  # content of the file
+    # Each run once, in the order of the file; the last list of the file varies fastest
     runs: tuple[PlannedRun, ...]
+    # The names of the runs of each block of the file, with those that equal earlier ones
     blocks: tuple[tuple[str, ...], ...]
-    keep: Keep
+    keep: Keep  # files to keep of each run
 
     @property
     def duplicates(self) -> int:
@@ -77,18 +67,8 @@ class SweepPlan:
 def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None) -> SweepPlan:
     """Read a sweep from a TOML file, or from a mapping of the same form.
 
-    Parameters
-    ----------
-    source : path or mapping
-        The TOML file or the mapping.
-    base : path, optional
-        The folder that relative paths start from; by default that of the file, or the current one
-        for a mapping.
-
-    Raises
-    ------
-    InputError
-        If the source cannot be read or has mistakes; the message lists all mistakes.
+    `source`: the TOML file or the mapping; `base`: the folder that relative paths start from; by
+    default that of the file, or the current one for a mapping.
     """
     if isinstance(source, Mapping):
         table, file = _plain(source), None

@@ -1,35 +1,48 @@
-"""The finished runs of a sweep folder, and the page that compares them.
+"""A sweep read from its folder: its results, its runs, and the page that compares them.
 
 Folder format: ``docs/formats/sweep-folder.md``.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 from optsched.files import remove
+from optsched.folders import (
+    PICTURES,
+    RESULTS,
+    RUN,
+    SWEEP,
+    checked_folder,
+    finished_runs,
+    planned,
+    read_object,
+    read_pictures,
+    read_table,
+    varying,
+)
+from optsched.metrics.jobs import MEASURES
 from optsched.numbers import counted
 from optsched.report import runs_page
-from optsched.report.folder_files import Expected, checked, read_object, read_pictures
+from optsched.report.displays import Card
 from optsched.report.gantt_chart import read_charts
-from optsched.report.page import write_page
+from optsched.report.page import Facts, Table, Value, write_page
+from optsched.report.reading import read_run
 from optsched.report.run_comparison import RunComparison, read_runs
-from optsched.report.run_folder import FOLDER as RUN
 from optsched.report.runs_plots import draw
 from optsched.simulator.provenance import versions
+from optsched.simulator.run import Run
 from optsched.simulator.scenario import OPTIONS
-from optsched.sweeps.sweeping import FOLDER, PICTURES
 
-RUNS: Expected = {"run": str, "config": dict}
-SETTING = "settings."
-"""Prefix of the settings among the values of a run."""
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 DRAWN = ("jobs", "measure", "workload_seed", "shake_seed")
 """Keys whose values are parts or draws of the same trace or workload."""
@@ -41,13 +54,7 @@ log = logging.getLogger("optsched")
 
 
 def compared(folder: Path) -> RunComparison:
-    """Read the finished runs of a sweep side by side; unfinished ones are counted in a message.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, or the runs cannot be compared.
-    """
+    """Read the finished runs of a sweep side by side; unfinished ones are counted in a message."""
     found, missing = finished_runs(folder)
     if missing:
         log.warning("%s of the sweep not finished, left out", counted(missing, "run"))
@@ -63,24 +70,12 @@ def compared(folder: Path) -> RunComparison:
 
 
 def report(folder: Path) -> Path:
-    """Write the page that compares the runs of a sweep, and its pictures, into the folder.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or damaged, the runs cannot be compared, or the page cannot be written.
-    """
+    """Write the page that compares the runs of a sweep, and its pictures, into the folder."""
     return write_comparison(compared(folder), folder)
 
 
 def write_comparison(comparison: RunComparison, folder: Path) -> Path:
-    """Write the page and the pictures of a comparison of a sweep's runs into its folder.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
-    """
+    """Write the page and the pictures of a comparison of a sweep's runs into its folder."""
     for stale in (path for pattern in PICTURES for path in folder.glob(pattern)):
         remove(stale)
     draw(comparison, folder)
@@ -97,7 +92,7 @@ def write_comparison(comparison: RunComparison, folder: Path) -> Path:
 
 def _repeat(comparison: RunComparison, folder: Path) -> str | None:
     """Return the command that repeats the runs, or the commands; None where there is none."""
-    sweep = read_object(folder / FOLDER.marker, {"sweep": dict, "runs": list})
+    sweep = read_object(folder / SWEEP.marker, {"sweep": dict, "runs": list})
     configs = {run["run"]: dict(run["config"]) for run in sweep["runs"]}
     finished = {Path(run.path).name: run.config for run in comparison.runs}
     policies = [config.pop("policy", "") for config in configs.values()]
@@ -130,63 +125,110 @@ def _repeat(comparison: RunComparison, folder: Path) -> str | None:
     return shlex.join([*words, "-o", "DIR"])
 
 
-def finished_runs(folder: Path) -> tuple[dict[str, Path], int]:
-    """Return the folders of the finished runs of a sweep, and the number of the other runs.
+FIGURES = (
+    *("finished", "mean_wait", "median_wait", "p95_wait", "mean_bounded_slowdown", "utilization"),
+)
+"""Figures that notebooks show of each run."""
 
-    The runs are in the order of the sweep, under speaking names: the policy and the other values
-    of the sweep file in which the runs differ, ``easy, event_order=batched`` for instance. A run
-    that no such values tell apart has the name of its folder.
+ROWS = 20
+"""Most runs that they show."""
+
+
+class FinishedRuns(Mapping[str, Run]):
+    """The finished runs of a sweep by name, each read on use.
+
+    A name states the values in which the runs differ, ``easy, seed=1`` for instance. The name of a
+    run's folder, in the column ``run`` of the results, is also understood.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._places, self.unfinished = finished_runs(folder)
+
+    def __getitem__(self, name: str) -> Run:
+        place = self._places.get(name, self._folder / "runs" / name)
+        if not (place / RUN.marker).is_file():
+            raise KeyError(str(UnknownNameError("finished run", name, self._places)))
+        return read_run(place)
+
+    def name_of(self, folder: str) -> str:
+        """Return the name of the run with a folder of that name."""
+        return next((name for name, place in self._places.items() if place.name == folder), folder)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'finished run')}: {'; '.join(self)}>"
+
+
+class SweepResults:
+    """A sweep that was read from its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs = FinishedRuns(folder)  # the finished runs by name, each read on use
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """One row per run: name, values in the sweep file, metrics, and the error if it failed."""
+        file = self.folder / RESULTS[0]
+        if not file.is_file():
+            left = counted(self.runs.unfinished, "run")
+            raise InputError(
+                f"no such file; {left} of the sweep are not finished, see the others in runs",
+                file=file,
+            )
+        frame: pd.DataFrame = read_table(file, ("run",), None).to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        return f"<Sweep in {self.folder}: {self._runs_in_words()}>"
+
+    def _repr_html_(self) -> str:
+        title, lead = f"Sweep in {self.folder}", self._runs_in_words()
+        try:
+            return Card(title, lead, [self._table()]).html()
+        except InputError:
+            names = Facts([(str(number), name) for number, name in enumerate(self.runs, start=1)])
+            return Card(title, lead, folded=names).html()
+
+    def _table(self) -> Table:
+        """Return the main figures of the runs, of `ROWS` at most."""
+        frame = self.results[:ROWS]
+        figures = [(MEASURES[key], frame[key].tolist()) for key in FIGURES if key in frame]
+        rows: list[list[Value]] = [
+            [self.runs.name_of(run), *(measure.text(column[row]) for measure, column in figures)]
+            for row, run in enumerate(frame["run"])
+        ]
+        left = len(self.results) - len(frame)
+        caption = f"{left:,} more in results." if left else ""
+        return Table(caption, ["run", *(measure.name for measure, _ in figures)], rows)
+
+    def _runs_in_words(self) -> str:
+        left = self.runs.unfinished
+        return counted(len(self.runs), "finished run") + (f", {left:,} left" if left else "")
+
+
+def read_sweep(folder: str | Path) -> SweepResults:
+    """Read a sweep from its folder.
+
+    Parameters
+    ----------
+    folder : path
+        Folder that `optsched.sweep` or ``optsched sweep -o`` has written.
+
+    Returns
+    -------
+    SweepResults
+        The table ``results``, and the finished ``runs``, which are read on use.
 
     Raises
     ------
     InputError
-        If ``sweep.json`` is missing or damaged.
+        If the folder is not that of a sweep, or ``sweep.json`` is damaged.
     """
-    values = planned(folder)
-    keys = varying(values.values())
-    names = {run: speaking(own, keys) for run, own in values.items()}
-    uses = Counter(names.values())
-    places = {
-        name if name and uses[name] == 1 else run: folder / "runs" / run
-        for run, name in names.items()
-    }
-    found = {name: place for name, place in places.items() if (place / RUN.marker).is_file()}
-    return found, len(places) - len(found)
-
-
-def planned(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the values of each run of a sweep, by its name; settings as ``settings.window``.
-
-    Raises
-    ------
-    InputError
-        If ``sweep.json`` is missing or damaged.
-    """
-    file = folder / FOLDER.marker
-    runs = [checked(run, RUNS, file, "runs") for run in read_object(file, {"runs": list})["runs"]]
-    found = {}
-    for run in runs:
-        flat = {key: value for key, value in run["config"].items() if key != "settings"}
-        settings = run["config"].get("settings")
-        settings = settings if isinstance(settings, dict) else {}
-        found[run["run"]] = flat | {f"{SETTING}{key}": one for key, one in settings.items()}
-    return found
-
-
-def varying(runs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the keys in which runs differ, in order of appearance."""
-    values = list(runs)
-    keys = dict.fromkeys(key for own in values for key in own)
-    return [key for key in keys if any(own.get(key) != values[0].get(key) for own in values)]
-
-
-def speaking(values: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Return the name of a run by some of its values: ``easy, event_order=batched``."""
-    shown = {key.removeprefix(SETTING): values[key] for key in keys if key in values}
-    policy = [in_words(shown.pop("policy"))] if "policy" in shown else []
-    return ", ".join(policy + [f"{key}={in_words(value)}" for key, value in shown.items()])
-
-
-def in_words(value: Any) -> str:
-    """Return a value of a sweep file as text."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return SweepResults(checked_folder(folder, SWEEP))

@@ -14,30 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.files import (
     TEMPORARY,
-    FolderKind,
+    begin_folder,
     check_replaceable,
-    make_folder,
     remove,
     remove_leftovers,
     unwritable,
     write_json,
 )
+from optsched.folders import SWEEP
 from optsched.numbers import counted
-from optsched.report.gantt_chart import CHARTS
-from optsched.report.page import REPORT
-from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
-from optsched.sweeps.executing import Outcome, Task
-from optsched.sweeps.merging import merge, versions_used, write_results
+from optsched.sweeps.engines import Engine, EngineName, Outcome, Task, check_engine, start_engine
+from optsched.sweeps.merging import (
+    fault,
+    is_finished,
+    merge,
+    read_object,
+    versions_used,
+    write_results,
+)
 from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.run_check import fault, is_finished, read_object
 from optsched.sweeps.sweep_file import SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RESULTS = ("results.parquet", "results.csv")
-PICTURES = ("*.svg", "*.png", CHARTS)
-FOLDER = FolderKind("a sweep", "sweep.json", (*RESULTS, *PICTURES, REPORT), ("runs", "failed"))
 
 log = logging.getLogger("optsched")
 
@@ -45,53 +44,34 @@ log = logging.getLogger("optsched")
 class Sweep:
     """A sweep with its folder.
 
-    Parameters
-    ----------
-    plan : SweepPlan
-        The runs.
-    folder : path
-        The folder. Runs that are finished there are not repeated.
-    shard : (int, int)
-        Number of the shard to execute, and number of shards: (1, 1) for all runs.
-
-    Attributes
-    ----------
-    runs, failed : pathlib.Path
-        The folders with a folder for each finished run, and with a file for each failed run.
-    own : tuple of PlannedRun
-        The runs of the shard.
-    pending : tuple of PlannedRun
-        Runs of the shard that were not finished at construction.
-
-    Raises
-    ------
-    InputError
-        If the folder is not that of a sweep, or cannot be written.
+    `folder`: the folder. Runs that are finished there are not repeated. `shard`: number of the
+    shard to execute, and number of shards: (1, 1) for all runs.
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
         self.plan = plan
         self.folder = folder
+        # The folders with a folder for each finished run, and with a file for each failed
+        # run
         self.runs = folder / "runs"
         self.failed = folder / "failed"
-        check_replaceable(folder, FOLDER)
+        check_replaceable(folder, SWEEP)
         described = _describe(plan)
         try:
-            make_folder(folder)
-            remove_leftovers(folder)
-            if not _holds(folder / FOLDER.marker, described):
+            begin_folder(folder)
+            if not _holds(folder / SWEEP.marker, described):
                 self._forget_results()
-                write_json(folder / FOLDER.marker, described)
-            make_folder(self.runs)  # after the marker, which other shards may read by now
-            remove_leftovers(self.runs)
+                write_json(folder / SWEEP.marker, described)
+            begin_folder(self.runs)  # after the marker, which other shards may read by now
             self._adopt_former_names()
             if self.failed.is_dir():
                 remove_leftovers(self.failed)
         except OSError as error:
             raise unwritable(folder, error) from None
         number, of = shard
-        self.own = plan.runs[number - 1 :: of]
+        self.own = plan.runs[number - 1 :: of]  # the runs of the shard
         self._finished: set[str] = set()
+        # Runs of the shard that were not finished at construction
         self.pending = self._unfinished(self.own)
         self._by_name = {run.name: run for run in plan.runs}
         if faults := self._faults(self.pending):
@@ -178,7 +158,7 @@ class Sweep:
                     (self.runs / run.former_name).rename(self.runs / run.name)
 
     def _forget_results(self) -> None:
-        for pattern in FOLDER.files:
+        for pattern in SWEEP.files:
             for stale in self.folder.glob(pattern):
                 remove(stale)
 
@@ -197,7 +177,7 @@ class Sweep:
 
     def _remove_remnant(self, folder: Path) -> None:
         """Remove a run folder without its marker, as an interrupted copy may leave it."""
-        from optsched.report.run_folder import FOLDER as RUN
+        from optsched.folders import RUN
 
         names = os.listdir(folder) if folder.is_dir() else []
         if RUN.marker not in names and all(map(RUN.has, names)):

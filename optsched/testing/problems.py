@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.models.export import PORTABLE_NAME
 from optsched.models.formulation import Formulation
-from optsched.models.linear_text import PORTABLE_NAME
 from optsched.models.problem import Problem
 from optsched.models.program import Program
 from optsched.models.snapshot import Snapshot

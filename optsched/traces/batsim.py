@@ -23,8 +23,7 @@ from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.header import Header
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -45,11 +44,6 @@ def read_batsim(path: str | Path) -> Trace:
     text, or after the name of one workload: ``w0!12``) become job numbers. If any id is not a
     number, the jobs are numbered from 1 in the order of the file, and all ids are kept as
     `Trace.label`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is not a Batsim workload; with all mistakes at once.
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
@@ -77,12 +71,6 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     The file is gzipped if its name ends in ``.gz``. The profile names are those of the given major
     version of Batsim. Columns and header lines that the format cannot hold are left out, and named
     in the log.
-
-    Raises
-    ------
-    InputError
-        If a job has no submit time, run time or processors, as in a raw trace, or the file cannot
-        be written.
     """
     write_bytes(path, _encode(trace, Path(path), version))
 

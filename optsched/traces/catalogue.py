@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_output, make_folder, unwritable, written
 from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
+from optsched.traces.trace import Header
 
 VARIABLE = "OPTSCHED_TRACES"
 """Environment variable that lists the folders of traces, separated as in ``PATH``."""
@@ -27,48 +29,20 @@ _TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A published trace; the fields besides its name are those of the file format.
+    """A published trace; the fields besides its name are those of the file format."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the trace.
-    title : str
-        Machine and period.
-    processors : int
-        Number of processors, as the header of the trace states it.
-    nodes : int
-        Number of nodes, 0 if the header does not state it.
-    jobs : int
-        Number of job lines in the file, before cleaning.
-    file : str
-        Name of the file, as published.
-    sha256 : str
-        SHA-256 of the decompressed text, so that any compression of the file verifies.
-    page : str
-        URL of the page that describes the trace.
-    url : str
-        URL of the file.
-    acknowledge : str
-        People whom the publisher asks to acknowledge.
-    citation : str
-        Citation, as the publisher states it.
-    terms : str
-        Terms of use, as the publisher states them.
-    """
-
-    name: str
+    name: str  # name of the trace
     title: str
-    processors: int
-    nodes: int
-    jobs: int
-    file: str
-    sha256: str
-    page: str
-    url: str
-    acknowledge: str
-    citation: str
-    terms: str
+    processors: int  # number of processors, as the header of the trace states it
+    nodes: int  # number of nodes, 0 if the header does not state it
+    jobs: int  # number of job lines in the file, before cleaning
+    file: str  # name of the file, as published
+    sha256: str  # SHA-256 of the decompressed text, so that any compression of the file verifies
+    page: str  # URL of the page that describes the trace
+    url: str  # URL of the file
+    acknowledge: str  # people whom the publisher asks to acknowledge
+    citation: str  # citation, as the publisher states it
+    terms: str  # terms of use, as the publisher states them
 
 
 @cache
@@ -78,13 +52,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def read_catalogue(path: Path) -> tuple[Entry, ...]:
-    """Read a catalogue: a table ``[trace.<name>]`` per trace, and ``[default]`` for all traces.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or an entry is not complete; with all mistakes at once.
-    """
+    """Read a catalogue: a table ``[trace.<name>]`` per trace, and ``[default]`` for all traces."""
     table = read_toml(path)
     default, named = table.pop("default", {}), table.pop("trace", {})
     tables = [default, named, *(named.values() if isinstance(named, dict) else ())]
@@ -110,13 +78,6 @@ def find(name: str) -> Entry:
     """Return the entry with a name or file name, or the only entry whose name begins with it.
 
     Case does not matter.
-
-    Raises
-    ------
-    UnknownNameError
-        If no entry has the name.
-    InputError
-        If several names begin with it.
     """
     wanted = name.lower()
     found = [entry for entry in entries() if wanted in (entry.name.lower(), entry.file.lower())]
@@ -145,13 +106,7 @@ def search(entry: Entry, folder: str | Path | None = None) -> Path | None:
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> Path:
-    """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, verified.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it differs from what was published.
-    """
+    """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, verified."""
     path = search(entry, folder)
     if path is not None:
         verify(entry, path)
@@ -163,18 +118,22 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     )
 
 
+def find_log(file: str, folders: Sequence[Path]) -> Path:
+    """Find a sample that comes with optsched, or a log in the first folder that has it."""
+    for folder in (bundled("traces"), *folders):
+        if (folder / file).is_file():
+            return (folder / file).resolve()
+    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
+    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
+    raise InputError(f"{looked}; {expected}", file=file)
+
+
 def _searched(folder: str | Path | None) -> list[Path]:
     return [*([] if folder is None else [Path(folder)]), *folders()]
 
 
 def verify(entry: Entry, path: str | Path) -> None:
-    """Check that a file holds the published text, however it is compressed.
-
-    Raises
-    ------
-    InputError
-        If the file has another text, or cannot be read.
-    """
+    """Check that a file holds the published text, however it is compressed."""
     text = hashlib.sha256()
     with opened(path) as content:
         while piece := content.read():
@@ -192,11 +151,6 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
     """Fetch the file of a trace into `folder`, unless a verified copy is there already.
 
     Nothing is written, not even the folder, before the fetched file is verified.
-
-    Raises
-    ------
-    InputError
-        If the name is not known, the file cannot be fetched, or it differs from what was published.
     """
     from http.client import HTTPException
     from urllib.request import urlopen
@@ -231,3 +185,16 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
     with written(path) as stream:
         stream.write(fetched)
     return path
+
+
+@cache
+def samples() -> dict[str, Path]:
+    """Return the files of the sample traces by name."""
+    return {file.stem: file for file in sorted((bundled("traces") / "samples").iterdir())}
+
+
+def size_of(sample: Path) -> tuple[int, int | None]:
+    """Return the jobs and the processors of a sample; no kernel has to be compiled for that."""
+    lines = sample.read_text().splitlines()
+    comments = [line[1:] for line in lines if line.startswith(";")]
+    return len(lines) - len(comments), Header.from_comments(comments).max_procs

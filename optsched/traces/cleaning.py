@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.traces.cleaning_report import CleaningReport
-from optsched.traces.trace import Trace
+from optsched.traces.trace import CleaningReport, Trace
 
 WHOLE = (0, 1, 5)
 """Status of a line of a whole job in the Standard Workload Format."""
@@ -24,11 +23,6 @@ def clean(trace: Trace) -> Trace:
     of a checkpointed job of which another line is the whole. A requested time that
     is missing or shorter than the run time is set to the run time; where limits hold
     (`Trace.limits_hold`), only a missing one is. A cleaned trace is returned unchanged.
-
-    Raises
-    ------
-    InputError
-        If no job is left.
     """
     if trace.cleaning is not None:
         return trace

@@ -20,8 +20,8 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
+from optsched.traces.formats import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.requests import QUANTITIES
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"
@@ -75,12 +75,6 @@ def with_demands(trace: Trace, path: Path) -> Trace:
     """Return a raw trace with the demands in the file beside its own, as annotations.
 
     The trace is unchanged if there is no demands file.
-
-    Raises
-    ------
-    InputError
-        If the demands file cannot be read, or does not state the demands of each job once; names
-        line and field.
     """
     file = demands_file(path)
     if not os.path.lexists(file):
@@ -94,13 +88,7 @@ def with_demands(trace: Trace, path: Path) -> Trace:
 
 
 def check_demands(trace: Trace, sha256: str) -> None:
-    """Check that the demands of a trace were read from a file with a given SHA-256.
-
-    Raises
-    ------
-    InputError
-        If the demands file has another SHA-256, or does not exist.
-    """
+    """Check that the demands of a trace were read from a file with a given SHA-256."""
     if trace.demands_sha256 != sha256:
         has = f"has SHA-256 {trace.demands_sha256}" if trace.demands_sha256 else "no such file"
         file = None if trace.path is None else demands_file(trace.path)
@@ -110,13 +98,7 @@ def check_demands(trace: Trace, sha256: str) -> None:
 def encode_demands(
     demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
 ) -> bytes:
-    """Return the bytes of a demands file: the demand of one process of each job, by resource.
-
-    Raises
-    ------
-    InputError
-        If a job number is used twice, negative or of more than 15 digits.
-    """
+    """Return the bytes of a demands file: the demand of one process of each job, by resource."""
     _check_numbers(job_id, path)
     rows = zip(job_id.tolist(), *(column.tolist() for column in demands.values()))
     lines = [",".join((JOB_ID, *demands)), *(",".join(map(str, row)) for row in rows)]

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from optsched.durations import spoken
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.demands import split_demands
 from optsched.traces.rackham import MB_PER_GB
-from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
+from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, CleaningReport, Trace
 
 QUANTILES = {
     "min": 0.0,
@@ -45,30 +44,15 @@ MOST_LEVELS = 8
 def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     """Return the statistics of a trace, as values that JSON can hold.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace; a raw one is cleaned first.
-    machine_size : int, optional
-        Processors of the machine; those of the header if left out.
-
-    Returns
-    -------
-    dict
-        Statistics by name. Times are in seconds, shares between 0 and 1; unknown values are None.
-
-    Raises
-    ------
-    InputError
-        If no job is left after cleaning, or the machine has no processor.
-
-    Notes
-    -----
     The offered load is the sum over jobs of run time times processors, divided by the machine's
     processors times the span of the submit times. The accuracy of a request is the run time over
     the requested time that the file states; jobs without a stated time do not count. Logged waits
     are those that the file states. The coefficient of variation is that of the whole sample
     (standard deviation over mean, divisor n).
+
+    `trace`: the trace; a raw one is cleaned first. `machine_size`: processors of the machine; those
+    of the header if left out. Times are in seconds, shares between 0
+    and 1; unknown values are None.
     """
     trace = clean(trace)
     assert trace.cleaning is not None

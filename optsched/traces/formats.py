@@ -1,17 +1,21 @@
-"""Interface of trace formats."""
+"""Interface of trace formats, and the reading of texts in pieces."""
 
 from __future__ import annotations
 
 import logging
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import Content
+from optsched.errors import InputError
 from optsched.numbers import counted
+from optsched.text_files import LONGEST_LINE, too_long
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
@@ -27,26 +31,16 @@ class TraceFormat(ABC):
 
     The class itself is used, without instances. A format ignores gzip: `read` uses
     `optsched.binary_files` for its files, and so does the caller of `encode`.
-
-    Attributes
-    ----------
-    name : str
-        The registered name.
-    suffixes : tuple of str
-        Suffixes of the files of the format, without ``.gz``.
-    annotations : frozenset of str
-        Annotations that a file of the format can state.
-    any_annotation : bool
-        Whether a file can state annotations and texts of all names, and so demands too.
-    encode : callable or None
-        Function that returns the content of a file, before compression; None for a format that is
-        only read.
     """
 
     name: ClassVar[str]
-    suffixes: ClassVar[tuple[str, ...]]
+    suffixes: ClassVar[tuple[str, ...]]  # suffixes of the files of the format, without ``.gz``
+    # Annotations that a file of the format can state
     annotations: ClassVar[frozenset[str]] = frozenset()
+    # Whether a file can state annotations and texts of all names, and so demands too
     any_annotation: ClassVar[bool] = False
+    # Function that returns the content of a file, before compression; None for a format that
+    # is only read
     encode: ClassVar[Encoder | None] = None
 
     @staticmethod
@@ -57,13 +51,7 @@ class TraceFormat(ABC):
     @staticmethod
     @abstractmethod
     def read(path: Path) -> Trace:
-        """Read a raw trace.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read or is not of this format.
-        """
+        """Read a raw trace."""
 
     @staticmethod
     def job_numbers(trace: Trace) -> NDArray[np.int64]:
@@ -84,13 +72,7 @@ class TableFormat(TraceFormat):
     @staticmethod
     @abstractmethod
     def read(path: Path, columns: Mapping[str, str] | None = None) -> Trace:
-        """Read a raw trace, with the names in the file of columns that have others there.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read or is not of this format.
-        """
+        """Read a raw trace, with the names in the file of columns that have others there."""
 
 
 def known_columns(trace: Trace) -> list[str]:
@@ -142,3 +124,66 @@ def stem(path: Path) -> str:
 def without_gz(path: Path) -> Path:
     """Return `path` without a final ``.gz``."""
     return path.with_suffix("") if path.suffix == ".gz" else path
+
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+SHOWN = 30
+"""Most characters of a wrong word in a message."""
+
+
+class Piece(NamedTuple):
+    """Whole lines of a file, and the number of the first."""
+
+    data: bytes
+    line: int
+
+
+def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
+    """Yield the lines of a file, in pieces of the size that is read at once.
+
+    Only a piece is in memory. A byte order mark is left out. The expected content is for messages.
+    """
+    line, begun = 1, b""
+    data = content.read().removeprefix(BYTE_ORDER_MARK)
+    while data:
+        if b"\0" in data:
+            raise InputError(f"not text; expected {expected}", file=path)
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            yield Piece(begun + data[:whole], line)
+            line += data.count(b"\n")
+            begun = data[whole:]
+        else:
+            begun += data
+        if len(begun) > LONGEST_LINE:
+            raise too_long(path, line)
+        data = content.read()
+    if begun:
+        yield Piece(begun, line)
+
+
+def check_utf8(data: bytes, path: Path, expected: str) -> None:
+    """Check that the content of a file is UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = 1 + data.count(b"\n", 0, error.start)
+        raise InputError(f"not UTF-8; expected {expected}", file=path, line=line) from None
+
+
+def shown(word: bytes, encoding: str = "utf-8") -> str:
+    """Return a word for a message, shortened to `SHOWN` characters."""
+    text = word.decode(encoding, errors="replace")
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+
+
+def refuse_word(checks: Iterable[tuple[str, bytes, str, bytes]], path: Path, line: int) -> NoReturn:
+    """Raise the error of the first wrong word of a line, which has at least one.
+
+    The checks are name, pattern, expected content and word of each field.
+    """
+    field, _, expected, word = next(
+        check for check in checks if re.fullmatch(check[1], check[3]) is None
+    )
+    raise InputError(f"{shown(word)}; expected {expected}", file=path, line=line, field=field)

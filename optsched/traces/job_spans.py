@@ -33,11 +33,6 @@ def span_of(given: Any, field: str = "jobs") -> Span | None:
 
     ``FROM:TO`` are numbers of jobs or days; one of them may be left out. A number alone is TO, a
     day alone that day.
-
-    Raises
-    ------
-    InputError
-        If the option is not of that form.
     """
     if given is None or isinstance(given, Days):
         return given
@@ -67,12 +62,6 @@ def numbers_in(span: Span, trace: Trace, field: str = "jobs") -> tuple[int, int]
 
     Days begin at midnight in the time zone of the trace (``TimeZoneString`` of its header, or else
     UTC).
-
-    Raises
-    ------
-    InputError
-        If the range has no job, ends beyond the trace, or is of days and the trace does not say
-        when it begins.
     """
     if not isinstance(span, Days):
         first, last = span[0], len(trace) if span[1] is None else span[1]

@@ -23,8 +23,7 @@ from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
-from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word
+from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, refuse_word, say_left_out, stem
 from optsched.traces.trace import UNKNOWN, Trace
 
 DIGITS = 15
@@ -102,12 +101,6 @@ def read_rackham(path: str | Path) -> Trace:
     (from 0), -1 for none. The simulation starts when the first job of category 0 is submitted. The
     run time and the requested time of a job that is running at that time are the remaining ones,
     at least 1 s. Unless all user names are numbers, users are numbered from 1 as they appear.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, holds no job, or holds a line that is not of the format; names
-        the line and the field.
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
@@ -162,12 +155,6 @@ def write_rackham(trace: Trace, path: str | Path) -> None:
     The time that a running job has run before the start is added to its run time and requested
     time. Without categories every job counts as evaluated. Columns that the format cannot hold are
     left out, and named in the log.
-
-    Raises
-    ------
-    InputError
-        If the jobs have no input files, a number is not valid in the format, a run time is above
-        the requested time although limits do not hold, or the file cannot be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 

@@ -12,11 +12,11 @@ from optsched.binary_files import in_memory, read_head, write_bytes, written_byt
 from optsched.errors import InputError, UnknownNameError, no_such_file, path_of
 from optsched.files import check_output
 from optsched.registry import readers
-from optsched.sites.near_misses import near_miss, with_commas
+from optsched.sites.slurm_json import near_miss, with_commas
 from optsched.traces import catalogue, cleaning
+from optsched.traces.catalogue import samples
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TableFormat, TraceFormat, without_gz
-from optsched.traces.samples import samples
 from optsched.traces.swf import StandardWorkloadFormat, read_swf
 from optsched.traces.trace import Trace
 
@@ -98,12 +98,6 @@ def find_trace(
     A name is that of a sample, or one in the catalogue. A file of that name takes precedence, a
     folder, of runs of the trace for instance, does not. A trace of the catalogue is searched for in
     `folder` first. A relative path starts from `base`, by default from the current folder.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or name, or a trace of the catalogue differs from what was
-        published.
     """
     name = Path(path_or_name)
     path = name if base is None else base / name
@@ -136,16 +130,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     the format holds annotations of all names. If there are none to write, such a file of an earlier
     trace is removed.
 
-    Returns
-    -------
-    tuple of pathlib.Path
-        The files that were written: the trace, and its demands file if there is one.
-
-    Raises
-    ------
-    InputError
-        If no format that can be written has that suffix, the format cannot hold the trace, jobs
-        with demands share a number, or a file cannot be written.
+    The result is the files: the trace, and its demands file if there is one.
     """
     path = Path(path)
     written = [kind for kind in _formats() if kind.encode is not None]
@@ -168,13 +153,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
 
 
 def format_of(path: Path) -> type[TraceFormat]:
-    """Return the format of a file, by its first bytes and, where these leave a choice, its suffix.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is in no known format.
-    """
+    """Return the format of a file, by its first bytes and, in doubt, its suffix."""
     formats = _formats()
     first_bytes = read_head(path)
     said = near_miss(first_bytes)

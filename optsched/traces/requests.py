@@ -15,41 +15,20 @@ from optsched.traces.trace import UNKNOWN, Trace
 
 
 class Quantity(NamedTuple):
-    """Column of numbers; -1 is unknown.
+    """Column of numbers; -1 is unknown."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the annotation.
-    meaning : str
-        What the number says of a job.
-    unit : str
-        Unit, empty for a count.
-    highest : int, optional
-        Highest number; by default that of int64, of seconds 2^53.
-    """
-
-    name: str
-    meaning: str
-    unit: str = ""
-    highest: int | None = None
+    name: str  # name of the annotation
+    meaning: str  # what the number says of a job
+    unit: str = ""  # unit, empty for a count
+    highest: int | None = None  # highest number; by default that of int64, of seconds 2^53
 
 
 class Text(NamedTuple):
-    """Column of texts; the empty text is unknown.
+    """Column of texts; the empty text is unknown."""
 
-    Parameters
-    ----------
-    name : str
-        Name in `Trace.texts`.
-    meaning : str
-        What the text says of a job.
-    numbers : str
-        Column of a trace that holds numbers of these texts, if there is one; else empty.
-    """
-
-    name: str
-    meaning: str
+    name: str  # name in `Trace.texts`
+    meaning: str  # what the text says of a job
+    # Column of a trace that holds numbers of these texts, if there is one; else empty
     numbers: str = ""
 
 
@@ -120,7 +99,7 @@ def numbered(texts: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
-    """Return the columns that say what jobs ask, for `Machine.demands`.
+    """Return the columns that say what jobs ask for, for `Machine.demands`.
 
     The requested time is the one that the trace states, where cleaning has raised it for a job that
     ran somewhat longer. The column ``unix_time`` is the submission in seconds since 1970; a trace

@@ -1,25 +1,30 @@
-"""Jobs that Slurm accounted, as a trace: what both forms of ``sacct`` have in common.
+"""Jobs that Slurm accounted, as a trace: what both forms of ``sacct`` share, and the JSON.
 
 Page: ``docs/formats/sacct.md``.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import sha256_of
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
+from optsched.registry import readers
 from optsched.sites.slurm_amounts import SHARED
-from optsched.traces.formats import stem
-from optsched.traces.header import Header
+from optsched.sites.slurm_json import RecordFields, read_dump, text
+from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.requests import QUANTITIES, TEXT_OF, numbered
 from optsched.traces.swf import unusual
 from optsched.traces.tables import shared_texts, waits
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 GPU = "gres/gpu"
 """Trackable resource of the GPUs of a job; those of one type have ``:`` and the type behind."""
@@ -50,39 +55,22 @@ Column = NDArray[np.int64]
 
 
 def trace_of_records(
+    # Job of each record: its number, or for instance ``26_3`` for a task of an array
     ids: Sequence[str],
+    # `TIMES`, `AMOUNTS` and `optsched.traces.requests.QUANTITIES`; -1 is unknown, the highest
+    # number is 2^53, shape (records,)
     numbers: Mapping[str, Column],
+    # Time limits in seconds; infinity is none, -1 unknown, shape (records,)
     limits: NDArray[np.float64],
-    texts: Mapping[str, Sequence[str]],
+    texts: Mapping[str, Sequence[str]],  # columns of `optsched.traces.requests.TEXTS`
     *,
     clusters: set[str],
+    # Fields of the trace
     path: Path,
     sha256: str,
     oddities: Mapping[str, int],
 ) -> Trace:
-    """Return the raw trace of accounted jobs, in the order of their records.
-
-    Parameters
-    ----------
-    ids : sequence of str
-        Job of each record: its number, or for instance ``26_3`` for a task of an array.
-    numbers : mapping of str to array, shape (records,)
-        `TIMES`, `AMOUNTS` and `optsched.traces.requests.QUANTITIES`; -1 is unknown, the
-        highest number is 2^53.
-    limits : array, shape (records,)
-        Time limits in seconds; infinity is none, -1 unknown.
-    texts : mapping of str to sequence of str
-        Columns of `optsched.traces.requests.TEXTS`.
-    clusters : set of str
-        Clusters that the records name.
-    path, sha256, oddities
-        Fields of the trace.
-
-    Raises
-    ------
-    InputError
-        If there is no record, or they are of several clusters.
-    """
+    """Return the raw trace of accounted jobs, in the order of their records."""
     if not ids:
         raise InputError("no jobs; expected a record of each", file=path)
     if len(clusters) > 1:
@@ -115,7 +103,7 @@ def trace_of_records(
     for name in ("submit", "eligible"):
         found[name] = np.where(found[name] == UNKNOWN, UNKNOWN, found[name] - origin)
     if (found["gpus"] <= 0).all():
-        del found["gpus"]  # Slurm counts them only where it was told to
+        del found["gpus"]  # Slurm counts them only where it is configured to
     annotations = {name: found.pop(name) for name in QUANTITIES if name in found}
     header = [("Computer", cluster) for cluster in clusters]
     return Trace(
@@ -206,3 +194,174 @@ def _requested(limits: NDArray[np.float64], oddities: dict[str, int]) -> Column:
     what = "jobs without a limit of their own (UNLIMITED, Partition_Limit)"
     oddities[what] = int(endless.sum())
     return np.where(endless, UNKNOWN, limits).astype(np.int64)
+
+
+LICENCE = "license/"
+"""Start of the names of licences among trackable resources."""
+
+_EXCLUSIVE = {"NODE": 1, "TOPO": 1, "NO": 0, "USER": 0, "MCS": 0}
+
+
+class _Job(NamedTuple):
+    """A record: `numbers`, limit and `texts` as for `trace_of_records`."""
+
+    numbers: dict[str, int]
+    limit: float
+    texts: dict[str, str]
+    several_tasks: bool
+    part: bool
+
+
+def read_sacct_json(path: str | Path) -> Trace:
+    """Read a raw trace from what ``sacct --json`` wrote, plain or gzipped.
+
+    Steps of jobs are left out, and counted.
+    """
+    path = Path(path)
+    dump = read_dump(path, "jobs", written_by="sacct")
+    every = [RecordFields(dump, place) for place in range(len(dump.records))]
+    records = [record for record in every if record.count("job_id")]
+    jobs = [_job(record) for record in records]
+    names = jobs[0] if jobs else _Job({}, 0, {}, False, False)
+    return trace_of_records(
+        [str(record.count("job_id")) for record in records],
+        {name: np.array([job.numbers[name] for job in jobs]) for name in names.numbers},
+        np.array([job.limit for job in jobs]),
+        {name: [job.texts[name] for job in jobs] for name in names.texts},
+        clusters={record.text("cluster") for record in records} - {""},
+        path=path,
+        sha256=sha256_of(path),
+        oddities={
+            f"errors that Slurm reports beside the records ({dump.errors})": bool(dump.errors),
+            NUMBERLESS: len(every) - len(records),
+            STEPS: sum(_steps(record) for record in records),
+            SEVERAL_TASKS: sum(job.several_tasks for job in jobs),
+            PARTS: sum(job.part for job in jobs),
+            SHARES: sum(asks_shares(_resources(each, "tres.requested")) for each in records),
+        },
+    )
+
+
+@readers.register("sacct-json")
+class SacctJson(TraceFormat):
+    """Traces as ``sacct --json`` writes them."""
+
+    suffixes = (".json",)
+    read = staticmethod(read_sacct_json)
+
+    @staticmethod
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether the text begins as a JSON object with fields that Slurm writes."""
+        return re.match(rb'\s*\{\s*"', first_bytes) is not None and any(
+            name in first_bytes for name in (b'"job_id"', b'"data_parser', b'"openapi/')
+        )
+
+
+def _job(record: RecordFields) -> _Job:
+    got, asked = _resources(record, "tres.allocated"), _resources(record, "tres.requested")
+    gpus, gpu_type = gpus_of(asked)
+    array, task = record.count("array.job_id"), record.number("array.task_id")
+    cores = asked.get("cpu") or record.count("required.CPUs") or UNKNOWN
+    per_core, per_node = _memory(record, asked)
+    limit = record.number("time.limit")
+    exclusive = record.text("exclusive")
+    numbers = {
+        **{name: _instant(record, f"time.{name}") for name in ("eligible", "start", "end")},
+        "submit": _instant(record, "time.submission"),
+        "elapsed": _known(record, "time.elapsed"),
+        "suspended": _known(record, "time.suspended"),
+        "processors": got.get("cpu", UNKNOWN if record.count("allocation_nodes") else 0),
+        "requested_processors": cores,
+        "total_memory": asked.get("mem", UNKNOWN),
+        "memory_per_core": per_core,
+        "memory_per_node": per_node,
+        "nodes": asked.get("node", UNKNOWN),
+        "allocated_nodes": got.get("node", UNKNOWN),
+        "gpus": gpus,
+        "exclusive": _EXCLUSIVE.get(exclusive, UNKNOWN),
+        "priority": _known(record, "priority"),
+        "array_job": array or UNKNOWN,
+        "array_task": int(task) if array and task not in (None, math.inf) else UNKNOWN,
+    }
+    licences = {
+        name.removeprefix(LICENCE): count
+        for name, count in asked.items()
+        if name.startswith(LICENCE)
+    }
+    texts = {
+        "user_name": record.text("user") or record.text("association.user"),
+        "account": record.text("account"),
+        "qos": record.text("qos"),
+        "partition_name": record.text("partition"),
+        "job_name": record.text("name"),
+        "gpu_type": gpu_type,
+        "features": record.text("constraints"),
+        "licences": record.text("licenses")
+        or ",".join(f"{name}:{count}" for name, count in licences.items()),
+        "reservation": text(record.value("reservation.name")),  # 0 in version 38
+        "state": (record.words("state.current") or ("",))[0],
+        "node_list": record.text("nodes"),
+    }
+    several_tasks = bool(record.text("array.task"))
+    return _Job(
+        numbers,
+        UNKNOWN if limit is None else 60 * limit,
+        texts,
+        several_tasks,
+        record.count("het.job_id") > 0,
+    )
+
+
+def _steps(record: RecordFields) -> int:
+    """Return the number of steps of a job."""
+    steps = record.value("steps") or []
+    if not isinstance(steps, list):
+        raise record.wrong("steps", "a list")
+    return len(steps)
+
+
+def _instant(record: RecordFields, field: str) -> int:
+    return record.instant(field) or UNKNOWN
+
+
+def _known(record: RecordFields, field: str) -> int:
+    """Return a whole number, -1 for no value."""
+    return UNKNOWN if record.number(field) in (None, math.inf) else record.count(field)
+
+
+def _resources(record: RecordFields, field: str) -> dict[str, int]:
+    """Return trackable resources by name; memory in MB."""
+    entries = record.value(field)
+    expected = "a list of objects with type, name and count"
+    if entries is None:
+        return {}
+    if not isinstance(entries, list):
+        raise record.wrong(field, expected)
+    found: dict[str, int] = {}
+    for entry in entries:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
+            raise record.wrong(field, expected)
+        kind, name, count = entry["type"], entry.get("name"), entry.get("count")
+        if kind not in ("cpu", "mem", "node", "gres", "license"):
+            continue  # the energy, for instance, may be -2
+        if type(count) is not int or not 0 <= count <= LARGEST:
+            raise record.wrong(field, expected)
+        found[f"{kind}/{name}" if name else kind] = count
+    return found
+
+
+def _memory(record: RecordFields, asked: Mapping[str, int]) -> tuple[int, int]:
+    """Return the memory in MB for each core and on each node, -1 where it is not stated.
+
+    The amount of version 38 is for each of those of which there are as many as make the total.
+    0 on each node is all memory of the nodes, which is not known here.
+    """
+    if record.value("required.memory") is None:
+        per_core = _known(record, "required.memory_per_cpu")
+        return per_core, _known(record, "required.memory_per_node") or UNKNOWN
+    amount, total = record.count("required.memory"), asked.get("mem")
+    if amount and amount * asked.get("cpu", 0) == total:
+        return amount, UNKNOWN
+    if amount and amount * asked.get("node", 0) == total:
+        return UNKNOWN, amount
+    return UNKNOWN, UNKNOWN

@@ -23,10 +23,9 @@ from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.sites.records import repeated
 from optsched.sites.slurm_amounts import megabytes, seconds, tres
-from optsched.sites.slurm_json import UNSET, text
-from optsched.sites.slurm_record import NO_VALUE
+from optsched.sites.slurm_json import NO_VALUE, UNSET, text
 from optsched.text_files import LONGEST_LINE, too_long
-from optsched.traces.formats import TraceFormat
+from optsched.traces.formats import BYTE_ORDER_MARK, TraceFormat, check_utf8, shown
 from optsched.traces.sacct import (
     NUMBERLESS,
     PARTS,
@@ -38,7 +37,6 @@ from optsched.traces.sacct import (
     gpus_of,
     trace_of_records,
 )
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, check_utf8, shown
 from optsched.traces.trace import UNKNOWN, Trace
 
 if TYPE_CHECKING:
@@ -115,13 +113,6 @@ def read_sacct_text(path: str | Path) -> Trace:
     The fields may be in any order. Required are ``JobID`` or ``JobIDRaw``, ``Submit``, ``Start``,
     ``End``, and one of `SIZES`. Times without a zone count as UTC. Steps and further lines of names
     are left out, and counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, lacks a field, holds no job or those of several clusters, a
-        line has another number of fields, or a field has another form; names the line and the
-        field.
     """
     path = Path(path)
     data, sha256 = read_bytes(path, MOST)
@@ -179,7 +170,7 @@ class _Table:
         return field in self._columns
 
     def column(self, field: str, parse: Callable[[str], _Value], missing: _Value) -> list[_Value]:
-        """Return what `parse` makes of the values of a field, each different text parsed once."""
+        """Return the values that `parse` makes of a field, each different text parsed once."""
         if field not in self:
             return [missing] * len(self)
         encoded = self._columns[field].dictionary_encode()
@@ -342,7 +333,7 @@ def _parsed(data: bytes, names: dict[str, str], separator: str, path: Path) -> p
 
 
 def _of(parse: Callable[[str], Any], value: str) -> Any:
-    """Return what `parse` makes of a value, -1 for none."""
+    """Return the value that `parse` makes of a value, -1 for none."""
     return UNKNOWN if value in UNSET else parse(value)
 
 

@@ -23,10 +23,16 @@ from optsched.binary_files import opened, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.traces.formats import TraceFormat, say_left_out, stem
-from optsched.traces.header import Header
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces, shown
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.formats import (
+    BYTE_ORDER_MARK,
+    Piece,
+    TraceFormat,
+    pieces,
+    say_left_out,
+    shown,
+    stem,
+)
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 ANY = np.iinfo(np.int64).min
 
@@ -93,12 +99,6 @@ def read_swf(path: str | Path, *, unknown_negative: bool = False) -> Trace:
 
     With `unknown_negative`, negative times and amounts with decimals count as unknown; they are
     counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no job, or has a line that is not well-formed; names the
-        line and the column.
     """
     path = Path(path)
     with opened(path) as content:
@@ -122,12 +122,6 @@ def write_swf(trace: Trace, path: str | Path) -> None:
     """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
 
     The header is kept; a ``Note`` line records the cleaning of a cleaned trace.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in the format, a header line has a line break, or the file cannot
-        be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -15,23 +16,118 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError, brief
 from optsched.numbers import LARGEST, parse_number
-from optsched.traces.formats import known_columns
-from optsched.traces.header import Header
+from optsched.traces.formats import known_columns, shown
 from optsched.traces.requests import QUANTITIES, SECONDS, TEXT_OF, TEXTS, numbered
 from optsched.traces.swf import FIELDS, Field, invalid, unusual
-from optsched.traces.text_pieces import shown
-from optsched.traces.time_texts import (
-    CLOCKS,
-    EXPECTED_DATE,
-    known_texts,
-    read_dates,
-    read_durations,
-)
-from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
+from optsched.traces.trace import COLUMNS, UNKNOWN, Header, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+CLOCKS = ", or HH:MM:SS or D-HH:MM:SS"
+EXPECTED_DATE = "seconds, or a date such as 2026-01-31 08:00:00"
+
+_CLOCK = (
+    r"^(?:(?P<days>\d{1,6})(?:-| days?,? ))?(?P<hours>\d{1,8}):(?P<minutes>[0-5]\d)"
+    r":(?P<seconds>[0-5]\d(?:\.\d{1,9})?)$"
+)
+
+
+def known_texts(column: pa.ChunkedArray) -> pa.Array:
+    """Return the texts of a column, null where they say that a value is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+
+    unknown = pa.array(pyarrow.csv.ConvertOptions().null_values, column.type)
+    texts = pc.if_else(pc.is_in(column, unknown), None, column)
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
+def read_durations(
+    name: str, column: pa.ChunkedArray, expected: str, path: Path | None
+) -> pa.ChunkedArray:
+    """Return the seconds of durations such as ``1-02:00:00``, and of numbers beside them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = known_texts(column)
+    days, hours, minutes, seconds = (
+        pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for part in pc.extract_regex(texts, _CLOCK).flatten()
+    )
+    found = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    found[(days > 0) & (hours >= 24)] = np.nan
+    missing = texts.is_null().to_numpy(zero_copy_only=False)
+    plain = bool((np.isnan(found) | missing).all() and not missing.all())
+    for row in np.flatnonzero(np.isnan(found) & ~missing).tolist():
+        text = texts[row].as_py()
+        try:
+            found[row] = parse_number(text)
+        except ValueError:
+            raise _mistake(text, f"{expected}{CLOCKS}", name, row, path) from None
+    if plain:
+        raise InputError(f"type {column.type}; expected numbers", file=path, field=name)
+    return _chunked(found, missing)
+
+
+def read_dates(
+    name: str, column: pa.ChunkedArray, path: Path | None
+) -> tuple[pa.ChunkedArray, bool]:
+    """Return the seconds of dates since 1970, or of numbers; and whether they are dates.
+
+    Forms of dates may be mixed; those without a zone are of UTC, and those without a time of
+    midnight.
+    """
+    texts = known_texts(column)
+    missing = texts.is_null().to_numpy(zero_copy_only=False)
+    found = np.zeros(len(texts))
+    dated = np.zeros(len(texts), dtype=bool)
+    for row, text in enumerate(texts.to_pylist()):
+        if text is None:
+            continue
+        try:
+            found[row] = parse_number(text.strip())
+            missing[row] = found[row] == -1
+            continue
+        except ValueError:
+            pass
+        try:
+            found[row], dated[row] = _since_1970(text.strip()), True
+        except ValueError:
+            raise _mistake(text, EXPECTED_DATE, name, row, path) from None
+    numbers = ~dated & ~missing
+    if numbers.any() and dated.any():
+        most, few = (dated, numbers) if dated.sum() >= numbers.sum() else (numbers, dated)
+        kind = "a date" if most is dated else "seconds"
+        row = int(few.argmax())
+        text = texts[row].as_py()
+        raise _mistake(text, f"{kind}, as in row {most.argmax() + 1}", name, row, path)
+    if numbers.any():
+        raise InputError(f"type {column.type}; expected numbers or dates", file=path, field=name)
+    return _chunked(found, missing), bool(dated.any())
+
+
+def _since_1970(text: str) -> float:
+    moment = datetime.fromisoformat(f"{text[:-4]}Z" if text.endswith(" UTC") else text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _chunked(found: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """Return numbers, as integers if all are whole."""
+    import pyarrow as pa
+
+    whole = bool((found == np.rint(found))[~missing].all())
+    filled = np.where(missing, 0.0, found)
+    return pa.chunked_array([pa.array(filled.astype(np.int64) if whole else filled, mask=missing)])
+
+
+def _mistake(text: str, expected: str, name: str, row: int, path: Path | None) -> InputError:
+    found = shown(text.encode(errors="replace"))
+    return InputError(f"{found}; expected {expected}", file=path, field=f"{name}, row {row + 1}")
+
 
 REQUIRED = ("submit", "runtime", "processors")
 
@@ -127,11 +223,6 @@ def trace_of(
 
     `columns` names the columns of the table that have another name there. The other arguments are
     fields of the trace.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or has a wrong value, or there is no job.
     """
     table = _Table(schema, read, columns, path)
     found = {one: table.column(one) for one in table.names}
@@ -174,13 +265,7 @@ def trace_of(
 
 
 def table_of(trace: Trace, path: Path) -> pa.Table:
-    """Return the table of a trace: its known columns, annotations and texts.
-
-    Raises
-    ------
-    InputError
-        If a number is not valid in a file.
-    """
+    """Return the table of a trace: its known columns, annotations and texts."""
     import pyarrow as pa
 
     # without numbers of their own, texts would be numbered by the reader
@@ -253,13 +338,7 @@ class _Table:
         return _numbers(name, column, self._path, dated=name in self.dated)
 
     def origin(self, found: Mapping[str, NDArray[Any]]) -> int:
-        """Return the whole seconds of 1970 from which dates count: those of the first submission.
-
-        Raises
-        ------
-        InputError
-            If some columns of times are dates and others are numbers.
-        """
+        """Return the seconds since 1970 from which dates count: those of the first submission."""
         for name in _INSTANTS:
             if name in found and name not in self.dated and (found[name] != UNKNOWN).any():
                 expected = f"expected dates, as in {self.dated[0]}"

@@ -1,10 +1,11 @@
-"""Table of jobs, the workload of a machine."""
+"""Table of jobs, the workload of a machine, with its header and what cleaning changed."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,195 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.numbers import LARGEST
-from optsched.traces.header import Header
+from optsched.numbers import LARGEST, MOST_PROCESSORS, counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optsched.traces.cleaning_report import CleaningReport
+
+_FACT = re.compile(r"\s*([A-Z]\w*):(?:\s+(.*))?$")
+_NUMBER = re.compile(r"-?[0-9]{1,1000}(?=$|[\s;(])")
+
+HIGHEST = {
+    "MaxProcs": MOST_PROCESSORS,
+    "MaxNodes": MOST_PROCESSORS,
+    "UnixStartTime": LARGEST,
+}
+"""Keys whose numbers are used, each with the highest plausible number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Lines of a header, in order; keys may repeat."""
+
+    # Key and value of each line. A line without a key (the second line of a long value, a
+    # table, an empty line) has the key ``""`` and its whole text as value.
+    lines: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_comments(cls, comments: Iterable[str]) -> Header:
+        """Build a header from the text of comment lines, without the comment sign.
+
+        ``MaxProcs: 1152`` is a line with a key; a key is one word that starts with a capital.
+        """
+        lines = []
+        for comment in comments:
+            fact = _FACT.match(comment)
+            if fact:
+                lines.append((fact[1], (fact[2] or "").strip()))
+            else:
+                lines.append(("", comment.rstrip()))
+        return cls(tuple(lines))
+
+    def comments(self, path: Path) -> list[str]:
+        """Return the text of each comment line for a file, the inverse of `from_comments`."""
+        comments = [f" {key}: {value}" if key else value for key, value in self.lines]
+        if any("\n" in comment for comment in comments):
+            raise InputError("a header line with a line break cannot be written", file=path)
+        return comments
+
+    def noted(self, text: str) -> Header:
+        """Return the header with a further line: ``Note: `` and the text."""
+        return Header((*self.lines, ("Note", text)))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Key and value of each fact, with the lines that continue a value joined to it."""
+        return [(key, value) for _, key, value in self._placed_facts()]
+
+    def _placed_facts(self) -> list[tuple[int, str, str]]:
+        """Return the facts, each with the index of its first line."""
+        facts: list[tuple[int, str, str]] = []
+        continues = False
+        for place, (key, value) in enumerate(self.lines):
+            if key:
+                facts.append((place, key, value))
+                continues = True
+            elif continues and value.strip():
+                first, key, begun = facts[-1]
+                facts[-1] = (first, key, f"{begun} {value.strip()}".lstrip())
+            else:
+                continues = False
+        return facts
+
+    def values(self, key: str) -> list[str]:
+        """Return the values of every fact with a key; case does not matter."""
+        return [value for name, value in self.facts if name.lower() == key.lower()]
+
+    def number(self, key: str) -> int | None:
+        """Return the integer at the beginning of the value of `key`, or None without one.
+
+        ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. If a key
+        repeats, its first value with a number counts.
+        """
+        for value in self.values(key):
+            number = _NUMBER.match(value)
+            if number:
+                return int(number[0])
+        return None
+
+    def check_numbers(self, line_numbers: Sequence[int]) -> None:
+        """Refuse numbers that are too high to be plausible; lines have the given line numbers."""
+        highest = {key.lower(): number for key, number in HIGHEST.items()}
+        for place, key, value in self._placed_facts():
+            number = _NUMBER.match(value)
+            most = highest.get(key.lower())
+            if number and most is not None and int(number[0]) > most:
+                raise InputError(
+                    f"{number[0]}; expected at most {most:,}", line=line_numbers[place], field=key
+                )
+
+    @property
+    def max_procs(self) -> int | None:
+        """Processors of the machine, from ``MaxProcs``; None if that is less than 1."""
+        stated = self.number("MaxProcs")
+        return stated if stated is not None and stated >= 1 else None
+
+    @property
+    def max_nodes(self) -> int | None:
+        """Nodes of the machine, from ``MaxNodes``."""
+        return self.number("MaxNodes")
+
+    @property
+    def unix_start_time(self) -> int | None:
+        """Unix time of submit time 0, from ``UnixStartTime``."""
+        return self.number("UnixStartTime")
+
+
+REASONS = {
+    "dropped_parts": "dropped: parts of checkpointed jobs that have a line of their own as a whole",
+    "dropped_runtime": "dropped: run time unknown or less than 1 s",
+    "dropped_processors": "dropped: fewer than 1 processor",
+    "dropped_submit": "dropped: submit time unknown",
+    "processors_from_request": "with processors taken from the request",
+    "requested_time_missing": "without a requested time, set to the run time",
+    "requested_time_raised": "with the requested time raised to the run time",
+    "reordered": "moved when ordered by submit time and job number",
+}
+"""Meaning of the counts of a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningReport:
+    """Number of jobs read, and of those that cleaning dropped or changed, by reason.
+
+    A job is dropped for the first reason that applies; the other counts are over the jobs that
+    were kept.
+    """
+
+    jobs_read: int  # jobs in the raw trace
+    dropped_runtime: int  # jobs dropped because the run time is unknown or less than 1 s
+    # Jobs dropped because fewer than 1 processor is allocated and requested
+    dropped_processors: int
+    dropped_submit: int  # jobs dropped because the submit time is unknown
+    # Jobs that count with their requested processors, because no allocated ones are stated
+    processors_from_request: int
+    requested_time_missing: int  # jobs without a requested time, which was set to the run time
+    # Jobs whose requested time was shorter than the run time, and was raised to it
+    requested_time_raised: int
+    reordered: int  # jobs moved by ordering by submit time and job number
+    # Lines dropped because they are parts of a checkpointed job (status 2 to 4) of which
+    # another line is the whole (status 0, 1 or 5)
+    dropped_parts: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Number of jobs dropped for any reason."""
+        return sum(getattr(self, name) for name in REASONS if name.startswith("dropped_"))
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts by name, with their sum ``dropped``."""
+        return {"dropped": self.dropped, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, counts: Mapping[str, int]) -> CleaningReport:
+        """Return the report of counts by name; others than those of its fields are left out."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: counts[name] for name in names if name in counts})
+
+    def counts(self) -> list[tuple[int, str]]:
+        """Return the positive counts, each with its reason."""
+        return [(count, what) for name, what in REASONS.items() if (count := getattr(self, name))]
+
+    def lines(self) -> list[str]:
+        """Return the positive counts as lines for a terminal."""
+        read = "job read" if self.jobs_read == 1 else "jobs read"
+        counts = [(self.jobs_read, read), *self.counts()]
+        return [f"{count:>9,} {what}" for count, what in counts]
+
+    def lost(self) -> str:
+        """Return a sentence on the jobs that were dropped, with the reasons; empty without any."""
+        named = [(count, *what.partition("dropped: ")) for count, what in self.counts()]
+        dropped = [f"{what} ({count:,})" for count, _, is_dropped, what in named if is_dropped]
+        lost = f"{self.dropped:,} of the {counted(self.jobs_read, 'job')} of the trace"
+        were = "was" if self.dropped == 1 else "were"
+        return f"{lost} {were} dropped by cleaning: {'; '.join(dropped)}." if dropped else ""
+
+    def note(self, jobs: int) -> str:
+        """Return the note for the header of a file with the cleaned trace, which has `jobs`."""
+        done = "; ".join(line.strip() for line in self.lines())
+        return f"cleaned by optsched ({done}); {jobs:,} jobs here"
+
 
 TIMES = (
     "submit",

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 
 from optsched.numbers import LONGEST
 from optsched.registry import workloads
-from optsched.workloads.daily_cycle import clock
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Draw, Stream, special_functions
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import (
+    Draw,
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    clock,
+    special_functions,
+)
 
 MODEL_KEYS = (
     *("model", "description", "source", "processors", "load", "accuracy", "limits", "hourly"),
@@ -36,29 +41,18 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True)
 class CapabilityClass:
-    """Class of jobs in a range of sizes.
+    """Class of jobs in a range of sizes."""
 
-    Parameters
-    ----------
-    smallest, largest : int
-        Smallest and largest size of a job.
-    share : float
-        Percentage of the jobs.
-    median, sigma : float
-        Median of the run time in seconds, and standard deviation of its natural logarithm.
-    longest : float
-        Longest run time and requested time, in seconds; longer ones are cut.
-    powers_of_two : float
-        Probability that the size is a power of two, with all those in the class equally likely;
-        the other jobs have log-uniform sizes.
-    """
-
+    # Smallest and largest size of a job
     smallest: int
     largest: int
-    share: float
+    share: float  # percentage of the jobs
+    # Median of the run time in seconds, and standard deviation of its natural logarithm
     median: float
     sigma: float
-    longest: float
+    longest: float  # longest run time and requested time, in seconds; longer ones are cut
+    # Probability that the size is a power of two, with all those in the class equally likely;
+    # the other jobs have log-uniform sizes
     powers_of_two: float = 0.0
 
     @property
@@ -113,39 +107,21 @@ class CapabilityMix(WorkloadModel):
     The class of a job, the size within the class, the run time and the accuracy of the request are
     independent of each other and of other jobs. The expected work of a job (processors times run
     time) is known in closed form, and the arrival rate is ``load * processors / work``.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine.
-    load : float
-        Expected work that arrives in a second, over the processors of the machine.
-    classes : tuple of CapabilityClass
-        At least one class; the shares add up to 100.
-    accuracy : tuple of (float, float)
-        Bounds of the uniform distribution of run time over requested time, before requests are
-        rounded up.
-    limits : tuple of int
-        Limits in seconds, ascending, to which requested times are rounded up; no rounding if
-        empty.
-    hourly : tuple of float
-        Arrival rate in each hour of the day, in any unit, from midnight, which is submit time 0;
-        constant if empty.
-    description, source, title : str
-        See `WorkloadModel`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range; with all mistakes at once.
     """
 
-    processors: int
-    load: float
-    classes: tuple[CapabilityClass, ...]
+    processors: int  # processors of the machine
+    load: float  # expected work that arrives in a second, over the processors of the machine
+    classes: tuple[CapabilityClass, ...]  # at least one class; the shares add up to 100
+    # Bounds of the uniform distribution of run time over requested time, before requests are
+    # rounded up
     accuracy: tuple[float, float] = (1.0, 1.0)
+    # Limits in seconds, ascending, to which requested times are rounded up; no rounding if
+    # empty
     limits: tuple[int, ...] = ()
+    # Arrival rate in each hour of the day, in any unit, from midnight, which is submit time
+    # 0; constant if empty
     hourly: tuple[float, ...] = ()
+    # See `WorkloadModel`
     description: str = ""
     source: str = ""
     title: str = ""

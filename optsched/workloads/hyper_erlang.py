@@ -1,7 +1,11 @@
-"""Hyper-Erlang distribution of common order, with two phases.
+"""Hyper-Erlang distribution of common order, with two phases, and its fit to three moments.
 
-References
-----------
+The fit is the simplest of four families. With the reduced moments ``m_k = mu_k / (n (n+1) ...
+(n+k-1))`` a Hyper-Erlang distribution of order ``n`` has the moments ``mu_k`` if and only if the
+means ``1/lambda_i`` of its stages are a two-point distribution with the moments ``m_k``. Such a
+distribution with positive points exists if and only if ``m_2 > m_1^2`` and ``m_1 m_3 > m_2^2``;
+both conditions hold from some order on, unless the data are degenerate.
+
 M. A. Johnson, M. R. Taaffe, "Matching moments to phase distributions: mixtures of Erlang
 distributions of common order", Communications in Statistics: Stochastic Models 5(4), 1989.
 """
@@ -10,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,30 +34,14 @@ class HyperErlang:
 
     The Laplace transform is the sum over both phases of ``p_i (rate_i / (s + rate_i))^order``.
 
-    Parameters
-    ----------
-    order : int
-        Number of exponential stages of each phase, from 1.
-    rates : (float, float)
-        Rate of the stages in each phase, in 1/s, above 0.
-    p1 : float
-        Probability of the first phase, from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range; with all mistakes at once.
-
-    Examples
-    --------
     >>> times = HyperErlang(order=2, rates=(0.01, 0.5), p1=0.25)
     >>> times.family, times.mean
     ('hyper-Erlang', 53.0)
     """
 
-    order: int
-    rates: tuple[float, float]
-    p1: float = 1.0
+    order: int  # number of exponential stages of each phase, from 1
+    rates: tuple[float, float]  # rate of the stages in each phase, in 1/s, above 0
+    p1: float = 1.0  # probability of the first phase, from 0 to 1
 
     def __post_init__(self) -> None:
         mistakes = []
@@ -111,3 +99,108 @@ class HyperErlang:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+HIGHEST_ORDER = 1000
+"""Highest order; times that need a higher one are nearly constant."""
+
+CLOSE = 1e-9
+"""Relative difference below which two moments count as equal."""
+
+
+class Fit(NamedTuple):
+    """Fitted distribution, and the moments that it shares with the data."""
+
+    distribution: HyperErlang  # the simplest distribution found
+    matched: int  # number of matched moments, from the first on; at most three
+    note: str  # reason for not matching all three moments, and the replacement; empty if all match
+
+
+def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
+    """Fit the first three noncentral moments of times.
+
+    They are the means of the times, of their squares and of their cubes, in powers of seconds. The
+    fit is the exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
+    second and third), else the Hyper-Erlang distribution of the least order, which is
+    hyper-exponential at order 1. The first phase has the longer times.
+    """
+    moments = (mu1, mu2, mu3)
+    if not all(math.isfinite(mu) and mu > 0 for mu in moments):
+        raise InputError(f"moments {mu1}, {mu2}, {mu3}; expected finite numbers above 0")
+    # moments of the times over their mean; by Cauchy and Schwarz square >= 1, cube >= square^2
+    square, cube = mu2 / mu1 / mu1, mu3 / mu1 / mu1 / mu1
+    if min(square, cube / square / square) < 1 - CLOSE or math.isinf(cube):
+        raise InputError(f"no positive times have the moments {mu1}, {mu2}, {mu3}")
+    order = max(1, min(round(1 / (square - 1)), HIGHEST_ORDER)) if square > 1 else HIGHEST_ORDER
+    erlang = HyperErlang.erlang(order, order / mu1)
+    if _matched(erlang, moments) == 3:
+        return Fit(erlang, 3, "")
+    least = _least_order(square, cube)
+    if least is not None:
+        fitted = _three_moments(least, mu1, square, cube)
+        return Fit(fitted, _matched(fitted, moments), "")
+    least = _least_order(square, math.inf)
+    if least is not None:
+        fitted = _two_moments(least, mu1, square)
+        note = (
+            f"the third moment needs an order above {HIGHEST_ORDER}; "
+            "matched the first two, each phase with half of the mean"
+        )
+        return Fit(fitted, _matched(fitted, moments), note)
+    note = (
+        f"nearly constant times: the moments need an order above {HIGHEST_ORDER}; "
+        f"took an Erlang distribution of order {order} with the same mean"
+    )
+    return Fit(erlang, _matched(erlang, moments), note)
+
+
+def _least_order(square: float, cube: float) -> int | None:
+    """Return the least order that fulfills both conditions; None if above `HIGHEST_ORDER`."""
+    for order in range(1, HIGHEST_ORDER + 1):
+        m2, m3 = _reduced(order, square, cube)
+        if m2 > 1 and m3 > m2 * m2:
+            return order
+    return None
+
+
+def _reduced(order: int, square: float, cube: float) -> tuple[float, float]:
+    """Return the second and third reduced moments, relative to the first."""
+    m2 = square * order / (order + 1)
+    return m2, cube * order * order / ((order + 1) * (order + 2))
+
+
+def _three_moments(order: int, mu1: float, square: float, cube: float) -> HyperErlang:
+    m2, m3 = _reduced(order, square, cube)
+    variance = m2 - 1
+    # around the mean the roots do not cancel: their product is minus the variance
+    shift = (m3 - 3 * m2 + 2) / variance
+    farther = (shift + math.copysign(math.hypot(shift, 2 * math.sqrt(variance)), shift)) / 2
+    above, below = sorted((farther, -variance / farther), reverse=True)
+    longer = 1 + above
+    # near 0 the sum could round to 0; the quotient of the conditions stays positive
+    shorter = 1 + below if below > -0.5 else (m3 - m2 * m2) / (variance * longer)
+    p1 = -below / (above - below)
+    return HyperErlang(order, (_rate(order, mu1, longer), _rate(order, mu1, shorter)), p1)
+
+
+def _two_moments(order: int, mu1: float, square: float) -> HyperErlang:
+    m2 = square * order / (order + 1)
+    longer = m2 + math.sqrt(m2 * (m2 - 1))
+    shorter = m2 / longer
+    return HyperErlang(
+        order, (_rate(order, mu1, longer), _rate(order, mu1, shorter)), 1 / (2 * longer)
+    )
+
+
+def _rate(order: int, mu1: float, point: float) -> float:
+    return min(max(order / mu1 / point, SLOWEST), FASTEST)
+
+
+def _matched(distribution: HyperErlang, moments: tuple[float, ...]) -> int:
+    """Return the number of moments that a distribution matches, from the first on."""
+    matched = 0
+    for k, mu in enumerate(moments, 1):
+        if abs(distribution.moment(k) - mu) > CLOSE * mu:
+            break
+        matched = k
+    return matched

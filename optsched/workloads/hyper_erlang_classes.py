@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.workloads.hyper_erlang import HyperErlang
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import Jobs, SpecTable, Stream, WorkloadModel
 
 TIMES = "a table of lambda1, lambda2, order and p1"
 MODEL_KEYS = ("model", "description", "source", "processors", "classes")
@@ -35,30 +33,20 @@ MOST_WEIGHT = 1e15
 
 @dataclass(frozen=True)
 class JobClass:
-    """Class of jobs in a range of sizes.
+    """Class of jobs in a range of sizes."""
 
-    Parameters
-    ----------
-    smallest, largest : int
-        Smallest and largest size of a job.
-    interarrival, service : HyperErlang
-        Distributions of the interarrival times and of the run times of the class, in seconds.
-    share : float, optional
-        Percentage of jobs of this class in the data behind the model. For information only: the
-        interarrival times determine the share in a generated trace.
-    sizes : tuple of int
-        Sizes that occur; if empty, all from the smallest to the largest, equally often.
-    weights : tuple of float
-        Relative frequency of each of the `sizes`.
-    """
-
+    # Smallest and largest size of a job
     smallest: int
     largest: int
+    # Distributions of the interarrival times and of the run times of the class, in seconds
     interarrival: HyperErlang
     service: HyperErlang
+    # Percentage of jobs of this class in the data behind the model. For information only: the
+    # interarrival times determine the share in a generated trace.
     share: float | None = None
+    # Sizes that occur; if empty, all from the smallest to the largest, equally often
     sizes: tuple[int, ...] = ()
-    weights: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()  # relative frequency of each of the `sizes`
 
     def sizes_of(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return a size for each random number in [0, 1)."""
@@ -89,24 +77,11 @@ class HyperErlangClasses(WorkloadModel):
     """Classes of jobs by size, with independent Hyper-Erlang interarrival and run times.
 
     The arrivals are the superposition of one renewal process per class, each from time 0.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine.
-    classes : tuple of JobClass
-        At least one class.
-    description, source, title : str
-        See `WorkloadModel`.
-
-    Raises
-    ------
-    InputError
-        If there is no class, or the sizes of a class are not valid or larger than the machine.
     """
 
-    processors: int
-    classes: tuple[JobClass, ...]
+    processors: int  # processors of the machine
+    classes: tuple[JobClass, ...]  # at least one class
+    # See `WorkloadModel`
     description: str = ""
     source: str = ""
     title: str = ""

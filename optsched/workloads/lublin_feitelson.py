@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import workloads
-from optsched.workloads.daily_cycle import clock
-from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream, special_functions
-from optsched.workloads.workload_model import Jobs, WorkloadModel
+from optsched.workloads.workload_model import (
+    Jobs,
+    SpecTable,
+    Stream,
+    WorkloadModel,
+    clock,
+    special_functions,
+)
 
 LONGEST_LOG = 12.0
 """Natural logarithm of the longest run time: 45 hours."""
@@ -62,55 +66,34 @@ class LublinFeitelson(WorkloadModel):
     uniform, the natural logarithm of a run time hyper-gamma, and the natural logarithm of an
     interarrival time gamma. The arrival rate follows a daily cycle from midnight, which is submit
     time 0.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine, at least 2.
-    serial_prob, pow2_prob : float
-        Probability of a job on one processor, and of a job on a power of two (from 2).
-    ulow, umed : float
-        Bounds of the two uniform stages of log2 of the size: ``ulow`` to ``umed``, and ``umed`` to
-        log2 of the machine. ``umed`` is 2.5 below the last bound if left out.
-    uprob : float
-        Probability of the first stage.
-    a1, b1, a2, b2 : float
-        Shapes and scales of the two gamma distributions of the logarithm of the run time.
-    pa, pb : float
-        Coefficients of the probability of the first distribution: ``pa * size + pb``, kept within
-        0 and 1.
-    aarr, barr : float
-        Shape and scale of the logarithm of the interarrival time, at rush hours.
-    arar : float
-        Factor of ``aarr`` for all hours of the day.
-    anum, bnum : float
-        Shape and scale of the daily cycle, in half hours.
-    description, source, title : str
-        See `WorkloadModel`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range; with all mistakes at once.
     """
 
-    processors: int = 128
+    processors: int = 128  # processors of the machine, at least 2
+    # Probability of a job on one processor, and of a job on a power of two (from 2)
     serial_prob: float = 0.244
     pow2_prob: float = 0.576
+    # Bounds of the two uniform stages of log2 of the size: ``ulow`` to ``umed``, and ``umed``
+    # to log2 of the machine. ``umed`` is 2.5 below the last bound if left out.
     ulow: float = 0.8
     umed: float | None = None
-    uprob: float = 0.86
+    uprob: float = 0.86  # probability of the first stage
+    # Shapes and scales of the two gamma distributions of the logarithm of the run time
     a1: float = 4.2
     b1: float = 0.94
     a2: float = 312.0
     b2: float = 0.03
+    # Coefficients of the probability of the first distribution: ``pa * size + pb``, kept
+    # within 0 and 1
     pa: float = -0.0054
     pb: float = 0.78
+    # Shape and scale of the logarithm of the interarrival time, at rush hours
     aarr: float = 10.2303
     barr: float = 0.4871
-    arar: float = 1.0225
+    arar: float = 1.0225  # factor of ``aarr`` for all hours of the day
+    # Shape and scale of the daily cycle, in half hours
     anum: float = 8.1737
     bnum: float = 3.9631
+    # See `WorkloadModel`
     description: str = ""
     source: str = ""
     title: str = ""

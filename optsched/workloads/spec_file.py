@@ -21,13 +21,7 @@ def workload_names() -> list[str]:
 
 
 def find_workload(name_or_path: str | Path, base: Path | None = None) -> Path:
-    """Return the file of a spec by its path, from the folder `base`, or by a bundled name.
-
-    Raises
-    ------
-    InputError
-        If the path is no TOML file, or there is no such name.
-    """
+    """Return the file of a spec by its path, from the folder `base`, or by a bundled name."""
     path = Path(name_or_path) if base is None else base / name_or_path
     if path.suffix == ".toml":
         return path
@@ -39,13 +33,7 @@ def find_workload(name_or_path: str | Path, base: Path | None = None) -> Path:
 
 
 def read_workload(name_or_path: str | Path) -> WorkloadModel:
-    """Read a workload model from a TOML file, or a bundled model by name.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or name, or the file has mistakes; with all mistakes at once.
-    """
+    """Read a workload model from a TOML file, or a bundled model by name."""
     path = find_workload(name_or_path)
     table = read_toml(path)
     try:
@@ -60,13 +48,7 @@ def read_workload(name_or_path: str | Path) -> WorkloadModel:
 
 
 def write_workload(model: WorkloadModel, path: str | Path) -> None:
-    """Write a workload model to a TOML file that `read_workload` reads back as the same model.
-
-    Raises
-    ------
-    InputError
-        If the name does not end in ``.toml``, or the file cannot be written.
-    """
+    """Write a workload model to a TOML file that `read_workload` reads back as the same model."""
     path = Path(path)
     if path.suffix != ".toml":
         raise InputError("expected a name that ends in .toml", file=path)

@@ -14,9 +14,8 @@ from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.hyper_erlang import HyperErlang
+from optsched.workloads.hyper_erlang import HyperErlang, fit_moments
 from optsched.workloads.hyper_erlang_classes import HyperErlangClasses, JobClass
-from optsched.workloads.moment_fit import fit_moments
 
 Sizes = Literal["observed", "uniform"]
 FEWEST = 30
@@ -25,21 +24,11 @@ FEWEST = 30
 
 @dataclass(frozen=True)
 class FittedTimes:
-    """Fit of the interarrival times, or of the run times, of one class.
-
-    Parameters
-    ----------
-    distribution : HyperErlang
-        The fitted distribution.
-    matched : int
-        Number of matched moments, from the first on; at most three.
-    e4 : float
-        Relative deviation of the fourth moment from that of the data, in percent.
-    """
+    """Fit of the interarrival times, or of the run times, of one class."""
 
     distribution: HyperErlang
-    matched: int
-    e4: float
+    matched: int  # number of matched moments, from the first on; at most three
+    e4: float  # relative deviation of the fourth moment from that of the data, in percent
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters, the family, the number of matched moments and E4."""
@@ -53,24 +42,14 @@ class FittedTimes:
 
 @dataclass(frozen=True)
 class FittedClass:
-    """Fit of one class.
+    """Fit of one class."""
 
-    Parameters
-    ----------
-    smallest, largest : int
-        Smallest and largest size of a job of the class.
-    jobs : int
-        Number of jobs of the trace in the class.
-    share : float
-        Percentage of all fitted jobs.
-    interarrival, service : FittedTimes
-        Fits of the interarrival times and of the run times.
-    """
-
+    # Smallest and largest size of a job of the class
     smallest: int
     largest: int
-    jobs: int
-    share: float
+    jobs: int  # number of jobs of the trace in the class
+    share: float  # percentage of all fitted jobs
+    # Fits of the interarrival times and of the run times
     interarrival: FittedTimes
     service: FittedTimes
 
@@ -82,20 +61,10 @@ class FittedClass:
 
 @dataclass(frozen=True)
 class WorkloadFit:
-    """Workload model fitted to a trace, with the quality of the fit.
-
-    Parameters
-    ----------
-    model : HyperErlangClasses
-        The model.
-    classes : tuple of FittedClass
-        Quality of the fit of each class.
-    notes : tuple of str
-        Classes joined, jobs left out, and moments not matched.
-    """
+    """Workload model fitted to a trace, with the quality of the fit."""
 
     model: HyperErlangClasses
-    classes: tuple[FittedClass, ...]
+    classes: tuple[FittedClass, ...]  # quality of the fit of each class
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:

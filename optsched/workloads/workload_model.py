@@ -1,18 +1,18 @@
-"""Interface of workload models, which generate traces from a spec."""
+"""Interface of workload models, which generate traces from a spec: tables, streams, arrivals."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
+from optsched.errors import InputError, optional_module
+from optsched.fields import REQUIRED, Integer, Number, Of, Parsed, Table
 from optsched.numbers import LARGEST
-from optsched.traces.header import Header
-from optsched.traces.trace import Trace
+from optsched.traces.trace import SECONDS_PER_DAY, Header, Trace
 
 MOST_JOBS = 100_000_000
 LARGEST_FACTOR = 1e9
@@ -191,3 +191,118 @@ def _whole(times: NDArray[np.float64]) -> NDArray[np.int64]:
         drawn = f"a time of {times.max():g} s was drawn"
         raise InputError(f"{drawn}; expected times of at most 2^53 s: are the rates too low?")
     return np.rint(times).astype(np.int64)
+
+
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+"""Function that draws a given count of numbers, or of rows of numbers, from a generator."""
+
+BLOCK = 4096
+"""Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""
+
+
+def special_functions() -> Any:
+    """Return the special functions of SciPy, which turn uniform numbers into others."""
+    return optional_module("scipy.special", "this workload model", "workloads")
+
+
+class Stream:
+    """Sequence of random numbers that grows on demand.
+
+    Parameters
+    ----------
+    seed : numpy.random.SeedSequence
+        Seed of the stream's own generator.
+    draw : callable
+        Called with the generator and a count; returns an array of shape (count,), or
+        (count, columns) for rows of numbers. The count is always `BLOCK`, 4096, so that earlier
+        numbers never depend on the number requested.
+    """
+
+    def __init__(self, seed: np.random.SeedSequence, draw: Draw) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._draw = draw
+        self._blocks: list[NDArray[np.float64]] = []
+
+    def first(self, count: int) -> NDArray[np.float64]:
+        """Return the first `count` numbers, shape (count,), or rows of numbers."""
+        while len(self._blocks) * BLOCK < max(count, 1):
+            self._blocks.append(self._draw(self._rng, BLOCK))
+        return np.concatenate(self._blocks)[:count]
+
+
+def clock(average: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return arrival times under a daily cycle, from those at a constant rate.
+
+    `average`: arrival times at a constant rate, in seconds from the first midnight, shape (n,);
+    `rates`: arrival rate in each of k equal parts of a day from midnight; positive, of mean 1,
+    shape (k,). At the result, in seconds, the integral of the rates equals the `average` times.
+    """
+    days, rest = np.divmod(average, SECONDS_PER_DAY)
+    passed = np.concatenate([[0.0], np.cumsum(rates)]) / len(rates)
+    bounds = np.linspace(0, SECONDS_PER_DAY, len(rates) + 1)
+    return days * SECONDS_PER_DAY + np.interp(rest, passed * SECONDS_PER_DAY, bounds)
+
+
+class SpecTable(Table):
+    """Table of a workload spec.
+
+    A method that reads a key notes a mistake in its value, and returns a valid value in its place,
+    so that reading goes on. `done` raises all mistakes at once.
+    """
+
+    def whole(self, key: str, *, lowest: int = 1, expected: str = "a whole number") -> int:
+        """Return a whole number of at least `lowest`; `lowest` where there is a mistake."""
+        kind = Integer(lowest, expected=f"expected {expected} from {lowest}")
+        return int(self.read(key, kind, instead=lowest))
+
+    def number(
+        self, key: str, low: float, high: float, expected: str, *, default: float | None = None
+    ) -> float:
+        """Return a number from `low` to `high`; `high` where there is a mistake.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        low, high : float
+            Limits of the number.
+        expected : str
+            Description of a valid number, which follows "expected" in the message.
+        default : float, optional
+            The number if the key is missing; without a default, a missing key is a mistake.
+        """
+        absent = REQUIRED if default is None else default
+        return float(self.read(key, Number(low, high, expected), absent, high))
+
+    def text(self, key: str) -> str:
+        """Return a text; an empty one if the key is missing."""
+        return str(self.read(key, Of(str, expected="a text"), "", ""))
+
+    def numbers(
+        self, key: str, is_valid: Callable[[list[Any]], bool], expected: str, *default: Any
+    ) -> tuple[Any, ...]:
+        """Return a list as a tuple; an empty one where there is a mistake.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        is_valid : callable
+            Called with the list; returns whether it is valid. The elements may be of any type.
+        expected : str
+            Description of a valid list, which follows "expected" in the message.
+        *default : object
+            The elements if the key is missing; without any, a missing key gives an empty tuple.
+        """
+
+        def checked(value: Any) -> tuple[Any, ...]:
+            if not (isinstance(value, list) and is_valid(value)):
+                raise ValueError
+            return tuple(value)
+
+        found: tuple[Any, ...] = self.read(key, Parsed(checked, expected), default, ())
+        return found
+
+    def parts(self, key: str, *, least: int = 1) -> list[SpecTable]:
+        """Return the tables that stand under the headings ``[[key]]``, at least one."""
+        return super().parts(key, least=least)

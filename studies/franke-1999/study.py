@@ -14,8 +14,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
+from optsched.numbers import written
 from optsched.report.style import GREY, LINES
-from optsched.studies.claims import Claim, NotRunError, without_noise, written
+from optsched.studies.claims import Claim, NotRunError, without_noise
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
 from optsched.traces.reading import read_trace

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.studies.plan import find_log
+from optsched.traces.catalogue import find_log
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 from optsched.workloads.hyper_erlang import HyperErlang

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from optsched.metrics.sessions import session_stretches
+from optsched.metrics.stretch import session_stretches
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace

@@ -13,8 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from optsched.markdown import markdown
+from optsched.numbers import written
 from optsched.report import style
-from optsched.studies.claims import FAILS, HOLDS, NotRunError, markdown, without_noise, written
+from optsched.studies.claims import FAILS, HOLDS, NotRunError, without_noise
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import (
     Interval,

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
-from optsched.metrics.sessions import window_sessions
-from optsched.studies.plan import find_log
+from optsched.metrics.stretch import window_sessions
 from optsched.text_files import read_toml
-from optsched.traces.evaluation_window import evaluate
-from optsched.traces.input_files import Sharing, infer_files
-from optsched.traces.job_pieces import split_jobs
+from optsched.traces.annotations import Sharing, evaluate, infer_files, split_jobs
+from optsched.traces.catalogue import find_log
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
-from optsched.traces.submissions import submitted
+from optsched.traces.scaling import submitted
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 TABLE = read_toml(Path(__file__).with_name("plan.toml"))["own"]

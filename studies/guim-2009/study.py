@@ -12,13 +12,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from optsched.metrics.jobs import bounded_slowdown
+from optsched.numbers import written
 from optsched.schedule import State
-from optsched.studies.claims import Claim, NotRunError, written
+from optsched.studies.claims import Claim, NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, mean_of, noise_floor
-from optsched.studies.plan import find_log
 from optsched.text_files import read_toml
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
+from optsched.traces.catalogue import find_log
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 

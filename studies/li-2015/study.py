@@ -14,12 +14,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
+from optsched.markdown import markdown
+from optsched.numbers import written
 from optsched.report.pictures.histogram import FILLS
 from optsched.report.style import INK
-from optsched.studies.claims import NotRunError, markdown, written
+from optsched.studies.claims import NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor, reduction
-from optsched.studies.plan import find_log
+from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.scaling import scale_trace

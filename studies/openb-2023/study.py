@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from optsched.numbers import written
 from optsched.report import style
-from optsched.studies.claims import NotRunError, written
+from optsched.studies.claims import NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import Interval, mean_of, noise_floor
 from optsched.text_files import read_toml

@@ -16,17 +16,16 @@ import pandas as pd
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import least_large
+from optsched.numbers import written
 from optsched.schedule import State
 from optsched.simulator.simulate import prepare_trace
-from optsched.studies.claims import NotRunError, with_interval, without_noise, written
+from optsched.studies.claims import NotRunError, with_interval, without_noise
 from optsched.studies.intervals import Interval, Noise, mean_of, noise_floor
-from optsched.studies.plan import find_log
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn, infer_files, split_jobs
+from optsched.traces.catalogue import find_log
 from optsched.traces.cleaning import clean
-from optsched.traces.input_files import infer_files
-from optsched.traces.job_pieces import split_jobs
 from optsched.traces.reading import read_trace
-from optsched.traces.submissions import shaken, submitted
+from optsched.traces.scaling import shaken, submitted
 from optsched.traces.trace import Trace
 
 SHAKEN_PIECES = "{}-shaken-{}"

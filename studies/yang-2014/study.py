@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 
 from optsched.machines.machine import read_machine
 from optsched.machines.torus import Torus
-from optsched.numbers import parse_span
-from optsched.studies.claims import NotRunError, markdown, written
+from optsched.markdown import markdown
+from optsched.numbers import parse_span, written
+from optsched.studies.claims import NotRunError
 from optsched.studies.figures import NARROW, WIDE, Column, specification_curve
 from optsched.studies.intervals import (
     Interval,

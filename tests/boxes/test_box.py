@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.boxes.box import Box, Grid, box_of_text
-from optsched.boxes.shapes import bisection, shapes
+from optsched.boxes.box import Box, Grid, bisection, box_of_text, shapes
 
 WRAPS = list(product([False, True], repeat=3))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import (
     anchors,
     disjoint_bins,
@@ -19,7 +19,6 @@ from optsched.boxes.free_boxes import (
     largest_free_box,
     maximal_free_boxes,
 )
-from optsched.boxes.shapes import shapes
 
 
 @st.composite

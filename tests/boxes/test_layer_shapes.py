@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._layered import find_layer_shape
 from optsched.boxes.box import Grid
 from optsched.boxes.layer_shapes import layer_shape
-from optsched.models.torus_fields import LONGEST_SIDE
+from optsched.models.torus import LONGEST_SIDE
 
 
 @st.composite

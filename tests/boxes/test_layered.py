@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import largest_free_box
-from optsched.boxes.layered import largest_layered_box, layered_bins, tree
+from optsched.boxes.layer_shapes import largest_layered_box, layered_bins, tree
 
 
 @st.composite

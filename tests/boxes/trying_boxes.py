@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from optsched.boxes.box import Box
-from optsched.boxes.shapes import shapes
+from optsched.boxes.box import Box, shapes
 
 
 def boxes_of(problem, extents):

@@ -26,7 +26,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         *(f"optsched.cli.{command}_command" for command in COMMANDS),
-        *("optsched.report.drawing", "optsched.simulator.simulate", "optsched.solvers.generic"),
+        *("optsched.report.style", "optsched.simulator.simulate", "optsched.solvers.generic"),
         *("cyclopts", "jinja2", "numba", "pandas", "pyarrow.parquet", "yaml"),
         *(f"matplotlib.{part}" for part in ("backends.backend_agg", "backends.backend_svg")),
         *("matplotlib.figure", "matplotlib.style", "rich.progress", "rich.table"),

@@ -14,7 +14,7 @@ from optsched.models.reference_snapshots import find_snapshot, reference_snapsho
 from optsched.models.snapshot_file import save_snapshot
 from optsched.sites.loading import load_site
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.samples import samples
+from optsched.traces.catalogue import samples
 
 SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
 

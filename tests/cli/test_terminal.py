@@ -19,8 +19,8 @@ from optsched import save_snapshot
 from optsched.cli import run, terminal
 from optsched.cli.compare_command import _print as print_comparison
 from optsched.cli.list_command import _LISTS
-from optsched.cli.run_summary import summary_lines
-from optsched.cli.sweep_table import SweepTable
+from optsched.cli.simulate_command import summary_lines
+from optsched.cli.sweep_command import SweepTable
 from optsched.content import bundled
 from optsched.models import WindowMKP
 from optsched.solvers import live_display

@@ -16,7 +16,8 @@ def scattered_third(make_trace):
 
 def run_of(trace, *, policy="fcfs", machine="nodes:6", **given):
     settings = {"alpha": 0.25, "beta": 1.0} | given
-    return simulate(trace, machine, policy, execution="contiguity", settings=settings, check=True)
+    options = {"execution": "contiguity", "check": True, "compiled_from": 0}
+    return simulate(trace, machine, policy, settings=settings, **options)
 
 
 def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from optsched.sweeps.executing import Outcome, Task, execute
+from optsched.sweeps.engines import Outcome, Task, execute
 
 
 class Here:

@@ -243,9 +243,9 @@ def _without_network() -> None:
 
 
 def _sweep_here() -> None:
-    from optsched.cli import sweep_table
+    from optsched.cli import sweep_command
 
-    sweep_table.start_engine = lambda *_given: Here(RUNS)
+    sweep_command.start_engine = lambda *_given: Here(RUNS)
 
 
 def _replace_content(folder: Path) -> None:

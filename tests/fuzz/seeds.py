@@ -21,7 +21,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import snapshot_files
-from optsched.report import comparison_folder
+from optsched.report.saving import fill_comparison
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -249,7 +249,7 @@ class Seeds:
         assert sweep.finish()
         (self.folder / "comparison").mkdir()
         compared = compare(["window-mkp.json"], ["greedy", "branch-and-bound"], budget=Budget(1))
-        comparison_folder.fill(compared, self.folder / "comparison", plots=False)
+        fill_comparison(compared, self.folder / "comparison", plots=False)
 
     @cached_property
     def traces(self) -> dict[str, bytes]:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machines.memory import Memory, Use
 
 from optsched.errors import InputError
 from optsched.machines._node_memory import residents
 from optsched.machines.cluster import Cluster, Cores
 from optsched.machines.machine import read_machine
-from optsched.machines.node_memory import NodeMemory, Use
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_violations_name_what_is_wrong():
 
 
 def test_a_file_is_shared_side_by_side_and_back_to_back():
-    memory = NodeMemory(nodes=2, cores=2)
+    memory = Memory(nodes=2, cores=2)
     assert memory.use(0, 7, 60, 0.0, 500.0) == Use(60.0, loads=True)
     assert memory.use(0, 7, 60, 45.0, 90.0) == Use(15.0, loads=False)
     assert memory.use(1, 7, 60, 45.0, 90.0) == Use(60.0, loads=True)
@@ -128,7 +128,7 @@ def test_a_file_is_shared_side_by_side_and_back_to_back():
 
 
 def test_residents_are_what_is_used_or_was_until_now():
-    memory = NodeMemory(nodes=3, cores=2)
+    memory = Memory(nodes=3, cores=2)
     memory.use(2, 5, 60, 10.0, 400.0)
     memory.use(2, 5, 60, 20.0, 900.0)
     memory.use(0, 6, 30, 20.0, 200.0)
@@ -181,7 +181,7 @@ def test_the_kernel_of_residents_agrees_with_their_definition(slots, starts, now
 @settings(deadline=None)
 def test_memory_agrees_with_a_log_of_all_uses(events):
     """A job finds its file where another of the node's jobs used it up to that very instant."""
-    memory, cores, load = NodeMemory(2, 3), 3, 4
+    memory, cores, load = Memory(2, 3), 3, 4
     log = []  # node, file, start, end, when the file is complete
     now = 0.0
     for node, file, gap, length in events:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from optsched.machines.node_memory import NodeMemory, Use
+from machines.memory import Memory, Use
 
 FOUND = Use(0.0, loads=False)
 LOADED = Use(60.0, loads=True)
 
 
-def left_at(second: float) -> NodeMemory:
+def left_at(second: float) -> Memory:
     """Return a memory whose node 0 has file 7, used from 0 to a second."""
-    memory = NodeMemory(nodes=2, cores=2, kept="next")
+    memory = Memory(nodes=2, cores=2, kept="next")
     memory.use(0, 7, 60, 0.0, 500.0)
     memory.drop(0, 7, second)
     return memory
@@ -36,7 +35,7 @@ def test_a_start_in_the_very_second_of_the_end_evicts_and_one_before_does_not():
     memory = left_at(100.0)
     memory.start(0, 100.0)
     assert memory.use(0, 7, 60, 101.0, 900.0) == LOADED
-    memory = NodeMemory(nodes=2, cores=2, kept="next")
+    memory = Memory(nodes=2, cores=2, kept="next")
     memory.use(0, 7, 60, 0.0, 500.0)
     memory.start(0, 99.0)
     memory.drop(0, 7, 100.0)
@@ -51,7 +50,7 @@ def test_starts_of_one_instant_do_not_evict_for_each_other():
 
 
 def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
-    memory = NodeMemory(nodes=1, cores=1, kept="next")
+    memory = Memory(nodes=1, cores=1, kept="next")
     for file in range(9):
         start = 100.0 - file
         assert memory.use(0, file, 60, start, 900.0) == LOADED
@@ -78,7 +77,7 @@ def test_residents_stay_listed_until_they_are_evicted():
 @settings(deadline=None)
 def test_memory_agrees_with_a_log_of_all_starts(events, kept):
     cores, load = 3, 4
-    memory = NodeMemory(2, cores, kept)
+    memory = Memory(2, cores, kept)
     log = []  # node, file, start, end, when the file is complete
     now = 0.0
 

@@ -12,7 +12,6 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.torus import MOST_TORUS_NODES, Torus
-from optsched.simulator.replay import can_replay
 from optsched.traces.reading import read_trace
 
 
@@ -130,31 +129,21 @@ def test_policies_for_a_line_of_nodes_run_on_a_torus(policy, sample):
         assert_same_schedule(simulate(logged, spec, policy, check=True), line)
 
 
-@pytest.mark.parametrize("policy", [n for n in registry.policies if registry.policies[n].replay])
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "wfp3"])
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
-def test_a_replay_on_a_torus_is_what_the_engine_does(policy, order, sample):
+def test_kernels_on_a_torus_decide_as_python_does(policy, order, sample):
+    class InPython(registry.policies[policy]):
+        def decide(self, system):
+            return super().decide(system)
+
     machine = "torus:3x4x5x2"  # some jobs are larger: they are rejected
     runs = [
-        simulate(sample, machine, policy, event_order=order, compiled_from=from_jobs)
-        for from_jobs in (0, len(sample) + 1)
+        simulate(sample, machine, one, event_order=order, compiled_from=0)
+        for one in (policy, InPython())
     ]
     assert_same_schedule(*runs)
-    assert runs[0].summary == runs[1].summary
     assert runs[0].jobs.equals(runs[1].jobs)
-    assert runs[0].config == runs[1].config
     assert runs[0].summary["rejected"] > 0
-
-
-def test_only_machines_that_give_the_first_free_nodes_are_replayed():
-    class FromTheTop(Torus):
-        def allocate(self, processors):
-            stop = self.slots.stops[-1]
-            return self.claim(((stop - processors, stop),), processors)
-
-    easy = registry.policies["easy"]()
-    assert can_replay(Nodes(8), easy)
-    assert can_replay(Torus((2, 2, 2)), easy)
-    assert not can_replay(FromTheTop((2, 2, 2)), easy)
 
 
 def test_a_policy_for_a_torus_does_not_run_on_a_line_of_nodes(sample):

@@ -7,13 +7,12 @@ import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
-from optsched.metrics.catalogue import measures_of, unstated
-from optsched.metrics.jobs import MEASURES
+from optsched.metrics.jobs import MEASURES, measures_of, unstated
 from optsched.metrics.measure import Group, Measure
 from optsched.numbers import MISSING
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
 
 SAMPLES = bundled("traces") / "samples"

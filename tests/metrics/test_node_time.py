@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optsched import simulate
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors, first_fit, holds, words_of
-from optsched.boxes.shapes import shapes
 from optsched.machines.torus import Torus
 from optsched.metrics._node_time import free_box_holds
 from optsched.metrics.node_time import PARTS, node_time

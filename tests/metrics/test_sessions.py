@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.metrics.sessions import (
+from optsched.metrics.stretch import (
     WINDOW,
     consecutive_sessions,
     session_stretches,

@@ -8,13 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boxes.box import Box
-from optsched.boxes.shapes import shapes
+from optsched.boxes.box import Box, shapes
 from optsched.errors import InputError
 from optsched.models import BoxPlacement
 from optsched.models.box_placement import candidates as box_placement_candidates
-from optsched.models.torus_fields import routers_for
-from optsched.solvers.box_placement.direct_placement import place_directly
+from optsched.models.torus import routers_for
+from optsched.solvers.box_placement.box_search import place_directly
 from optsched.testing import box_placements, brute_force, check_problem
 
 EXAMPLE = BoxPlacement(

@@ -16,7 +16,7 @@ OUTSIDE = """
 from functools import cached_property
 
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import ProgramBuilder
 """
 """What a formulation in a file outside imports."""
 

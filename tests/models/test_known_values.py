@@ -6,8 +6,7 @@ from optsched import compare
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.models import IntegerProgram, WindowMKP
-from optsched.models.known_values import FILE
-from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot import FILE, Snapshot
 from optsched.models.snapshot_file import read_snapshot, save_snapshot
 
 EXAMPLE = WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])  # optimum 15

@@ -231,8 +231,8 @@ def test_a_program_that_is_too_large_is_refused():
             {"movable": [0, 4], "sizes": [2, 2], "incoming_job": 1.5},
             [
                 "sizes: 2 values; expected 3, one for each of running",
-                "movable[0]: 0; expected a running job, from 1 to 3",
-                "movable[1]: 4; expected a running job, from 1 to 3",
+                "movable[0]: 0; expected a running job from 1 to 3",
+                "movable[1]: 4; expected a running job from 1 to 3",
                 "incoming_job: 1.5; expected a text or an integer",
             ],
         ),

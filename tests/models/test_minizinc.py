@@ -10,9 +10,8 @@ import pytest
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import IntegerProgram
-from optsched.models.export import export
-from optsched.models.minizinc import minizinc_model
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.export import export, minizinc_model
+from optsched.models.program import ProgramBuilder
 from optsched.models.snapshot_file import read_snapshot
 
 ODD = IntegerProgram(

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.models.program import UNBOUNDED
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import UNBOUNDED, ProgramBuilder
 
 
 def rows_of(program):

@@ -18,8 +18,7 @@ from optsched import registry, solve
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import IntegerProgram
-from optsched.models.export import export
-from optsched.models.linear_text import lp_text, mps_text
+from optsched.models.export import export, lp_text, mps_text
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
 
 SMALL, LARGER = 1000, 3000

@@ -230,7 +230,7 @@ def test_a_program_that_is_too_large_is_refused():
             [
                 "waiting[1]: 0; expected an integer of at least 1",
                 "profits: 1 value; expected 2, one for each of waiting",
-                "required[0]: 3; expected a waiting job, from 1 to 2",
+                "required[0]: 3; expected a waiting job from 1 to 2",
                 "worth: -1; expected an integer from 0 to 1000000000000",
             ],
         ),

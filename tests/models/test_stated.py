@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 import optsched
 from optsched import registry
 from optsched.errors import InputError
+from optsched.fields import Choice, Integer, flag
 from optsched.models import formulation
 from optsched.models.export import export
-from optsched.models.gang_packing.matrix_fields import WIDEST, ColumnSets, Numbers
+from optsched.models.fields import MOST_COLUMNS as WIDEST
+from optsched.models.fields import Amounts, ColumnSets, Integers, Labels, Numbers, Texts
 from optsched.models.gang_packing.program import _interchangeable, _sharing
 from optsched.models.linear import Expression
-from optsched.models.node_placement.fields import Amounts, Choices, Names, NodeNumbers
 from optsched.models.node_placement.program import NodePlacementFormulation
 from optsched.models.program import UNBOUNDED, Program
-from optsched.models.schema import Choice, Flag, Integer, Integers, Labels, field
+from optsched.models.schema import field
 from optsched.models.snapshot import Snapshot
 from optsched.models.stated import Data, model
 from optsched.models.verification import Numbers as PlainNumbers
@@ -64,10 +65,10 @@ def gang(
     columns: Integer(1, WIDEST),
     rows: Integer(1, WIDEST),
     running: ColumnSets(),
-    rows_of_running: Numbers("row", 0, "rows", like="running"),
-    waiting: Numbers("size", 1, "columns"),
+    rows_of_running: Numbers("row", within="rows", largest=WIDEST, like="running"),
+    waiting: Numbers("size", 1, within="columns", largest=WIDEST),
     admission: Choice("fcfs", "skip") = "fcfs",
-    rerow: Flag() = False,
+    rerow: flag() = False,
     running_jobs: Labels("running") = None,
     waiting_jobs: Labels("waiting") = None,
 ):
@@ -104,14 +105,14 @@ def _today(*fields):
 
 def placement(
     m,
-    resources: Names(),
+    resources: Texts(),
     free: Amounts("resources"),
     chunks: Integers(1),
     demand: Amounts("resources", like="chunks"),
     weights: Integers(0, like="chunks"),
-    then: Choices("switches", "nodes"),
-    span: Choices("anywhere", "switch", like="chunks"),
-    busy: NodeNumbers("free"),
+    then: Texts("switches", "nodes"),
+    span: Texts("anywhere", "switch", like="chunks"),
+    busy: Numbers("node", first=0, of="free"),
     licences: Integers(0),
     licences_of: Amounts("licences", like="chunks"),
     most: Integers(0),

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies.sharing_textbook import TextbookRUA, TextbookSJBF
+from policies.sharing_workloads import crowds, trace_of
 
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Placement
-from optsched.policies.parts.reservation_table import is_place
+from optsched.models.threshold_allocation._check import checked_penalty
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
 from optsched.simulator.execution import ExecutionModel
+from optsched.solvers.threshold_allocation.moving_rules import LessConsumeThreshold
 from optsched.testing import threshold_allocations
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
@@ -135,6 +139,13 @@ def test_rua_starts_a_job_where_and_when_its_slowdown_is_least():
     assert found.start.tolist() == [0, 0]
 
 
+def test_of_equal_slowdowns_rua_takes_that_of_the_least_threshold():
+    # next to the first for 20 s the second loses 20 s, as much as it would wait
+    trace = jobs_with((0, 20, 20, 3, 2000), (0, 100, 100, 1, 6000))
+    found = run(trace, "rua", "less-consume-threshold", "smp:1x4", thresholds="1,1.5")
+    assert found.start.tolist() == [0, 20]
+
+
 def test_rua_backfills_the_job_that_suffers_least_first():
     # two processors are free for 100 s; one of 0 MB/s goes before one of 4,000
     trace = jobs_with(
@@ -205,10 +216,11 @@ def test_every_job_runs_and_none_beyond_its_limit(policy, solver, more, limits):
 )
 def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more, limits):
     class Noting(policy):
-        def decide(self, system):
-            yield from super().decide(system)
-            if self._reservation is not None:
-                promised.setdefault(self._reservation.job, self._reservation.start)
+        def promised(self, system):
+            found = super().promised(system)
+            for job, start in found.items():
+                promised.setdefault(job, start)
+            return found
 
     promised: dict[int, float] = {}
 
@@ -238,54 +250,68 @@ def test_a_reservation_is_kept_at_times_between_seconds():
     assert found.start[15] > 12.67
 
 
-class ThoroughRUA(RUA):
-    """RUA that poses a problem for every threshold of every job."""
+SETTINGS = [
+    (SJBF, "first-fit", {}),
+    (SJBF, "less-consume", {}),
+    (SJBF, "less-consume-threshold", {"threshold": 1.0}),
+    (SJBF, "less-consume-threshold", {"threshold": 1.15}),
+    (SJBF, "bottleneck-search", {}),
+    (SJBF, "bottleneck-search", {"goal": "everybody"}),
+    (SJBF, "bottleneck-search", {"threshold": 1.15, "goal": "penalty"}),
+    (SJBF, "bottleneck-search", {"threshold": 1.3, "goal": "everybody"}),
+    (RUA, "less-consume-threshold", {"thresholds": "1.05,1.15,1.5,2.5"}),
+    (RUA, "bottleneck-search", {"thresholds": "1,1.1,2"}),
+    (RUA, "bottleneck-search", {"choice": "response"}),
+]
 
-    def _bounds(self, system):
-        return ((0.0, self._table.walltimes[job], job) for job in system.queue[1:])
 
-    def _least_slowdown(self, job, system):
-        offers = [self._offer(job, system, one) for one in self._table.thresholds(job)]
-        return min(filter(None, offers), key=lambda one: one.end, default=None)
+@pytest.mark.parametrize(("policy", "solver", "chosen"), SETTINGS)
+@given(
+    crowds,
+    st.sampled_from(["raised", "requested"]),
+    st.sampled_from(["smp:2x4", "smp:4x2", "smp:2x4:bandwidth=3000:disk=4", "smp:1x3"]),
+    st.sampled_from([1, 0.7]),
+    st.sampled_from(["batched", "one-by-one"]),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_journal_is_that_of_the_textbook(
+    policy, solver, chosen, workload, limits, machine, unit, order
+):
+    trace, textbook = trace_of(workload, unit), {SJBF: TextbookSJBF, RUA: TextbookRUA}[policy]
+    runs = [
+        simulate(
+            trace, machine, one(limits=limits, **chosen), solver=solver, event_order=order,
+            journal=True,
+        )
+        for one in (policy, textbook)
+    ]  # fmt: skip
+    assert runs[0].journal.entries == runs[1].journal.entries
+    assert runs[0].schedule.decisions == runs[1].schedule.decisions
+    assert len(runs[0].decisions) <= len(runs[1].decisions)
 
 
 def test_only_decided_decisions_are_left_out():
-    posed = {RUA: 0, ThoroughRUA: 0}
-
-    @given(workloads)
-    @settings(max_examples=60, deadline=None)
-    def check(workload):
-        gaps, runtime, slack, processors, bandwidth = zip(*workload)
-        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
-        trace, runs = jobs_with(*rows), []
-        for policy in posed:
-            own = policy(thresholds="1.05,1.15,1.5,2.5")
-            runs.append(simulate(trace, "smp:2x4", own, solver="less-consume-threshold"))
-            posed[policy] += runs[-1].summary["problems"]
-        quick, thorough = runs
-        assert quick.resources == thorough.resources
-        assert quick.end.tolist() == thorough.end.tolist()
-
-    check()
-    assert posed[RUA] < posed[ThoroughRUA]
+    few = jobs_with(*((job // 3, 9 + job % 5, 20, 1 + job % 4, 2000) for job in range(40)))
+    chosen = {"thresholds": "1.05,1.15,1.5,2.5"}
+    quick, thorough = (simulate(few, "smp:2x4", one(**chosen)) for one in (RUA, TextbookRUA))
+    assert quick.end.tolist() == thorough.end.tolist()
+    assert len(quick.decisions) < len(thorough.decisions) / 2
 
 
 @pytest.mark.parametrize("policy", [SJBF, RUA])
 def test_what_is_posed_without_a_check_would_pass_it(policy):
-    class Checking(policy):
-        def pose(self, problem, system):
+    class Checking(LessConsumeThreshold):
+        def place(self, problem):
             values = {one.name: getattr(problem, one.name) for one in problem.schema.fields}
-            accepted = problem.schema.accept(values)
-            assert accepted is not None
+            accepted = problem.schema.validated(values)
             assert all(accepted[name] is value for name, value in values.items())
-            return super().pose(problem, system)
+            return super().place(problem)
 
-    @given(workloads)
+    @given(crowds)
     @settings(max_examples=25, deadline=None)
     def check(workload):
-        gaps, runtime, slack, processors, bandwidth = zip(*workload)
-        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
-        simulate(jobs_with(*rows), "smp:2x4", Checking())
+        run = simulate(trace_of(workload), "smp:2x4", policy(), solver=Checking())
+        assert run.fallbacks == 0
 
     check()
 
@@ -311,7 +337,9 @@ def test_a_place_at_any_time_is_one_at_which_a_holding_ends_there_in_another_mac
         problem, nodes=problem.nodes + 1, held=np.vstack((problem.held, ends)), latest=None
     )
     there = Placement(placement.start, np.append(placement.processes, 0))
-    assert is_place(problem, placement) == (larger.violations(there) == [])
+    lost = checked_penalty(problem.held, problem.in_kernels, *placement, True)
+    is_place = 0 <= lost <= most_penalized(problem)
+    assert is_place == (larger.violations(there) == [])
 
 
 @pytest.mark.parametrize("threshold", [0.5, -1, 1001, float("nan"), float("inf")])

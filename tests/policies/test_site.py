@@ -15,21 +15,15 @@ from hypothesis import strategies as st
 from optsched import registry, simulate
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
-from optsched.policies import placement
-from optsched.policies.parts import partition_queues
-from optsched.policies.parts.partition_queues import PartitionQueues
-from optsched.simulator.engine import EventOrder
-from optsched.simulator.problem_solver import NoProblems
-from optsched.simulator.replay import find_replay, sample_of
+from optsched.policies.easy import Easy
 from optsched.simulator.system import columns_of
 from optsched.sites.requests import TEXTS, Requests
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
 from optsched.sites.topology import Tree
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
 from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 
 ORDERS = ("sjf", "saf", "wfp3", "unicef", "f1")
 """Priority orders."""
@@ -389,15 +383,15 @@ def test_a_log_runs_on_a_site_as_on_a_line(policy, chosen, order, shared):
     np.testing.assert_array_equal(run.start, line.start)
 
 
-REPLAYED = [
+KERNELS = [
     *(("fcfs", {}), ("easy", {}), ("easy-sjbf", {})),
     *((order, {"backfill": backfill}) for order in ("sjf", "f1") for backfill in ("none", "easy")),
     ("conservative", {}),
 ]
 
 
-@pytest.mark.parametrize(("policy", "chosen"), REPLAYED)
-def test_a_replay_is_the_engine(policy, chosen):
+@pytest.mark.parametrize(("policy", "chosen"), KERNELS)
+def test_kernels_and_engine_agree(policy, chosen):
     @given(
         st.lists(jobs, min_size=1, max_size=30),
         st.sampled_from(["batched", "one-by-one"]),
@@ -419,23 +413,24 @@ def test_a_replay_is_the_engine(policy, chosen):
 
 
 def assert_equal_to_the_engine(trace, site, policy, settings, event_order="batched"):
-    options = {"settings": settings, "event_order": event_order}
-    engine = simulate(trace, SiteMachine(site), policy, compiled_from=len(trace) + 1, **options)
-    replay = find_replay(
-        *(trace, SiteMachine(site), registry.policies[policy](**settings)),
-        *(EventOrder(event_order), NoProblems(), None),
-    )
-    schedule = replay(trace)
-    np.testing.assert_array_equal(schedule.start, engine.start)
-    np.testing.assert_array_equal(schedule.end, engine.end)
-    assert schedule.state.tolist() == engine.state.tolist()
-    assert list(schedule.resources) == engine.resources
-    assert schedule.decisions == engine.schedule.decisions
+    """Compare runs in which the core acts, the engine follows, and Python asks the kernels."""
+    known = registry.policies[policy]
+    in_python = type(known.__name__, (known,), {"decide": known.decide})
+    runs = [
+        simulate(trace, SiteMachine(site), one(**settings), event_order=event_order, journal=seen)
+        for one, seen in ((known, False), (known, True), (in_python, False))
+    ]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.start, runs[0].start)
+        np.testing.assert_array_equal(run.end, runs[0].end)
+        assert run.state.tolist() == runs[0].state.tolist()
+        assert list(run.resources) == list(runs[0].resources)
+        assert run.schedule.decisions == runs[0].schedule.decisions
 
 
 @pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "conservative"])
 @pytest.mark.parametrize("several", [False, True], ids=["one-queue", "several-queues"])
-def test_a_replay_is_the_engine_where_many_different_jobs_wait(policy, several):
+def test_kernels_and_engine_agree_where_many_different_jobs_wait(policy, several):
     random, jobs = np.random.default_rng(7), 400
     parts = {"all": np.arange(24), "left": np.arange(10), "right": np.arange(10, 24)}
     site = replace(
@@ -535,57 +530,43 @@ def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():
     assert_equal_to_the_engine(trace, plain_site(4, 1), "easy", {})
 
 
-@given(st.lists(jobs, min_size=1, max_size=5))
-def test_the_kernels_of_a_trace_are_compiled_before(rows):
-    trace, kinds = trace_of(rows), []
-    for each in (trace, sample_of(trace)):
-        machine = SiteMachine(SITE)
-        machine.demands(columns_of(each))
-        kinds.append((machine.queues.is_one, machine.queues.has_tiers))
-    assert kinds[0] == kinds[1]
-
-
-@pytest.mark.parametrize(
-    ("policy", "column"),
-    [
-        ("easy", {"begin": 5}),
-        ("conservative", {}),
-        ("conservative", {"exclusive": 1, "begin": 5}),
-        ("wfp3", {}),
-    ],
-)
-def test_jobs_that_are_held_and_other_policies_are_not_replayed(policy, column, make_trace):
+@pytest.mark.parametrize("policy", ["easy", "conservative", "wfp3"])
+@pytest.mark.parametrize("column", [{"begin": 5}, {"exclusive": 1, "begin": 5}])
+def test_jobs_that_are_held_wait(policy, column, make_trace):
     trace = make_trace((0, 9, 9, 2), (1, 9, 9, 2))
     columns = {name: np.full(2, at) for name, at in column.items()}
     trace = clean(trace.changed(annotations=columns, cleaning=None))
-    run = simulate(trace, SiteMachine(SITE), policy, compiled_from=0)
-    assert run.start.tolist() == [column.get("begin", at) for at in (0, 1)]
-    replay = find_replay(
-        trace,
-        SiteMachine(SITE),
-        registry.policies[policy](),
-        EventOrder.BATCHED,
-        NoProblems(),
-        None,
-    )
-    assert replay is None or replay(trace) is None
+    run = simulate(trace, SiteMachine(SITE), policy, check=True)
+    assert run.start.tolist() == [5, 5]
 
 
-def kept(policy, rows, **options):
+@given(st.lists(jobs, min_size=1, max_size=20))
+@settings(max_examples=30, deadline=None)
+def test_jobs_that_would_jump_the_queue_are_backfilled_in_the_order_of_a_subclass(rows):
+    class Shortest(Easy):
+        def in_order(self, jobs, system):
+            return sorted(jobs, key=system.requested_time.__getitem__)
+
+    trace = trace_of(rows)
+    runs = [
+        simulate(trace, SiteMachine(KEPT), one, check=True) for one in (Shortest(), "easy-sjbf")
+    ]
+    np.testing.assert_array_equal(runs[0].start, runs[1].start)
+
+
+def kept(policy, rows, settings=None, **options):
     """Run jobs, and return for each that had a reservation its first shadow time and its start."""
-    first = {}
+    first, known = {}, registry.policies[policy]
 
-    class Observed(PartitionQueues):
-        def reserve(self, job):
-            super().reserve(job)
-            if job in self.promised:
-                first.setdefault(job, self.promised[job])
+    class Observed(known):
+        def promised(self, system):
+            found = super().promised(system)
+            for job, at in found.items():
+                first.setdefault(job, at)
+            return found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "PartitionQueues", Observed)
-        patch.setattr(partition_queues, "PartitionQueues", Observed)
-        trace = trace_of(rows)
-        run = simulate(trace, SiteMachine(WIRED), policy, check=True, **options)
+    chosen = Observed(**settings or {})
+    run = simulate(trace_of(rows), SiteMachine(WIRED), chosen, check=True, **options)
     return [(shadow, run.start[job]) for job, shadow in first.items()]
 
 
@@ -593,14 +574,14 @@ def kept(policy, rows, **options):
     "solver", [None, pytest.param("first-fit", marks=pytest.mark.long), "best-fit", "cp-sat"]
 )
 def test_a_reserved_job_starts_no_later_than_first_promised(solver):
-    options = {"policy": "placement", "solver": solver, "settings": {"interval": 0.0}}
+    options = {"solver": solver, "settings": {"interval": 0.0}}
 
     @given(st.lists(jobs, min_size=1, max_size=20), st.integers(2, 20))
     @settings(max_examples=20 if solver == "cp-sat" else 80, deadline=None)
     def check(rows, window):
         options["settings"]["window"] = window
         in_one_queue = [row | {"partition_name": ""} for row in rows]
-        for promised, start in (*kept(rows=rows, **options), *kept("easy", in_one_queue)):
+        for promised, start in (*kept("placement", rows, **options), *kept("easy", in_one_queue)):
             assert start <= promised
 
     check()

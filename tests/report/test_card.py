@@ -9,7 +9,7 @@ import pytest
 import optsched
 from optsched.extend import Result, Solver, Status
 from optsched.models import WindowMKP
-from optsched.report.card import Card
+from optsched.report.displays import Card
 from optsched.report.page import Facts, Table
 
 PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6], jobs=["<b>", "b", "c", "d", "e"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.report import comparison_curves as curves
+from optsched.report import comparison_plots as curves
 
 INF = np.inf
 

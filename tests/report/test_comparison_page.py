@@ -11,8 +11,9 @@ from optsched import compare, save
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import save_snapshot
-from optsched.report import comparison_folder, comparison_page
+from optsched.report import comparison_page
 from optsched.report.page import LONG, Table, render
+from optsched.report.saving import report_comparison
 from optsched.solvers.result import Budget
 
 PROBLEMS = [
@@ -89,7 +90,7 @@ def test_pictures_tell_their_numbers_and_names_are_escaped(folder):
 def test_the_page_of_a_folder_can_be_made_anew(folder):
     before = (folder / "report.html").read_bytes()
     (folder / "report.html").unlink()
-    assert comparison_folder.report(folder).read_bytes() == before
+    assert report_comparison(folder).read_bytes() == before
 
 
 def test_contradictions_come_first_and_skipped_pairs_are_said(folder):

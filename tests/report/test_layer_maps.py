@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
 
-from optsched.boxes.box import Box, Grid
+from optsched.boxes.box import Box, Grid, shapes
 from optsched.boxes.free_boxes import anchors
-from optsched.boxes.shapes import shapes
 from optsched.report import style
 from optsched.report.torus_maps import (
     ARRIVED,

@@ -9,8 +9,9 @@ import pytest
 
 from optsched import save, simulate
 from optsched.errors import InputError
-from optsched.report import run_folder, run_page
+from optsched.report import run_page
 from optsched.report.page import MISSING, Facts, Figure, Fold, Heading, Table, render
+from optsched.report.saving import report_run
 
 pytestmark = pytest.mark.usefixtures("without_png")
 
@@ -38,7 +39,7 @@ def test_a_run_that_is_repeated_has_the_same_page(window_run, tmp_path):
     one, two = ((folder / "report.html").read_bytes() for folder in folders)
     assert one == two
     assert str(tmp_path).encode() not in one
-    run_folder.report(folders[0])
+    report_run(folders[0])
     assert (folders[0] / "report.html").read_bytes() == one
 
 
@@ -95,7 +96,7 @@ def test_without_pictures_or_problems_there_is_no_such_section(small_run, tmp_pa
     titles = [section.title for section in run_page.page(folder).sections]
     assert "Pictures" not in titles
     assert "Decisions" not in titles
-    assert run_folder.report(folder) == folder / "report.html"
+    assert report_run(folder) == folder / "report.html"
     save(small_run, folder)  # a page belongs to a run, and is replaced with it
     assert "<img" in (folder / "report.html").read_text()
 

@@ -8,9 +8,9 @@ import pytest
 from optsched import save, simulate
 from optsched.errors import InputError
 from optsched.machines.texts import Texts
-from optsched.report.durations import DAY
 from optsched.report.run_comparison import read_runs
 from optsched.report.runs_gantt import MOST_CHARTS, Schedule, gantt, window
+from optsched.report.steps import DAY
 
 
 @pytest.fixture

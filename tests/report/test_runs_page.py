@@ -13,9 +13,11 @@ import pytest
 
 from optsched import save, simulate
 from optsched.errors import InputError
-from optsched.report import run_page, runs_folder, runs_page, runs_plots, style
+from optsched.folders import RUNS
+from optsched.report import run_page, runs_page, runs_plots, style
 from optsched.report.page import MISSING, Table
 from optsched.report.run_comparison import read_runs
+from optsched.report.saving import fill_runs, report_runs
 
 ROWS = [(0, 60, 60, 6), (5, 20, 20, 8), (9, 30, 30, 3), (12, 5, 40, 2)]
 HOSTILE = "_</title><script>$\\frac{1$\n\x1b"
@@ -46,7 +48,7 @@ def filled(runs, tmp_path_factory):
     made = tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
         patch.delitem(style.METADATA, ".png")
-        runs_folder.fill(read_runs(runs), made, ["a b", "c"])
+        fill_runs(read_runs(runs), made, ["a b", "c"])
     return made
 
 
@@ -169,14 +171,14 @@ def test_the_folder_is_the_same_to_the_byte_and_its_page_can_be_made_anew(
 ):
     again = tmp_path / "again"
     again.mkdir()
-    runs_folder.fill(compared, again, ["a b", "c"])
+    fill_runs(compared, again, ["a b", "c"])
     assert {file.name for file in folder.iterdir()} == {file.name for file in again.iterdir()}
     for file in folder.iterdir():
         assert file.read_bytes() == (again / file.name).read_bytes(), file.name
-        assert runs_folder.FOLDER.has(file.name)
+        assert RUNS.has(file.name)
     before = (folder / "report.html").read_bytes()
     (folder / "report.html").unlink()
-    assert runs_folder.report(folder).read_bytes() == before
+    assert report_runs(folder).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_a_run_that_rejects_jobs_is_said_to_run_others(make_trace, tmp_path):
         folders[name] = save(run, tmp_path / name, plots=False)
     made = tmp_path / "out"
     made.mkdir()
-    runs_folder.fill(read_runs(folders), made, list(folders))
+    fill_runs(read_runs(folders), made, list(folders))
     page = runs_page.page(made)
     [table] = tables(page, "Result")
     assert [(row[7].text, row[7].note) for row in table.cells] == [("0", ""), ("1", "+1")]
@@ -242,7 +244,7 @@ def test_owners_are_named_where_a_run_has_names(make_trace, tmp_path):
         folders[policy] = save(simulate(jobs, "nodes:10", policy), tmp_path / policy, plots=False)
     made = tmp_path / "out"
     made.mkdir()
-    runs_folder.fill(read_runs(folders), made, list(folders))
+    fill_runs(read_runs(folders), made, list(folders))
     [gains] = tables(runs_page.page(made), "easy beside fcfs")
     assert gains.columns[:4] == ["job", "user", "QOS", "submitted"]
     shown = {row[0].text: (row[1].text, row[2].text) for row in gains.cells}
@@ -262,7 +264,7 @@ def test_what_was_dropped_and_what_is_not_heeded_is_said_first(tmp_path):
         folders[policy] = save(run, tmp_path / policy, plots=False)
     made = tmp_path / "out"
     made.mkdir()
-    runs_folder.fill(read_runs(folders), made, list(folders))
+    fill_runs(read_runs(folders), made, list(folders))
     page = runs_page.page(made)
     lost = "2 of the 4 jobs of the trace were dropped by cleaning: run time unknown or less than 1"
     assert lost in page.lead

@@ -135,19 +135,6 @@ def test_every_name_is_drawn_as_it_is_and_without_a_warning(tmp_path, name, draw
 
 
 @style.applied()
-def test_a_short_logarithmic_axis_has_plain_labels():
-    drawing = style.new_figure(4, "a title")
-    axes = drawing.subplots()
-    axes.plot([1, 2], [0.3, 2.4])
-    axes.set_yscale("log")
-    style.log_labels(axes.yaxis)
-    drawing.canvas.draw()
-    shown = {label.get_text() for label in axes.get_yticklabels(which="both")}
-    assert {"0.4", "1", "2"} <= shown
-    assert not any("e" in text or "^" in text for text in shown)
-
-
-@style.applied()
 def test_a_long_title_is_broken_into_lines_within_the_picture():
     for title in (
         "SDSC-BLUE-2000-4.2-cln, jobs 58,135 to 62,964: window with branch-and-bound on"

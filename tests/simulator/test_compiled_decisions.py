@@ -38,10 +38,10 @@ class InOrder(CompiledDecisions):
     """First come, first served; the kernel is a function in Python."""
 
     def __init__(self, run):
-        self.free, self.queue, self.run = run.machine.size, deque(), run
+        self.free, self.queue, self.given = run.machine.size, deque(), run
 
     def decide(self):
-        news, processors = self.run.news, self.run.trace.processors
+        news, processors = self.given.news, self.given.trace.processors
         self.free += int(processors[news.ended[: news.counts[N_ENDED]]].sum())
         self.queue.extend(news.submitted[: news.counts[N_SUBMITTED]].tolist())
         while self.queue and processors[self.queue[0]] <= self.free:
@@ -54,7 +54,7 @@ class InOrder(CompiledDecisions):
         return None  # the machine chooses
 
     def resources(self):
-        return [""] * len(self.run.trace)
+        return [""] * len(self.given.trace)
 
 
 @dataclass
@@ -178,6 +178,18 @@ def test_the_kernel_of_an_execution_model_is_used_where_nothing_needs_the_system
         *run.end.tolist()
     ]
     assert execution.calls == 3
+
+
+def test_decisions_of_a_class_that_is_no_policy_come_before_the_kernel(make_trace):
+    class Never:
+        def decide(self, system):
+            return ()
+
+    class Mixed(Never, Compiled):
+        pass
+
+    run = simulate(make_trace((0, 1, 1, 1)), "nodes:1", Mixed())
+    assert run.summary["waiting"] == 1
 
 
 def test_a_kernel_that_hears_of_held_jobs_hears_of_them_when_they_are_let_go():

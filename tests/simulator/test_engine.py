@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from optsched import simulate
+from optsched import kernel_cache, read_trace, simulate
+from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError
 from optsched.policies.fcfs import FCFS
-from optsched.simulator import _core
+from optsched.simulator import compiled_decisions
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
@@ -313,6 +314,7 @@ def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace)
     ]
 
 
+@pytest.mark.parametrize("patience", [0.0, np.inf])
 @pytest.mark.parametrize(
     ("machine", "policy", "other"),
     [
@@ -321,18 +323,39 @@ def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace)
         ("nodes:256", "easy", {"event_order": "one-by-one", "charge_decisions": False}),
         ("matrix:256", "gang", {"settings": {"sharing": "turns"}, "execution": "paging"}),
         ("torus:8x8x4", "torus", {"settings": {"large": 32, "prepare": "ahead"}}),
+        ("smp:64x4", "rua", {"execution": "resource-sharing"}),
+        ("smp:64x4", "sjbf", {"execution": "resource-sharing", "solver": "bottleneck-search"}),
+        ("cluster:8x20", "locality", {"execution": "file-loading"}),
+        ("site:sites/sample-site.toml", "easy", {}),
+        ("site:sites/campus.toml", "conservative", {}),
     ],
 )
-def test_events_in_plain_python_are_the_compiled_ones(machine, policy, other, monkeypatch):
-    def journal():
-        return simulate(
-            "sample-256", machine, policy, jobs=(1, 150), check=True, journal=True, **other
-        ).journal
+def test_kernels_in_plain_python_are_the_compiled_ones(
+    machine, policy, other, patience, monkeypatch
+):
+    name = "sample-8x20" if policy == "locality" else "sample-256"
+    trace = read_trace(name).jobs(1, 150)
+    if machine.startswith("smp"):
+        bandwidth = np.random.default_rng(1).choice([0, 500, 1000, 2000], len(trace))
+        trace = trace.annotated(bandwidth=bandwidth)
 
-    compiled = journal()
+    def runs():
+        return [
+            simulate(trace, machine, policy, check=seen, journal=seen, **other)
+            for seen in (True, False)
+        ]
 
-    def none_on_disk(*_, **__):
-        raise NotOnDiskError
+    compiled, bound = runs(), Kernel.bound
 
-    monkeypatch.setattr(_core.advance, "bound", none_on_disk, raising=False)
-    assert journal().entries == compiled.entries
+    def none_on_disk(self, *given, **numbers):
+        if kernel_cache._only_loads:
+            raise NotOnDiskError
+        return bound(self, *given, **numbers)
+
+    monkeypatch.setattr(compiled_decisions, "PATIENCE", patience)
+    monkeypatch.setattr(Kernel, "bound", none_on_disk)
+    for one, other_one in zip(compiled, runs()):
+        assert one.start.tolist() == other_one.start.tolist()
+        assert list(one.resources) == list(other_one.resources)
+        if one.journal is not None:
+            assert one.journal.entries == other_one.journal.entries

@@ -18,7 +18,7 @@ from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.machines.site import SiteMachine
 from optsched.sites.site_file import read_site_file
-from optsched.traces.bandwidth import drawn
+from optsched.traces.annotations import drawn
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 

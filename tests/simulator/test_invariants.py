@@ -13,7 +13,6 @@ from optsched.machines.site import SiteMachine
 from optsched.policies import easy, priority
 from optsched.policies.easy import Easy
 from optsched.policies.fcfs import FCFS
-from optsched.policies.parts.partition_queues import PartitionQueues
 from optsched.policies.priority import SJF
 from optsched.schedule import State
 from optsched.simulator.actions import Start
@@ -148,26 +147,43 @@ def test_a_decision_that_is_charged_for_voids_promises(make_trace):
     engine.run()
 
 
-@pytest.mark.parametrize("policy", [Easy(), SJF(backfill="easy")])
-@pytest.mark.parametrize("on_site", [False, True])
-def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(
-    policy, on_site, make_trace, monkeypatch
-):
-    def start_all(self, jobs):
-        return (Start(job) for job in jobs if self.machine.fits(self.system.demands[job]))
+WIDE_HEAD = (0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1)
+"""The last job would delay the second one, which can start at 10."""
 
-    def start_all_on_a_line(system, jobs, reservation):
+
+class EasyInPython(Easy):
+    compiled = None
+
+
+class SJFInPython(SJF):
+    compiled = None
+
+
+@pytest.mark.parametrize("policy", [EasyInPython(), SJFInPython(backfill="easy")])
+def test_a_backfilled_job_that_delays_the_head_breaks_a_promise(policy, make_trace, monkeypatch):
+    def start_all(system, jobs, reservation):
         yield from (Start(job) for job in jobs if system.machine.fits(system.demands[job]))
 
-    monkeypatch.setattr(PartitionQueues, "backfill", start_all)
     for module in (easy, priority):
-        monkeypatch.setattr(module, "backfill", start_all_on_a_line)
-    plain = Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]]))
-    machine = SiteMachine(plain) if on_site else Nodes(4)
-    trace = make_trace((0, 10, 10, 3), (1, 20, 20, 4), (2, 50, 50, 1))
+        monkeypatch.setattr(module, "backfill", start_all)
     observe = InvariantChecker().check
     with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
-        Engine(trace, machine, policy, NoProblems(), observe=observe).run()
+        Engine(make_trace(*WIDE_HEAD), Nodes(4), policy, NoProblems(), observe=observe).run()
+
+
+@pytest.mark.parametrize("policy", [Easy, SJF])
+def test_a_backfilled_job_that_delays_a_head_of_a_site_breaks_a_promise(policy, make_trace):
+    class Misled(policy):
+        def compiled(self, run):
+            decisions = super().compiled(run)
+            decisions.tables.waiting.candidates.requested[2] = 1.0
+            return decisions
+
+    chosen = Misled(backfill="easy") if policy is SJF else Misled()
+    machine = SiteMachine(Site("plain", ("a",), ("cores", "memory"), np.array([[4, 9]])))
+    observe = InvariantChecker().check
+    with pytest.raises(InvariantError, match=r"at 10.* row 1 waits, .* to start by 10"):
+        Engine(make_trace(*WIDE_HEAD), machine, chosen, NoProblems(), observe=observe).run()
 
 
 def test_time_does_not_run_backwards(engine):
@@ -179,6 +195,7 @@ def test_time_does_not_run_backwards(engine):
 
 
 def test_the_end_accounts_for_every_job(engine):
+    engine.observe = InvariantChecker().check
     engine.run()
     InvariantChecker().check_end(engine)
     engine.state[1] = State.RUNNING

@@ -10,8 +10,7 @@ from optsched import simulate
 from optsched.machines.site import SiteMachine
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
-from optsched.traces.header import Header
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 
 SITE = Site(
     "plain",

@@ -21,27 +21,21 @@ def test_times_that_would_be_rounded_are_refused(make_trace):
 def test_kernels_are_compiled_before_the_clock_starts():
     """In a process of its own: no other test has compiled them there."""
     code = """
-import importlib
 import numpy as np
-from optsched.policies.parts import _priority_queue
+from optsched.policies.parts import _line
+from optsched.simulator.engine import Engine
+from optsched.simulator.simulate import simulate
 from optsched.traces.trace import Trace
-module = importlib.import_module("optsched.simulator.simulate")
-find_replay = module.find_replay
+process = Engine.run
 
-def watched(*arguments, **options):
-    replay = find_replay(*arguments, **options)
+def watched(engine):
+    before = list(_line.run.compiled.signatures)
+    process(engine)
+    assert before == list(_line.run.compiled.signatures) != []
 
-    def replayed(trace):
-        before = list(_priority_queue.replay.compiled.signatures)
-        schedule = replay(trace)
-        assert before == list(_priority_queue.replay.compiled.signatures) != []
-        return schedule
-
-    return replayed
-
-module.find_replay = watched
+Engine.run = watched
 trace = Trace(*[np.arange(1, 50)] * 5)
-run = module.simulate(trace, "nodes:50", "easy", compiled_from=0)
+run = simulate(trace, "nodes:50", "easy", compiled_from=0)
 assert run.timing["prepare_seconds"] > 0
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

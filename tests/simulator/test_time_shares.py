@@ -156,7 +156,7 @@ def test_a_share_is_from_0_to_1(share, make_trace):
 
 
 def test_the_machine_is_of_the_kind_that_the_policy_runs_on(make_trace):
-    from optsched.traces.header import Header
+    from optsched.traces.trace import Header
 
     trace = make_trace((0, 10, 10, 1))
     stated = Trace(

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from optsched.sites.requests import Requests
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition, Site
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import QueuedJob
+from optsched.slurm.queue import LeftToSlurmError, QueuedJob
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.supply import Supply
 

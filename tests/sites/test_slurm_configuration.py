@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.sites.loading import load_site
 from optsched.sites.site_file import write_site_file
-from optsched.sites.slurm_configuration import read_configuration
-from optsched.sites.slurm_folder import read_shown_site
+from optsched.sites.slurm_folder import read_configuration, read_shown_site
 from optsched.sites.topology import Torus
 
 CONFIGURATION = """

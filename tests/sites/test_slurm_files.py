@@ -8,19 +8,19 @@ import tracemalloc
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.features import parse_constraint
 from optsched.sites.host_lists import hosts_of
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
+from optsched.sites.site import parse_constraint
 from optsched.sites.slurm_amounts import gres, megabytes, seconds, time_text, tres
 from optsched.sites.slurm_json import number, read_dump
 from optsched.sites.slurm_lines import configuration_lines, printed_lines
 from optsched.sites.slurm_topology import (
+    parse_yaml,
     read_first_topologies,
     read_shown_topology,
     read_topologies,
     read_topology_conf,
 )
-from optsched.sites.slurm_yaml import parse_yaml
 from optsched.sites.topology import Blocks, Places, Torus, Tree
 
 NAMES = hosts_of("c[01-40],g[01-16],h[1-4],m[1-4]")
@@ -178,7 +178,13 @@ def test_yaml_of_a_topology_and_nothing_beyond():
     assert parse_yaml('- a: 1\n  b: {c: "x,y", d: [1, 2]}\n') == [
         {"a": 1, "b": {"c": "x,y", "d": [1, 2]}}
     ]
-    for text in ("a: &anchor 1\n", "a: !!python/object x\n", "a: |\n  text\n", "a: 1\na: 2\n"):
+    for text in (
+        "a: &anchor 1\n",
+        "a: !!python/object x\n",
+        "a: *b\n",
+        "a: 1\na: 2\n",
+        "- 1\n---\n- 2\n",
+    ):
         with pytest.raises(InputError):
             parse_yaml(text)
 

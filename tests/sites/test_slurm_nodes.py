@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.sites.notes import Notes
+from optsched.sites.records import Notes
 from optsched.sites.slurm_folder import read_shown_site
 from optsched.sites.slurm_nodes import read_nodes, state_of
 from optsched.sites.slurm_partitions import shown_partitions

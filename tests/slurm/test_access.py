@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from optsched.sites.reservations import Reservation, read_reservations
-from optsched.sites.slurm_access import Access, access_of, left_out
 from optsched.sites.slurm_lines import printed_lines
+from optsched.sites.slurm_partitions import Access, access_of, left_out
 from optsched.slurm.explain import earliest_start, explain
-from optsched.slurm.left_to_slurm import LeftToSlurmError
 from optsched.slurm.limits import Limits
-from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import placement_problem

@@ -11,8 +11,8 @@ import pytest
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.sites.topology import Blocks, Places, Torus
-from optsched.slurm.group_limits import block_limits, torus_limit
-from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.division import block_limits, torus_limit
+from optsched.slurm.queue import LeftToSlurmError
 
 NAMES = [f"n{number:02}" for number in range(1, 65)]
 

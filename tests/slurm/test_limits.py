@@ -9,7 +9,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_partitions import Access
 from optsched.slurm.access import why_closed
 from optsched.slurm.explain import earliest_start, explain
 from optsched.slurm.limits import read_limits

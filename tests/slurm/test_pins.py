@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
-from optsched.slurm.commands import Output
-from optsched.slurm.following import carry_out
+from optsched.slurm.capture import Output
 from optsched.slurm.pins import (
     clearing,
     pinned,
@@ -22,6 +21,7 @@ from optsched.slurm.pins import (
     updates_of,
     without_pins,
 )
+from optsched.slurm.plan import carry_out
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.snapshot import SlurmSnapshot, placement_problem
 
@@ -115,11 +115,11 @@ def test_jobs_that_did_not_start_on_their_pins_lose_them_once(supply, job):
 def test_of_a_pin_that_is_taken_back_the_pin_alone_counts(supply, job, monkeypatch):
     before = queue_of(whole_nodes(job, 1, 2), whole_nodes(job, 2, 2))
     pins = updates_of(before, posed(before, supply), at((0, 1), (2, 3))).updates
-    monkeypatch.setattr("optsched.slurm.following.run_command", lambda words: Output(b"", ""))
+    monkeypatch.setattr("optsched.slurm.plan.run_command", lambda words: Output(b"", ""))
 
     def reasons(updates, **fields):
         now = queue_of(*(replace(update.job, **fields) for update in updates))
-        monkeypatch.setattr("optsched.slurm.following.current_queue", lambda: now)
+        monkeypatch.setattr("optsched.slurm.plan.current_queue", lambda: now)
         return {reason for _, reason in carry_out(updates)}
 
     assert reasons(pins, memory_per_core=9) == {"its memory per core changed"}

@@ -12,8 +12,8 @@ import pytest
 
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
-from optsched.slurm.following import current_situation
 from optsched.slurm.pins import updates_of
+from optsched.slurm.plan import current_situation
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 

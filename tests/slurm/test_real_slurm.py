@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from optsched.sites.host_lists import hosts_of
-from optsched.slurm.commands import run_command
-from optsched.slurm.following import carry_out, current_situation
+from optsched.slurm.capture import run_command
 from optsched.slurm.pins import updates_of
+from optsched.slurm.plan import carry_out, current_situation
 from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_partitions import Access
 from optsched.sites.topology import Blocks
-from optsched.slurm.left_to_slurm import LeftToSlurmError
+from optsched.slurm.queue import LeftToSlurmError
 from optsched.slurm.requests import blocked_by_rule, request_of
 from optsched.slurm.snapshot import Row, placement_fields
 from optsched.slurm.supply import CORES, MEMORY, column

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from optsched.sites.reservations import Reservation
-from optsched.sites.slurm_access import Access
+from optsched.sites.slurm_partitions import Access
 from optsched.slurm.explain import explain
-from optsched.slurm.left_to_slurm import LeftToSlurmError
-from optsched.slurm.queue import Allocation, Queue
+from optsched.slurm.queue import Allocation, LeftToSlurmError, Queue
 from optsched.slurm.requests import alternatives
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import unseen, unseen_rules

@@ -27,7 +27,7 @@ from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
 from optsched.solvers import separate_process
-from optsched.solvers.comparison.entries import choose_contenders, read_entries
+from optsched.solvers.comparison.claims import choose_contenders, read_entries
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
@@ -249,7 +249,7 @@ def snapshot(problem, tmp_path):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave out the pictures, which take longer than all the rest."""
-    monkeypatch.setattr("optsched.report.comparison_folder.draw", lambda *_: None)
+    monkeypatch.setattr("optsched.report.comparison_plots.draw", lambda *_: None)
     monkeypatch.setattr("optsched.report.run_picture.draw", lambda *_: None)
 
 

@@ -11,8 +11,8 @@ from ortools.sat.python import cp_model
 import optsched
 from optsched import registry
 from optsched.errors import InputError
+from optsched.extend import Integer, Integers
 from optsched.models import IntegerProgram, WindowMKP, formulation
-from optsched.models.schema import Integer, Integers
 from optsched.models.stated import model
 from optsched.solvers.conflict import Conflict, _Trials, conflict
 from optsched.solvers.result import Result, Status

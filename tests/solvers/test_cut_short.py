@@ -29,7 +29,7 @@ from optsched.models import (
     ThresholdAllocation,
     WindowMKP,
 )
-from optsched.models.integer_program.bin_packing import BinPacking
+from optsched.models.integer_program.problem import BinPacking
 from optsched.models.node_placement import NodePlacement
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_answer

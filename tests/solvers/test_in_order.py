@@ -6,8 +6,8 @@ import pytest
 
 import optsched
 from optsched import registry
+from optsched.extend import Integer, Integers
 from optsched.models import formulation
-from optsched.models.schema import Integer, Integers
 from optsched.models.stated import model
 from optsched.testing import check_solver
 

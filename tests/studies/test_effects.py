@@ -9,12 +9,12 @@ import pytest
 
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.folders import planned, speaking
 from optsched.studies import effects_folder
 from optsched.studies.effects import ALL, Effect, Effects, effects_over
 from optsched.studies.intervals import Interval
-from optsched.sweeps.executing import Task, execute
+from optsched.sweeps.engines import Task, execute
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.sweeps.sweep_folder import planned, speaking
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.reading import write_trace
 

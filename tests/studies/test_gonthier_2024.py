@@ -14,7 +14,7 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
+from optsched.metrics.stretch import consecutive_sessions, session_stretches, window_sessions
 from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs

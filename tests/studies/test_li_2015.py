@@ -14,7 +14,7 @@ from optsched.studies.claims import NotRunError
 from optsched.studies.evaluation import read_results
 from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
-from optsched.studies.running import with_parts
+from optsched.sweeps.merging import with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 
@@ -56,18 +56,17 @@ def test_a_variant_that_misses_a_workload_is_not_compared(study, runs):
 
 
 def test_single_changes_are_compared_on_the_workloads_of_both(study, runs):
-    found = study.call("changed", runs, "at start", "at start, CP-SAT placement")
+    found = study.call("changed", runs, "EASY on boxes", "EASY, window 100")
     one, other = (
-        study.call("of", runs, name, "useful")
-        for name in ("at start", "at start, CP-SAT placement")
+        study.call("of", runs, name, "useful") for name in ("EASY on boxes", "EASY, window 100")
     )
     apart = (other - one).dropna()
-    assert len(apart) == 4
+    assert len(apart) == 7
     seed_1 = [apart["load 0.9, seed 1"], apart["load 1.1, seed 1"]]
     others = [name for name in apart.index if not name.endswith("seed 1")]
     expected = np.mean([np.mean(seed_1), *apart[others]])
     assert found["points running"] == pytest.approx(100 * expected)
-    assert found["interval"] == "t, n = 3"
+    assert found["interval"] == "t, n = 6"
 
 
 def test_every_detected_large_job_has_its_reason(runs):

@@ -21,8 +21,8 @@ from optsched.studies.folder import StudyFolder
 from optsched.studies.plan import looked_at, study_runs
 from optsched.studies.running import Running
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.header import Header
 from optsched.traces.reading import write_trace
+from optsched.traces.trace import Header
 
 FOLDER = bundled("studies") / "systems"
 STUDY = StudyFolder(FOLDER)

@@ -13,8 +13,8 @@ import pytest
 
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.sweeps import dask as engine
-from optsched.sweeps.executing import Task
+from optsched.sweeps import engines as engine
+from optsched.sweeps.engines import Task
 from optsched.sweeps.sweep_file import read_sweep
 
 pytest.importorskip("distributed", reason="distributed is not installed")

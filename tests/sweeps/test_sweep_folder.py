@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from optsched.errors import InputError
-from optsched.sweeps.sweep_folder import finished_runs
+from optsched.folders import finished_runs
 from optsched.sweeps.sweeping import sweep
 
 

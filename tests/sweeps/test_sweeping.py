@@ -21,10 +21,8 @@ import pytest
 import optsched
 from optsched.cli import run as optsched_command
 from optsched.errors import InputError
-from optsched.sweeps import local
-from optsched.sweeps.engines import check_engine, start_engine
-from optsched.sweeps.executing import Task, execute
-from optsched.sweeps.local import LocalProcesses
+from optsched.sweeps import engines
+from optsched.sweeps.engines import LocalProcesses, Task, check_engine, execute, start_engine
 from optsched.sweeps.merging import merge
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweep_folder import report
@@ -531,7 +529,7 @@ def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible)
     done = []
 
     def interrupted():
-        with local._without_interrupts():
+        with engines._without_interrupts():
             os.kill(os.getpid(), number)
             done.append(number)
 

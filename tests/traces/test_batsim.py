@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.traces.batsim import read_batsim, write_batsim
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
 from optsched.traces.swf import read_swf
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 
 
 def job(name, **fields):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import optsched
 from optsched.cli import run as command
 from optsched.errors import InputError
-from optsched.traces.csv_table import read_csv, write_csv
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.requests import QUANTITIES, TEXTS, numbered
 from optsched.traces.swf import FIELDS
+from optsched.traces.table_files import read_csv, write_csv
 from optsched.traces.trace import COLUMNS, Trace
 
 EAGLE = (

@@ -15,11 +15,9 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.simulator.simulate import simulate
+from optsched.traces.annotations import evaluate, infer_files, split_jobs
 from optsched.traces.cleaning import clean
 from optsched.traces.demands import demands_file, encode_demands, split_demands
-from optsched.traces.evaluation_window import evaluate
-from optsched.traces.input_files import infer_files
-from optsched.traces.job_pieces import split_jobs
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Trace

@@ -1,6 +1,6 @@
 import pytest
 
-from optsched.traces.header import Header
+from optsched.traces.trace import Header
 
 
 @pytest.mark.parametrize(

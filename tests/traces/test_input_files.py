@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.traces.evaluation_window import evaluate
-from optsched.traces.input_files import infer_files
-from optsched.traces.job_pieces import split_jobs
+from optsched.traces.annotations import evaluate, infer_files, split_jobs
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 

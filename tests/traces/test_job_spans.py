@@ -10,8 +10,8 @@ import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.header import Header
 from optsched.traces.job_spans import Days, numbers_in, span_of
+from optsched.traces.trace import Header
 
 PARIS = ZoneInfo("Europe/Paris")
 BEGIN = int(datetime(2003, 3, 28, 22, 0, tzinfo=PARIS).timestamp())

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 import optsched
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
-from optsched.traces.parquet import read_parquet, write_parquet
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.swf import FIELDS, read_swf
-from optsched.traces.trace import COLUMNS, Trace
+from optsched.traces.table_files import read_parquet, write_parquet
+from optsched.traces.trace import COLUMNS, Header, Trace
 
 JOBS = {"job_id": [1, 2, 3], "submit": [0, 5, 9], "runtime": [7, 8, 9], "processors": [1, 2, 4]}
 
@@ -300,7 +299,7 @@ def test_rows_of_several_groups_are_one_trace(tmp_path):
 
 def test_a_file_of_too_many_jobs_is_refused_before_it_is_unpacked(tmp_path, small_swf, monkeypatch):
     write_parquet(read_swf(small_swf), tmp_path / "a.parquet")
-    monkeypatch.setattr("optsched.traces.parquet.MOST_JOBS", 1)
+    monkeypatch.setattr("optsched.traces.table_files.MOST_JOBS", 1)
     with pytest.raises(InputError, match=r"a\.parquet: has more than 1 jobs"):
         read_parquet(tmp_path / "a.parquet")
 

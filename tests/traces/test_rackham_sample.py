@@ -9,9 +9,8 @@ import numpy as np
 
 from optsched.content import bundled
 from optsched.simulator.simulate import simulate
-from optsched.traces.evaluation_window import evaluate
+from optsched.traces.annotations import evaluate, infer_files
 from optsched.traces.facts import facts
-from optsched.traces.input_files import infer_files
 from optsched.traces.rackham import write_rackham
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace

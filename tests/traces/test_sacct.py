@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import format_of, read_trace, write_trace
-from optsched.traces.sacct_json import read_sacct_json
+from optsched.traces.sacct import read_sacct_json
 from optsched.traces.sacct_text import read_sacct_text
 from optsched.traces.trace import COLUMNS
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.facts import facts
-from optsched.traces.header import Header
 from optsched.traces.reading import read_trace, write_trace
 from optsched.traces.scaling import scale_trace
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 
 
 def trace_of(sizes, *, runtime=60, header=(("MaxProcs", "64"),), **columns):

@@ -9,8 +9,7 @@ import pytest
 
 from optsched import simulate
 from optsched.errors import InputError
-from optsched.traces.scaling import scale_trace
-from optsched.traces.submissions import shaken, submitted
+from optsched.traces.scaling import scale_trace, shaken, submitted
 
 
 def of_run(trace, **options):

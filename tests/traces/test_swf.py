@@ -13,10 +13,9 @@ from optsched import binary_files
 from optsched.errors import InputError
 from optsched.text_files import LONGEST_LINE
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
 from optsched.traces.reading import read_trace
 from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf, write_swf
-from optsched.traces.trace import COLUMNS, Trace
+from optsched.traces.trace import COLUMNS, Header, Trace
 
 NO_LIMIT = np.iinfo(np.int64).min
 

@@ -5,9 +5,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.header import Header
 from optsched.traces.scaling import scale_trace
-from optsched.traces.trace import COLUMNS, Trace
+from optsched.traces.trace import COLUMNS, Header, Trace
 
 
 def make(jobs=5, **columns):

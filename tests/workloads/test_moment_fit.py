@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.workloads.hyper_erlang import HyperErlang
-from optsched.workloads.moment_fit import HIGHEST_ORDER, fit_moments
+from optsched.workloads.hyper_erlang import HIGHEST_ORDER, HyperErlang, fit_moments
 from optsched.workloads.spec_file import read_workload
 
 FRANKE = read_workload("franke-1999")

@@ -7,9 +7,8 @@ import pytest
 
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.traces.header import Header
 from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
+from optsched.traces.trace import Header, Trace
 from optsched.workloads.trace_fit import fit_workload
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors as free_anchors
+from optsched.compiled import kernel
 from optsched.errors import InputError
 
 MOST = 40_000_000
@@ -22,30 +23,15 @@ MOST = 40_000_000
 
 
 class Candidates(NamedTuple):
-    """Candidates by class, then by shape in rank order, then by anchor in row-major order.
-
-    Parameters
-    ----------
-    grid : Grid
-        The torus.
-    jobs : tuple of tuple of int
-        The jobs of each class, in the order of the queue.
-    class_of : int64 array, shape (pieces,)
-        The class of each piece; a piece is the candidates of one class and one shape.
-    shapes : int64 array, shape (pieces, 3)
-        The shape of each piece.
-    start : int64 array, shape (pieces + 1,)
-        Candidates ``start[p]`` to ``start[p + 1]`` are those of piece p.
-    at : int64 array, shape (candidates,)
-        The number of each anchor in row-major order.
-    """
+    """Candidates by class, then by shape in rank order, then by anchor in row-major order."""
 
     grid: Grid
-    jobs: tuple[tuple[int, ...], ...]
+    jobs: tuple[tuple[int, ...], ...]  # the jobs of each class, in the order of the queue
     class_of: NDArray[np.int64]
     shapes: NDArray[np.int64]
+    # Candidates ``start[p]`` to ``start[p + 1]`` are those of piece p, shape (pieces + 1,)
     start: NDArray[np.int64]
-    at: NDArray[np.int64]
+    at: NDArray[np.int64]  # the number of each anchor in row-major order, shape (candidates,)
 
     def piece(self, candidate: int) -> int:
         """Return the piece that a candidate belongs to."""
@@ -58,13 +44,7 @@ class Candidates(NamedTuple):
         return Box(x, *divmod(rest, sz), *self.shapes[self.piece(candidate)].tolist())
 
     def number(self, of_class: int, box: Box) -> int:
-        """Return the number of the candidate with a given box.
-
-        Raises
-        ------
-        InputError
-            If the box is no candidate of the class.
-        """
+        """Return the number of the candidate with a given box."""
         _, sy, sz = self.grid.shape
         same = (self.class_of == of_class) & (self.shapes == box.extent).all(axis=1)
         for piece in np.flatnonzero(same):
@@ -77,8 +57,6 @@ class Candidates(NamedTuple):
 
     def report(self) -> str:
         """Return the number of candidates and the size of the program as text."""
-        from optsched.models.box_placement._covered import covered
-
         entries, needed = covered(*self.as_arrays())
         rows = len(self.jobs) + np.count_nonzero(needed)
         total = len(self.at) + int(entries[needed].sum())
@@ -103,11 +81,6 @@ def candidates_of(
 
     A job may have the shapes that `admitted` returns for its size, the best first; with `corners`,
     it gets only boxes that cannot slide, if it has any.
-
-    Raises
-    ------
-    InputError
-        If the candidates have more than `MOST` routers together.
     """
     classes: dict[tuple[int, int], list[int]] = {}
     for job, same in enumerate(queue):
@@ -191,3 +164,54 @@ class _Anchors:
         upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]
         lower = s[a, b, z] - s[x, b, z] - s[a, y, z] + s[x, y, z]
         return np.asarray(upper - lower)
+
+
+@kernel
+def covered(sides: Any, several: Any, class_of: Any, shapes: Any, start: Any, at: Any) -> Any:
+    """Return the number of boxes that cover each router, and whether the router needs a row.
+
+    A router needs a row if two of its boxes could be chosen together. Parameters are those of
+    `Candidates`; `several` is the mask of the classes with more than one job.
+    """
+    sy, sz = sides[1], sides[2]
+    routers = sides[0] * sy * sz
+    count = np.zeros(routers, dtype=np.int64)
+    first = np.zeros(routers, dtype=np.int64)
+    needed = np.zeros(routers, dtype=np.bool_)
+    for piece in range(len(class_of)):
+        of_class = class_of[piece]
+        for box in range(start[piece], start[piece + 1]):
+            x, y, z = at[box] // (sy * sz), at[box] // sz % sy, at[box] % sz
+            for i in range(x, x + shapes[piece, 0]):
+                for j in range(y, y + shapes[piece, 1]):
+                    row = (i % sides[0] * sy + j % sy) * sz
+                    for k in range(z, z + shapes[piece, 2]):
+                        router = row + (k if k < sz else k - sz)
+                        if count[router] == 0:
+                            first[router] = of_class
+                        elif first[router] != of_class or several[of_class]:
+                            needed[router] = True
+                        count[router] += 1
+    return count, needed
+
+
+@kernel
+def listed(
+    sides: Any, class_of: Any, shapes: Any, start: Any, at: Any, position: Any, columns: Any
+) -> None:
+    """Write the boxes that cover each router into `columns`, from its entry of `position` on.
+
+    A negative entry of `position` skips the router.
+    """
+    sy, sz = sides[1], sides[2]
+    for piece in range(len(class_of)):
+        for box in range(start[piece], start[piece + 1]):
+            x, y, z = at[box] // (sy * sz), at[box] // sz % sy, at[box] % sz
+            for i in range(x, x + shapes[piece, 0]):
+                for j in range(y, y + shapes[piece, 1]):
+                    row = (i % sides[0] * sy + j % sy) * sz
+                    for k in range(z, z + shapes[piece, 2]):
+                        router = row + (k if k < sz else k - sz)
+                        if position[router] >= 0:
+                            columns[position[router]] = box
+                            position[router] += 1

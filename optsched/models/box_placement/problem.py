@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple
-from optsched.boxes.shapes import shapes as ranked_shapes
+from optsched.boxes.box import shapes as ranked_shapes
 from optsched.errors import InputError
+from optsched.fields import Choice, Fields, Integer
 from optsched.models.box_placement.candidates import Candidates, candidates_of
+from optsched.models.fields import Integers
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Choice, Fields, Integer, Integers, declared, field, labels
-from optsched.models.torus_fields import Boxes, TorusProblem, boxes_of_texts, overlaps, routers_for
+from optsched.models.schema import declared, field, labels
+from optsched.models.torus import Boxes, TorusProblem, boxes_of_texts, overlaps, routers_for
 from optsched.registry import models
 
 Placement = tuple[Box | None, ...]
@@ -171,13 +173,7 @@ class BoxPlacement(TorusProblem[Placement]):
         return {"box_of_job": [None if box is None else str(box) for box in solution]}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` do not have a list of boxes, or null, as ``box_of_job``.
-        """
+        """Return the placement written by `solution_to_json`."""
         boxes = boxes_of_texts(fields.get("box_of_job") if isinstance(fields, Mapping) else None)
         if boxes is None:
             expected = "expected a list of boxes such as '2x4x4@3,0,22', or null"

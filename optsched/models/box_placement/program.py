@@ -23,7 +23,7 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
     @cached_property
     def program(self) -> Program:
         """The program, with a variable for each candidate in the order of `Candidates`."""
-        from optsched.models.box_placement._covered import covered, listed
+        from optsched.models.box_placement.candidates import covered, listed
 
         boxes = self.problem.candidates
         arrays = sides, _, class_of, _, start, at = boxes.as_arrays()
@@ -80,13 +80,7 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
         return tuple(boxes)
 
     def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement, which does not distinguish equal jobs.
-
-        Raises
-        ------
-        InputError
-            If a box is no candidate of its job.
-        """
+        """Return the 0-1 vector of a placement, which does not distinguish equal jobs."""
         found = self.problem.candidates
         class_of_job = {job: number for number, jobs in enumerate(found.jobs) for job in jobs}
         x = np.zeros(len(found.at), dtype=np.int64)

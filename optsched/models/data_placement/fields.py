@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.fields import LARGEST_FIELD, Fields, Kind, WrongValueError, first_few, plain
 from optsched.models.data_placement.solution import WIDEST
-from optsched.models.fields import LARGEST_FIELD, first_few
-from optsched.models.read_only import read_only
-from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
+from optsched.models.fields import Integers, is_table, read_only
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
 """Columns of the table of resident files."""
@@ -35,77 +34,60 @@ class Cores(Kind):
 
     on_file = "list of a list of integers for each node"
     in_python = "array_like of int, shape (nodes, cores)"
-    blank = np.zeros((0, 1), dtype=np.int64)
-    least = -LARGEST_FIELD
+    expected = "expected a list with a list of integers for each node, all of one length"
+    row = Integers(-LARGEST_FIELD)
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        valid = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
-        return read_only(value) if valid else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        before = len(reading.mistakes)
-        table = self._table(name, value, reading)
-        nodes, cores = table.shape
-        if len(reading.mistakes) == before and not nodes:
-            reading.wrong(name, "no nodes; expected a list of cores for each node")
-        elif len(reading.mistakes) == before and not 0 < cores <= WIDEST:
-            reading.wrong(name, f"{cores} cores a node; expected from 1 to {WIDEST}")
-        if len(reading.mistakes) > before:
-            reading.unread.add(name)
-        return read_only(table)
+    def read(self, value: Any, fields: Fields) -> Any:
+        if not is_table(value, 2, self.row.least):
+            value = self._table(value, fields)
+        nodes, cores = value.shape
+        if not nodes:
+            raise WrongValueError("no nodes; expected a list of cores for each node")
+        if not 0 < cores <= WIDEST:
+            raise WrongValueError(f"{cores} cores a node; expected from 1 to {WIDEST}")
+        return read_only(value)
 
     def json_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": self.least, "maximum": LARGEST_FIELD}
-        return {"type": "array", "items": {"type": "array", "items": number, "maxItems": WIDEST}}
+        return {"type": "array", "items": self.row.json_schema() | {"maxItems": WIDEST}}
 
-    def _table(self, name: str, values: Any, reading: Reading) -> Ints:
-        """Return a list of lists of equal length as an array, and note the mistakes."""
+    def _table(self, values: Any, fields: Fields) -> Ints:
+        """Return a list of lists of equal length as an array."""
         if isinstance(values, np.ndarray):
             values = list(values) if values.ndim == 2 else None
-        rows = []
-        if isinstance(values, list | tuple):
-            rows = [
-                reading.integers(f"{name}[{node}]", row, at_least=self.least)
-                for node, row in enumerate(values)
-            ]
-        if not isinstance(values, list | tuple) or len({len(row) for row in rows}) > 1:
-            expected = "expected a list with a list of integers for each node, all of one length"
-            reading.wrong(name, expected)
-            return self.blank
-        return np.array(rows) if rows else self.blank
+        if not isinstance(values, list | tuple):
+            raise WrongValueError(self.expected)
+        rows, wrong = [], []
+        for node, row in enumerate(values):
+            try:
+                rows.append(self.row.read(row, fields))
+            except WrongValueError as error:
+                wrong += [f"[{node}]{mistake}" for mistake in error.mistakes]
+        if not wrong and len({len(row) for row in rows}) > 1:
+            raise WrongValueError(self.expected)
+        if wrong:
+            raise WrongValueError(inside=wrong)
+        return np.array(rows, np.int64).reshape(len(rows), -1 if rows else 1)
 
 
 class Holes(Cores):
     """The end of the hole before a reservation on each core; None if there are no holes."""
 
-    least = 0
+    row = Integers(0)
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        available = fields["available"]
-        if not is_table(value, 2, 0) or value.shape != available.shape:
-            return DOUBTFUL
-        if ((value > available) & (value > 0)).any():
-            return DOUBTFUL
-        return read_only(value) if value.any() else None
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        before = len(reading.mistakes)
-        reserved, available = self._table(name, value, reading), reading.fields["available"]
-        if "available" in reading.unread or len(reading.mistakes) > before:
-            return None
+    def read(self, value: Any, fields: Fields) -> Any:
+        reserved = value if is_table(value, 2, 0) else self._table(value, fields)
+        available = fields.get("available", reserved)
         if reserved.shape != available.shape:
             nodes, cores = available.shape
-            reading.wrong(name, f"expected {cores} numbers for each of {nodes} nodes")
-            return None
-        late = np.argwhere((reserved > 0) & (reserved > available))
-        reading.note(
-            name,
-            [
-                f"{name}[{node}][{core}]: {reserved[node, core]}; expected at most "
+            raise WrongValueError(f"expected {cores} numbers for each of {nodes} nodes")
+        late = (reserved > available) & (reserved > 0)
+        if late.any():
+            wrong = [
+                f"[{node}][{core}]: {reserved[node, core]}; expected at most "
                 f"{available[node, core]}, when the core is free for good"
-                for node, core in late.tolist()
-            ],
-        )
+                for node, core in np.argwhere(late).tolist()
+            ]
+            raise WrongValueError(inside=first_few("", wrong))
         return read_only(reserved) if reserved.any() else None
 
 
@@ -116,10 +98,10 @@ class JobFiles(Integers):
         super().__init__(NO_FILE, like=like)
         self.on_file = "list of integers from 0 or null"
 
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, fields: Fields) -> Any:
         if isinstance(value, list | tuple):
             value = [NO_FILE if file is None else file for file in value]
-        return super().read(name, value, reading)
+        return super().read(value, fields)
 
     def write(self, value: Any) -> Any:
         return [None if file == NO_FILE else file for file in value.tolist()]
@@ -134,19 +116,16 @@ class NodeFlags(Kind):
 
     on_file = "list of true and false"
     in_python = "array_like of bool, shape (nodes,)"
+    expected = "expected a list of true and false, one for each node"
+    like = "available"
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        if not isinstance(value, np.ndarray) or value.dtype != bool:
-            return DOUBTFUL
-        return read_only(value) if value.shape == fields["available"].shape[:1] else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        listed = value.tolist() if isinstance(value, np.ndarray) else value
-        if not isinstance(listed, list | tuple) or not {*map(type, listed)} <= {bool}:
-            reading.wrong(name, "expected a list of true and false, one for each node")
-            return None
-        reading.same_length(name, listed, "available", reading.fields["available"])
-        return read_only(np.array(listed, dtype=bool))
+    def read(self, value: Any, fields: Fields) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype == bool and value.ndim == 1:
+            return read_only(value)
+        flags = plain(value)
+        if not isinstance(flags, list | tuple) or not {*map(type, flags)} <= {bool}:
+            raise WrongValueError(self.expected)
+        return read_only(np.array(flags, dtype=bool))
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "boolean"}}
@@ -158,19 +137,15 @@ class WidestHole(Kind):
     on_file = "cores and node"
     in_python = "(int, int)"
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        if not isinstance(value, list | tuple) or [*map(type, value)] != [int, int]:
-            return DOUBTFUL
-        nodes, cores = fields["available"].shape
-        return tuple(value) if 0 <= value[0] <= cores and 0 <= value[1] < nodes else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        hole = self.accept(value, reading.fields)
-        if hole is DOUBTFUL and "available" not in reading.unread:
-            nodes, cores = reading.fields["available"].shape
+    def read(self, value: Any, fields: Fields) -> Any:
+        nodes, cores = LARGEST_FIELD, WIDEST
+        if "available" in fields:
+            nodes, cores = fields["available"].shape
+        sound = isinstance(value, list | tuple) and [*map(type, value)] == [int, int]
+        if not sound or not (0 <= value[0] <= cores and 0 <= value[1] < nodes):
             expected = f"expected up to {cores} cores and a node from 0 to {nodes - 1}"
-            reading.wrong(name, f"{value!r}; {expected}")
-        return None if hole is DOUBTFUL else hole
+            raise WrongValueError(f"{value!r}; {expected}")
+        return tuple(value)
 
     def json_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": 0}
@@ -182,25 +157,20 @@ class Residents(Kind):
 
     on_file = "list of objects"
     in_python = "array_like of int, shape (entries, 5)"
-    blank = NO_RESIDENTS
+    expected = f"expected a list of objects with {', '.join(RESIDENT)}"
 
-    def accept(self, value: Any, fields: Fields) -> Any:
-        if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT):
-            return DOUBTFUL
-        node, file, load, loaded, _ = value.T
-        if len(value) and (
-            node.max() >= len(fields["available"]) or load.max() > HEAVIEST or (loaded > load).any()
-        ):
-            return DOUBTFUL
-        return read_only(value) if _are_distinct(node, file) else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        named = ", ".join(RESIDENT)
-        entries = value.tolist() if isinstance(value, np.ndarray) else value
+    def read(self, value: Any, fields: Fields) -> Any:
+        nodes = fields.count("available")
+        if is_table(value, 2, 0) and value.shape[1] == len(RESIDENT) and nodes is not None:
+            node, file, load, loaded, _ = value.T
+            in_bounds = not len(value) or (
+                node.max() < nodes and load.max() <= HEAVIEST and not (loaded > load).any()
+            )
+            if in_bounds and _are_distinct(node, file):
+                return read_only(value)
+        entries = plain(value)
         if not isinstance(entries, list | tuple):
-            reading.wrong(name, f"expected a list of objects with {named}")
-            return self.blank
-        nodes = None if "available" in reading.unread else len(reading.fields["available"])
+            raise WrongValueError(self.expected)
         rows: list[list[int]] = []
         wrong: list[str] = []
         seen: set[tuple[int, int]] = set()
@@ -209,10 +179,10 @@ class Residents(Kind):
             if isinstance(entry, Mapping):
                 row = [entry[name] for name in RESIDENT] if set(entry) == set(RESIDENT) else None
             if not isinstance(row, list | tuple) or len(row) != len(RESIDENT):
-                wrong.append(f"{name}[{place}]: expected an object with {named}")
+                wrong.append(f"[{place}]: expected an object with {', '.join(RESIDENT)}")
                 continue
             mistakes = [
-                f"{name}[{place}].{column}: {number!r}; expected an integer from 0 to {most}"
+                f"[{place}].{column}: {number!r}; expected an integer from 0 to {most}"
                 for column, number in zip(RESIDENT, row)
                 for most in [_most(column)]
                 if type(number) is not int or not 0 <= number <= most
@@ -223,16 +193,15 @@ class Residents(Kind):
             node, file, load, loaded, _ = row
             if nodes is not None and node >= nodes:
                 expected = f"expected a node from 0 to {nodes - 1}"
-                wrong.append(f"{name}[{place}].node: {node}; {expected}")
+                wrong.append(f"[{place}].node: {node}; {expected}")
             if loaded > load:
-                expected = f"expected at most its load, {load}"
-                wrong.append(f"{name}[{place}].loaded: {loaded}; {expected}")
+                wrong.append(f"[{place}].loaded: {loaded}; expected at most its load, {load}")
             if (node, file) in seen:
-                taken = f"file {file} on node {node} has an entry already"
-                wrong.append(f"{name}[{place}]: {taken}")
+                wrong.append(f"[{place}]: file {file} on node {node} has an entry already")
             seen.add((node, file))
             rows.append(list(row))
-        reading.note(name, wrong)
+        if wrong:
+            raise WrongValueError(inside=first_few("", wrong))
         return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
 
     def write(self, value: Any) -> Any:

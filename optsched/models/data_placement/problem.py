@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.column_sets import interval_text
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, flag
 from optsched.models.data_placement.fields import (
     HEAVIEST,
     NO_FILE,
@@ -26,21 +27,13 @@ from optsched.models.data_placement.fields import (
     wrong_sizes,
 )
 from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import LARGEST_FIELD
+from optsched.models.fields import Integers, Labels, read_only
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Flag,
-    Integer,
-    Integers,
-    Labels,
-    Limit,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.registry import models
+
+if TYPE_CHECKING:
+    from optsched.models.data_placement._check import Arrays
 
 Ints = NDArray[np.int64]
 Kept = Literal["users", "next"]
@@ -152,7 +145,7 @@ class DataPlacement(Problem[Plan]):
         always=True,
     )
     partial: bool = field(
-        Flag(),
+        flag(),
         "whether jobs may be left out of the plan, for a later decision",
         default=False,
         always=True,
@@ -204,6 +197,24 @@ class DataPlacement(Problem[Plan]):
         """The second that counts as the start of a job that is left out."""
         return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
 
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The fields that kernels read."""
+        from optsched.models.data_placement._check import Arrays
+
+        jobs = np.array([self.processors, self.walltimes, self.files, self.loads])
+        return Arrays(
+            self.available,
+            _no_holes(*self.available.shape) if self.reserved is None else self.reserved,
+            self.occupied,
+            np.ascontiguousarray(jobs.T),
+            self.resident,
+            self.started,
+            self.kept == "next",
+            self.partial,
+            self.capacity,
+        )
+
     def load_times(self, solution: Plan) -> NDArray[np.int64]:
         """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
@@ -218,9 +229,14 @@ class DataPlacement(Problem[Plan]):
 
     def objective(self, solution: Plan) -> int:
         """Return the weighted sum of waiting and loading, equation (1)."""
-        starts = np.where(solution.node == LEFT_OUT, self.horizon, solution.start)
-        cost = starts + self.load_weight * self.load_times(solution)
-        return int(self.priorities @ cost)
+        known = self._known_of(solution)
+        if "objective" not in known:
+            from optsched.models.data_placement._check import weighed
+
+            given = (self.load_times(solution), self.priorities, self.load_weight)
+            known["objective"] = weighed(self.arrays, solution.rows, *given)
+        objective: int = known["objective"]
+        return objective
 
     def passes_quick_check(self, solution: Plan) -> bool:
         """Return True only if equations (2) to (5) hold."""
@@ -230,15 +246,7 @@ class DataPlacement(Problem[Plan]):
         if "is_sound" not in known:
             from optsched.models.data_placement._check import is_sound
 
-            known["is_sound"] = is_sound(
-                self.available,
-                _no_holes(*self.available.shape) if self.reserved is None else self.reserved,
-                self.processors,
-                self.walltimes,
-                self.partial,
-                LARGEST_FIELD,
-                np.array([solution.node, solution.start, solution.cores]),
-            )
+            known["is_sound"] = is_sound(self.arrays, LARGEST_FIELD, solution.rows)
         sound: bool = known["is_sound"]
         return sound
 
@@ -255,10 +263,7 @@ class DataPlacement(Problem[Plan]):
             return None
         from optsched.models.data_placement._check import load_times
 
-        jobs = (self.walltimes, self.files, self.loads)
-        plan = np.array([solution.node, solution.start, solution.cores])
-        memory = (self.resident, self.kept == "next", self.started)
-        times: Ints = load_times(len(self.available), *jobs, *memory, plan)
+        times: Ints = load_times(self.arrays, solution.rows)
         return times
 
     def violations(self, solution: Plan) -> list[Violation]:

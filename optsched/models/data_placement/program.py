@@ -12,8 +12,7 @@ from optsched.models.data_placement.presolve import finding_pairs, latest_start,
 from optsched.models.data_placement.problem import DataPlacement
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 
@@ -32,13 +31,7 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables in the order of `Variables`.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables in the order of `Variables`."""
         problem, v = self.problem, self.variables
         builder = v.builder
         _state_places(problem, v, builder)
@@ -124,17 +117,7 @@ class Variables:
     ``s[j]``: start of job j; ``l[j]``: load time of job j. Variables of holes, of pairs of jobs, of
     jobs that share a file, and of files that stay until the next start follow.
 
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    builder : ProgramBuilder
-        The program that the variables are added to.
-
-    Raises
-    ------
-    InputError
-        If the program would have more entries than `MOST_ENTRIES`.
+    `builder`: the program that the variables are added to.
     """
 
     def __init__(self, problem: DataPlacement, builder: ProgramBuilder) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.column_sets import interval_text
+from optsched.column_sets import columns_on_file, interval_text
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD
-from optsched.models.gang_packing.matrix_fields import columns_on_file
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""
@@ -59,6 +58,11 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan {np.count_nonzero(self.node != LEFT_OUT)} of {len(self.node)} jobs>"
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Node, start and cores, shape (3, jobs)."""
+        return np.array([self.node, self.start, self.cores])
+
     def to_json(self) -> dict[str, Any]:
         """Return node, cores as intervals and start of each job; null for a job left out."""
         places = [
@@ -77,11 +81,6 @@ def plan_from_json(written: Mapping[str, Any], cores: int) -> Plan:
         The object on file.
     cores : int
         Cores of a node.
-
-    Raises
-    ------
-    InputError
-        If `written` is not of that form.
     """
     places = written.get("place_of_job") if isinstance(written, Mapping) else None
     if not isinstance(places, list):

@@ -6,18 +6,15 @@ Model page: ``models/gang-packing/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from types import NoneType
 from typing import Any, Literal, NamedTuple
 
-from optsched.column_sets import ColumnSet, interval_text, loads, lowest
-from optsched.models.fields import FieldChecks, from_one
-from optsched.models.gang_packing.matrix_fields import (
-    WIDEST,
-    ColumnSets,
-    Numbers,
-    columns_on_file,
-)
+from optsched.column_sets import ColumnSet, columns_on_file, interval_text, loads, lowest
+from optsched.fields import Choice, Fields, Integer, Parsed, Table, flag
+from optsched.models.fields import MOST_COLUMNS, ColumnSets, Numbers, from_one
 from optsched.models.problem import Problem, Violation, listed, named
-from optsched.models.schema import Choice, Fields, Flag, Integer, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 NOT_PLACED = -1
@@ -106,9 +103,11 @@ class GangPacking(Problem[Packing]):
     [Violation(constraint='overlap', detail='waiting job 1 shares columns 0-1 in row 1')]
     """
 
-    columns: int = field(Integer(1, WIDEST), "columns of the matrix, one for each node", symbol="C")
+    columns: int = field(
+        Integer(1, MOST_COLUMNS), "columns of the matrix, one for each node", symbol="C"
+    )
     rows: int = field(
-        Integer(1, WIDEST),
+        Integer(1, MOST_COLUMNS),
         "most rows of the matrix: the multiprogramming level",
         symbol="R",
     )
@@ -116,10 +115,11 @@ class GangPacking(Problem[Packing]):
         ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
     )
     rows_of_running: tuple[int, ...] = field(
-        Numbers("row", 0, "rows", like="running"), "present row of each running job"
+        Numbers("row", within="rows", largest=MOST_COLUMNS, like="running"),
+        "present row of each running job",
     )
     waiting: tuple[int, ...] = field(
-        Numbers("size", 1, "columns"),
+        Numbers("size", 1, within="columns", largest=MOST_COLUMNS),
         "size of each waiting job, in the order of the queue; for running ones s_j counts M_j",
         symbol="s_j",
     )
@@ -130,7 +130,7 @@ class GangPacking(Problem[Packing]):
         always=True,
     )
     rerow: bool = field(
-        Flag(),
+        flag(),
         "whether running jobs may change their rows; they keep their columns in any case",
         default=False,
         always=True,
@@ -241,29 +241,15 @@ class GangPacking(Problem[Packing]):
         }
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Packing:
-        """Return the packing written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form; with all mistakes at once.
-        """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        of_running = _rows(check, "rows_of_running", given, optional=False)
-        of_waiting = _rows(check, "rows_of_waiting", given, optional=True)
-        texts, masks = given.get("columns_of_waiting"), []
-        for text in texts if isinstance(texts, list) else [0]:
-            mask = columns_on_file(text, self.columns) if isinstance(text, str) else 0
-            if mask is None or (text is not None and not isinstance(text, str)):
-                check.mistakes.append(
-                    "columns_of_waiting: expected a list of column sets such as '0-3 7' "
-                    f"within 0-{self.columns - 1}, or null"
-                )
-                break
-            masks.append(mask)
-        check.done()
-        return Packing(of_running, of_waiting, tuple(masks))
+        """Return the packing written by `solution_to_json`."""
+        within = f"a list of column sets such as '0-3 7' within 0-{self.columns - 1}, or null"
+        table = Table(fields)
+        of_running = table.read("rows_of_running", Parsed(_rows, "a list of rows from 1"))
+        kind = Parsed(partial(_rows, optional=True), "a list of rows from 1, or null")
+        of_waiting = table.read("rows_of_waiting", kind)
+        masks = table.read("columns_of_waiting", Parsed(partial(_masks, self.columns), within))
+        table.done(self.name)
+        return Packing(of_running, of_waiting, masks)
 
     def describe(self, solution: Packing | None = None) -> list[tuple[str, str]]:
         """Return the rows with their jobs, of which + marks placed ones, and the waiting jobs."""
@@ -285,13 +271,17 @@ def _overlap(job: str, shared: int, row: int) -> Violation:
     return Violation("overlap", f"{job} shares columns {interval_text(shared)} in row {row + 1}")
 
 
-def _rows(
-    check: FieldChecks, name: str, given: Mapping[str, Any], *, optional: bool
-) -> tuple[int, ...]:
-    """Return a list of rows from 1 as rows from 0, and note the mistakes."""
-    rows = from_one(given.get(name))
+def _rows(value: Any, *, optional: bool = False) -> tuple[int, ...]:
+    """Return rows from 1 as rows from 0; `NOT_PLACED` for null if that may be."""
+    rows = from_one(value)
     if rows is None or (None in rows and not optional):
-        null = ", or null" if optional else ""
-        check.mistakes.append(f"{name}: expected a list of rows from 1{null}")
-        return ()
+        raise ValueError
     return tuple(NOT_PLACED if row is None else row for row in rows)
+
+
+def _masks(columns: int, value: Any) -> tuple[int, ...]:
+    texts = value if isinstance(value, list) else [0]
+    masks = [0 if text is None else columns_on_file(str(text), columns) for text in texts]
+    if None in masks or not {*map(type, texts)} <= {str, NoneType}:
+        raise ValueError
+    return tuple(mask for mask in masks if mask is not None)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 
 @formulations.register("gang-packing")

@@ -12,26 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.hold.fields import Chunks, Holdings
-from optsched.models.node_placement.fields import Amounts, LabelSets, Names, NodeNumbers
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Parsed, Table, first_few, flag
+from optsched.models.fields import (
+    AmountRows,
+    Amounts,
+    Integers,
+    Labels,
+    LabelSets,
+    Numbers,
+    Texts,
+    label,
+)
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.node_placement.problem import COUNTABLE, SHOWN
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Flag,
-    Integer,
-    Integers,
-    JobNumbers,
-    Label,
-    Labels,
-    declared,
-    field,
-    labels,
-)
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -57,30 +52,6 @@ class Release(NamedTuple):
     nodes: tuple[int, ...]
     drained: tuple[int, ...] = ()
     moved: tuple[tuple[int, tuple[int, ...]], ...] = ()
-
-
-def _none_needed(fields: Fields) -> Any:
-    return read_only(np.zeros(len(fields["licences"]), dtype=np.int64))
-
-
-def _none_held(fields: Fields) -> Any:
-    return read_only(np.zeros((len(fields["costs"]), len(fields["licences"])), dtype=np.int64))
-
-
-def _no_chunks(fields: Fields) -> Any:
-    return ((),) * len(fields["costs"])
-
-
-def _no_costs(fields: Fields) -> Any:
-    return read_only(np.zeros(len(fields["costs"]), dtype=np.int64))
-
-
-def _to_any(fields: Fields) -> Any:
-    return (None,) * len(fields["costs"])
-
-
-def _as_then(fields: Fields) -> Any:
-    return fields["free"]
 
 
 @models.register("hold")
@@ -112,7 +83,7 @@ class Hold(Problem[Release]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"),
@@ -127,7 +98,7 @@ class Hold(Problem[Release]):
     )
     costs: Ints = field(Integers(0), "cost of lifting each claim", symbol="w_i")
     held: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Holdings("free", "resources", "costs"),
+        AmountRows("resources", "costs", nodes="free"),
         "nodes of each claim, with the amounts that are free there once it is lifted",
         symbol="h_inr",
     )
@@ -143,7 +114,7 @@ class Hold(Problem[Release]):
         default=None,
     )
     allowed: tuple[str, ...] | None = field(
-        Names(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
+        Texts(), "kinds of nodes that the job may use; null for all", symbol="K", default=None
     )
     switches: Sequence[str] | None = field(
         Labels("free", as_text=True), "leaf switch of each node", default=None
@@ -157,10 +128,12 @@ class Hold(Problem[Release]):
         default="anywhere",
     )
     exclusive: bool = field(
-        Flag(), "whether the job shares its nodes with no other job", default=False
+        flag(), "whether the job shares its nodes with no other job", default=False
     )
     busy: tuple[int, ...] = field(
-        NodeNumbers("free"), "nodes on which jobs run that have no claim here", default=()
+        Numbers("node", first=0, of="free"),
+        "nodes on which jobs run that have no claim here",
+        default=(),
     )
     licences: Ints = field(
         Integers(0),
@@ -172,24 +145,22 @@ class Hold(Problem[Release]):
         Integers(0, like="licences"),
         "number of each licence that the job needs",
         symbol="l_l",
-        default=None,
-        filled=_none_needed,
+        each=0,
     )
     held_licences: Ints = field(
         Amounts("licences", like="costs"),
         "number of each licence that is free once the claim is lifted",
         symbol="g_il",
-        default=None,
-        filled=_none_held,
+        each=0,
     )
     pending: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims of jobs that have not started: they are away from drained nodes",
         symbol="P",
         default=(),
     )
     fixed: tuple[int, ...] = field(
-        JobNumbers("costs", "claim"),
+        Numbers("claim", of="costs", distinct=True),
         "claims that may not be lifted",
         symbol="F",
         default=(),
@@ -201,26 +172,23 @@ class Hold(Problem[Release]):
         default=None,
     )
     moved: tuple[tuple[tuple[int, ...], ...], ...] = field(
-        Chunks("resources", "costs"),
+        AmountRows("resources", "costs"),
         "chunks that a claim takes elsewhere if it is moved, each on a node of its own; none for "
         "a claim that may not be moved",
         symbol="q_is, a_isr",
-        default=None,
-        filled=_no_chunks,
+        each=(),
     )
     move_costs: Ints = field(
         Integers(0, like="costs"),
         "cost of moving each claim",
         symbol="V_i",
-        default=None,
-        filled=_no_costs,
+        each=0,
     )
     moved_to: tuple[tuple[str, ...] | None, ...] = field(
         LabelSets("kinds", like="costs"),
         "kinds of nodes to which a claim may be moved; null for all",
         symbol="K_i",
-        default=None,
-        filled=_to_any,
+        each=None,
     )
     free_before: Ints = field(
         Amounts("resources", like="free"),
@@ -228,11 +196,15 @@ class Hold(Problem[Release]):
         "as `free` if left out",
         symbol="B_nr",
         default=None,
-        filled=_as_then,
+        filled=lambda fields: fields["free"],
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     claims: Sequence[str | int] | None = labels("costs", "a name for each claim")
-    job: str | int | None = field(Label(), "a name for the job", default=None)
+    job: str | int | None = field(
+        label(),
+        "a name for the job",
+        default=None,
+    )
 
     sense = "min"
     default_solver = "highs"
@@ -436,32 +408,14 @@ class Hold(Problem[Release]):
         return fields
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Release:
-        """Return the release written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        lifted = check.integers("lifted", given.get("lifted"), at_least=1)
-        nodes = check.integers("nodes", given.get("nodes"), at_least=0)
-        drained = check.integers("drained", given.get("drained", []), at_least=0)
-        moves = given.get("moved", [])
-        if not isinstance(moves, list) or not all(isinstance(row, list) and row for row in moves):
-            check.mistakes.append("moved: expected a list of lists of a claim and its nodes")
-            moves = []
-        rows = [
-            check.integers(f"moved[{place}]", row, at_least=0) for place, row in enumerate(moves)
-        ]
-        check.done()
-        return Release(
-            tuple((lifted - 1).tolist()),
-            tuple(nodes.tolist()),
-            tuple(drained.tolist()),
-            tuple((int(row[0]) - 1, tuple(row[1:].tolist())) for row in rows),
-        )
+        """Return the release written by `solution_to_json`."""
+        table = Table(fields)
+        lifted = table.read("lifted", Integers(1, as_tuple=True))
+        nodes = table.read("nodes", Integers(0, as_tuple=True))
+        drained = table.read("drained", Integers(0, as_tuple=True), ())
+        moved = table.read("moved", Parsed(_moves, "a list of lists of a claim and its nodes"), ())
+        table.done(self.name)
+        return Release(tuple(claim - 1 for claim in lifted), nodes, drained, moved)
 
     def describe(self, solution: Release | None = None) -> list[tuple[str, str]]:
         """Return the job and what is free, or the lifted claims and the nodes."""
@@ -498,3 +452,16 @@ class Hold(Problem[Release]):
             lines.append(("drain", f"{at}, cost {cost:,}"))
         used = " ".join(str(names[node]) for node in dict.fromkeys(solution.nodes))
         return [*lines, ("start on", used or "-")]
+
+
+def _moves(value: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the moves on file, claims from 1 each with nodes from 0, as those of a release."""
+    rows = value if isinstance(value, list) else [[]]
+    if not all(
+        isinstance(row, list)
+        and {*map(type, row)} == {int}
+        and 0 <= min(row) <= max(row) <= LARGEST_FIELD
+        for row in rows
+    ):
+        raise ValueError
+    return tuple((claim - 1, tuple(nodes)) for claim, *nodes in rows)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.hold.moves import Moves, moves_of
 from optsched.models.hold.problem import Hold, Release
 from optsched.models.hold.room import (
     Holding,
@@ -17,31 +16,76 @@ from optsched.models.hold.room import (
     drainable,
     groups,
     holding,
+    is_allowed,
     liftable,
     room,
 )
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 MOST_ENTRIES = 20_000_000
 """Largest number of entries of a program."""
 
 
 class Block(NamedTuple):
-    """Variables, and what each of them stands for.
-
-    Parameters
-    ----------
-    variables : array of int, shape (variables,)
-        Numbers of the variables.
-    of : array of int, shape (variables,) or (numbers, variables)
-        The numbers that each stands for, in the order of its name in the program.
-    """
+    """Variables, and what each of them stands for."""
 
     variables: Ints
+    # The numbers that each stands for, in the order of its name in the program, shape
+    # (variables,)
     of: Ints
+
+
+class Moves(NamedTuple):
+    """Chunks of moved claims, and the nodes to which they may go."""
+
+    # The claim of each kind of chunk, and its place among the kinds of the claim, shape (2,
+    # kinds)
+    of: Ints
+    copies: Ints  # how many chunks of the kind there are, shape (kinds,)
+    amounts: Ints  # what a chunk needs, shape (kinds, resources)
+    # Kinds and nodes that they may go to, shape (pairs,)
+    kind: Ints
+    node: Ints
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the pairs."""
+        claim, place = self.of[:, self.kind].tolist()
+        return [
+            f"claim{i + 1}_kind{s + 1}_node{n}" for i, s, n in zip(claim, place, self.node.tolist())
+        ]
+
+    def taken(self, solution: Release) -> Flags:
+        """Return which pairs a release uses, shape (pairs,)."""
+        used = set()
+        for claim, nodes in solution.moved:
+            kinds = np.flatnonzero(self.of[0] == claim)
+            used |= {*zip(np.repeat(kinds, self.copies[kinds]).tolist(), nodes)}
+        pairs = zip(self.kind.tolist(), self.node.tolist())
+        return np.array([pair in used for pair in pairs], dtype=bool)
+
+
+def moves_of(problem: Hold, held: Holding) -> Moves:
+    """Return the chunks of moved claims, and the nodes that can hold them if all others go."""
+    rows = [(i, s, *row) for i, kinds in enumerate(problem.moved) for s, row in enumerate(kinds)]
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3 + len(problem.resources))
+    most = [problem.free.copy(), problem.free_before.copy()]
+    for amounts in most:
+        np.add.at(amounts, held.node, held.amounts)
+    least = np.minimum(*most)
+    allowed: dict[tuple[str, ...] | None, Flags] = {}
+    pairs = []
+    for row, (claim, *_), needed in zip(range(len(table)), table.tolist(), table[:, 3:]):
+        kinds = problem.moved_to[claim]
+        if kinds not in allowed:
+            allowed[kinds] = is_allowed(problem.kinds, kinds, len(problem.free))
+        fits = np.flatnonzero(allowed[kinds] & (least >= needed).all(axis=1))
+        pairs.append(np.stack([np.full(len(fits), row), fits]))
+    kind, node = np.hstack(pairs) if pairs else np.empty((2, 0), dtype=np.int64)
+    return Moves(table[:, :2].T, table[:, 2], table[:, 3:], kind, node)
 
 
 @formulations.register("hold")

@@ -1,4 +1,9 @@
-"""How many chunks of the blocked job each node has room for."""
+"""How many chunks of the blocked job each node has room for, and what is short for it.
+
+All chunks are equal, so how many of them a node has room for is known exactly, and the sum over the
+nodes, or over those of a switch or block, is a bound that is reached: the job cannot start if and
+only if the bound is less than its chunks, or a licence is short. That is a certificate.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +21,7 @@ Flags = NDArray[np.bool_]
 
 
 class Holding(NamedTuple):
-    """What claims hold, a row for each node of each claim.
-
-    Parameters
-    ----------
-    claim, node : array of int, shape (rows,)
-        The claim and the node of each row.
-    amounts : array of int, shape (rows, resources)
-        The amounts.
-    """
+    """What claims hold, a row for each node of each claim."""
 
     claim: Ints
     node: Ints
@@ -32,7 +29,7 @@ class Holding(NamedTuple):
 
 
 def holding(problem: Hold) -> Holding:
-    """Return what the claims of a problem hold."""
+    """Return the amounts that the claims of a problem hold."""
     table = np.array([row for rows in problem.held for row in rows], dtype=np.int64).reshape(
         -1, 1 + len(problem.resources)
     )
@@ -43,17 +40,9 @@ def holding(problem: Hold) -> Holding:
 def room(problem: Hold, held: Holding, freed: Flags, *, beyond: bool = False) -> Ints:
     """Return how many chunks each node has room for, shape (nodes,).
 
-    Parameters
-    ----------
-    problem : Hold
-        The problem.
-    held : Holding
-        What its claims hold.
-    freed : array of bool, shape (rows,)
-        The rows of `held` that are free, as the claim is lifted, moved or kept away.
-    beyond : bool
-        Whether more such chunks than the job has count; at most as many on a node as may be there
-        of a job of several.
+    `held`: what its claims hold; `freed`: the rows of `held` that are free, as the claim is lifted,
+    moved or kept away, shape (rows,); `beyond`: whether more such chunks than the job has count; at
+    most as many on a node as may be there of a job of several.
     """
     free = problem.free.copy()
     np.add.at(free, held.node[freed], held.amounts[freed])
@@ -104,3 +93,82 @@ def groups(problem: Hold) -> tuple[list[str], Ints]:
         return [""], np.zeros(len(problem.free), dtype=np.int64)
     names, group_of = np.unique(np.array(of_span, dtype=str), return_inverse=True)
     return names.tolist(), group_of.ravel()
+
+
+class Licence(NamedTuple):
+    """A licence that is short: its number from 0, how many are free and how many are needed."""
+
+    number: int
+    free: int
+    needed: int
+
+
+class Shortage(NamedTuple):
+    """What is short while all claims are kept."""
+
+    # Requirements, each with the number of nodes that meet it and all before it; first all
+    # nodes. A requirement that rules out no more nodes is left out.
+    filters: tuple[tuple[str, int], ...]
+    # The most chunks of this size that fit: on all nodes, or in one switch or block if one
+    # must hold them
+    room: int
+    group: str  # the switch or block with the most room; empty for a job that may be anywhere
+    chunks: int  # the chunks of the job
+    licences: tuple[Licence, ...]  # the licences that are short
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether it proves that the job cannot start; if not, it can."""
+        return self.room < self.chunks or bool(self.licences)
+
+
+def shortage(problem: Hold, kinds: Sequence[tuple[str, Flags]] = ()) -> Shortage:
+    """Return the shortage while all claims are kept.
+
+    `kinds`: requirements that together are met by the nodes of the kinds that the job may use, each
+    with the nodes that meet it; by default, the kind.
+
+    >>> problem = Hold(["cores"], free=[[4], [1], [0]], chunks=2, demand=[4], costs=[], held=[])
+    >>> found = shortage(problem)
+    >>> found.filters, found.room, found.chunks, found.is_proof
+    ((('nodes', 3), ('with 4 or more cores free', 1)), 1, 2, True)
+    """
+    held = holding(problem)
+    shared = np.zeros(len(problem.free), dtype=bool)
+    shared[[*problem.busy, *held.node.tolist()]] = problem.exclusive
+    allowed = is_allowed(problem.kinds, problem.allowed, len(problem.free))
+    steps = [
+        *(kinds or [("of a kind that it may use", allowed)]),
+        ("without other jobs", ~shared),
+        *(
+            (f"with {needed:,} or more {name} free", free >= needed)
+            for name, free, needed in sorted(
+                zip(problem.resources, problem.free.T, problem.demand.tolist()),
+                key=lambda each: ":" not in each[0],  # a type says more than all types together
+            )
+        ),
+    ]
+    left = np.ones(len(problem.free), dtype=bool)
+    filters = [("nodes", len(left))]
+    for text, meets in steps:
+        if (left & ~meets).any():
+            left &= meets
+            filters.append((text, int(left.sum())))
+    rooms = room(problem, held, np.zeros(len(held.claim), dtype=bool), beyond=True)
+    names, group_of = groups(problem)
+    sums = np.bincount(group_of, weights=rooms, minlength=len(names)).astype(np.int64)
+    largest = int(sums.argmax()) if names else 0
+    short = tuple(
+        Licence(number, free, needed)
+        for number, (free, needed) in enumerate(
+            zip(problem.licences.tolist(), problem.licences_of.tolist())
+        )
+        if free < needed
+    )
+    return Shortage(
+        tuple(filters),
+        int(sums.max(initial=0)),
+        "".join(names[largest : largest + 1]),
+        problem.chunks,
+        short,
+    )

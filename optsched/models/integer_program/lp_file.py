@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.stated_program import (
+from optsched.models.integer_program.program import (
     INFINITE,
     INFINITY,
     Row,
@@ -57,13 +57,7 @@ GLUED = re.compile(r"[eE]")
 
 
 def parse_lp(text: str) -> StatedProgram:
-    """Return the program that an LP file states.
-
-    Raises
-    ------
-    InputError
-        If the text is not LP, or states what readers take differently; tells the line.
-    """
+    """Return the program that an LP file states."""
     return _Reader(text).program()
 
 

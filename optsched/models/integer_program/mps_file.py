@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, NoReturn
 
 from optsched.errors import InputError
-from optsched.models.integer_program.stated_program import (
+from optsched.models.integer_program.program import (
     INFINITE,
     INFINITY,
     Row,
@@ -37,11 +37,6 @@ def parse_mps(text: str) -> StatedProgram:
 
     Fields are separated by blanks, or stand in the columns of fixed MPS where their names have
     blanks.
-
-    Raises
-    ------
-    InputError
-        If the text is not MPS, or states what readers take differently; tells the line.
     """
     try:
         return _Reader(text, str.split).program()

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.models.integer_program.bin_packing import BinPacking
-from optsched.models.integer_program.problem import IntegerProgram
-from optsched.models.integer_program.scaling import factor_of
+from optsched.models.integer_program.problem import BinPacking, IntegerProgram
+from optsched.models.integer_program.program import factor_of
 from optsched.models.snapshot import SCALE, Snapshot
 from optsched.numbers import counted
 
@@ -102,17 +101,7 @@ class _Words:
 def instances(lines: Sequence[Sequence[str]], path: Path) -> list[Instance] | None:
     """Return the instances of a file of OR-Library, or None if it begins like no such file.
 
-    Parameters
-    ----------
-    lines : sequence of sequence of str
-        The words of each line, blank lines included.
-    path : Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the numbers do not add up to whole instances; the message has the format and the place.
+    `lines`: the words of each line, blank lines included.
     """
     first = [line for line in lines if line][:3]
     lengths = [len(line) for line in first]

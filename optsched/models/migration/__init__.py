@@ -1,7 +1,6 @@
 """Migration: a box for a large job on a torus, by moving running jobs at the least cost."""
 
-from optsched.models.migration.problem import Migration
-from optsched.models.migration.solution import Plan
-from optsched.models.running_jobs import Step
+from optsched.models.migration.problem import Migration, Plan
+from optsched.models.torus import Step
 
 __all__ = ["Migration", "Plan", "Step"]

@@ -7,19 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.errors import InputError
-from optsched.models.migration.solution import Plan
+from optsched.fields import Integer
+from optsched.models.fields import label
 from optsched.models.problem import Violation
-from optsched.models.running_jobs import MigratingProblem, steps_from_json, steps_to_json
-from optsched.models.schema import Integer, Label, declared, field
-from optsched.models.torus_fields import LONGEST_SIDE, MOST_NODES
+from optsched.models.schema import declared, field
+from optsched.models.torus import (
+    LONGEST_SIDE,
+    MOST_NODES,
+    MigratingProblem,
+    Step,
+    destinations_of,
+    steps_from_json,
+    steps_to_json,
+)
 from optsched.registry import models
 
 MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
 """Number of nodes of the largest torus."""
+
+
+class Plan(NamedTuple):
+    """The steps of a migration in order, and the box of the large job.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Moves and parkings in order.
+    place : Box or None
+        The box of the large job, which starts after all steps; None in an infeasible plan.
+    """
+
+    steps: tuple[Step, ...]
+    place: Box | None
+
+    @property
+    def destinations(self) -> dict[int, Box]:
+        """The new box of each moved job."""
+        return destinations_of(self.steps)
 
 
 @models.register("migration")
@@ -48,7 +76,11 @@ class Migration(MigratingProblem[Plan]):
     """
 
     incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job, in whole routers")
-    incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
+    incoming_job: str | int | None = field(
+        label(),
+        "a label for the large job",
+        default=None,
+    )
 
     sense = "min"
     default_solver = "position-search"
@@ -105,13 +137,7 @@ class Migration(MigratingProblem[Plan]):
         return {"steps": steps_to_json(solution.steps), "place": place}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If the steps or the place are not of that form; with both mistakes at once.
-        """
+        """Return the plan written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
         steps = steps_from_json(given.get("steps"), mistakes)

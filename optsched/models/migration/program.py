@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box
 from optsched.models.box_variables import BoxVariables, box_variables
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.migration.problem import Migration
-from optsched.models.migration.solution import Plan
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.migration.problem import Migration, Plan
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 

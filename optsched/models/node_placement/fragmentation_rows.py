@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import NodePlacement, task_types
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import ProgramBuilder
 
 Ints = NDArray[np.int64]
 
@@ -55,12 +55,7 @@ class FragmentationRows:
     what is left of a device that suffices, ``q_all[i, n]`` what a chunk of type i can use of node
     n.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem.
-    price : int
-        What a free thousandth of a device costs for each chunk of the mix that cannot use it.
+    `price`: what a free thousandth of a device costs for each chunk of the mix that cannot use it.
     """
 
     def __init__(self, problem: NodePlacement, price: int) -> None:
@@ -97,18 +92,9 @@ class FragmentationRows:
     ) -> None:
         """Add variables and rows.
 
-        Parameters
-        ----------
-        builder : ProgramBuilder
-            The program.
-        x : Terms
-            Chunks of jobs on nodes; the rows are the nodes.
-        jobs : int64 array, shape (variables of x,)
-            The job of each.
-        on_devices : Terms
-            Thousandths that are taken of devices; the rows are the devices.
-        own : Terms
-            Variables of jobs that have nodes to themselves; the rows are the nodes.
+        `x`: chunks of jobs on nodes; the rows are the nodes; `on_devices`: thousandths that are
+        taken of devices; the rows are the devices; `own`: variables of jobs that have nodes to
+        themselves; the rows are the nodes.
         """
         self._builder = builder
         types, devices = self._types, self._devices

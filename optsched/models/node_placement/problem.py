@@ -13,22 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks, first_few
-from optsched.models.node_placement.fields import (
-    WHOLE,
-    Amounts,
-    Choices,
-    Devices,
-    GroupRows,
-    LabelSets,
-    Names,
-    NodeNumbers,
-    RuleColumns,
-)
+from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
+from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
+from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows, RuleColumns
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
-from optsched.models.read_only import read_only
-from optsched.models.schema import Fields, Integers, JobNumbers, Labels, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
@@ -54,31 +44,6 @@ class Placements(NamedTuple):
 
     nodes: tuple[tuple[int, ...], ...]
     devices: tuple[tuple[tuple[int, ...], ...], ...]
-
-
-def _constant(value: Any) -> Any:
-    """Return a function that fills a list with a value for each job."""
-
-    def filled(fields: Fields) -> Any:
-        jobs = len(fields["chunks"])
-        if isinstance(value, int):
-            return read_only(np.full(jobs, value, dtype=np.int64))
-        return (value,) * jobs
-
-    return filled
-
-
-def _no_devices(fields: Fields) -> Any:
-    return ((),) * len(fields["free"])
-
-
-def _none_of(name: str) -> Any:
-    """Return a function that fills a table with 0 for each job and each value of a field."""
-
-    def filled(fields: Fields) -> Any:
-        return read_only(np.zeros((len(fields["chunks"]), len(fields[name])), dtype=np.int64))
-
-    return filled
 
 
 @models.register("node-placement")
@@ -109,7 +74,7 @@ class NodePlacement(Problem[Placements]):
     """
 
     resources: tuple[str, ...] = field(
-        Names(), "names of the countable resources of nodes, `cores` and `memory` for instance"
+        Texts(), "names of the countable resources of nodes, `cores` and `memory` for instance"
     )
     free: Ints = field(
         Amounts("resources"), "free amount of each resource of each node", symbol="C_nr"
@@ -124,11 +89,10 @@ class NodePlacement(Problem[Placements]):
         Integers(0, like="chunks"),
         "priority of each job",
         symbol="w_j",
-        default=None,
-        filled=_constant(1),
+        each=1,
     )
     then: tuple[str, ...] = field(
-        Choices("switches", "nodes", "fragmentation"),
+        Texts("switches", "nodes", "fragmentation"),
         "what is minimized among the placements of greatest weight, in this order: `switches`, "
         "the leaf switches that jobs span; `nodes`, the idle nodes that receive a chunk; "
         "`fragmentation`, the free shares of devices that a chunk of the jobs cannot use, over all "
@@ -140,23 +104,20 @@ class NodePlacement(Problem[Placements]):
         Integers(0, like="chunks"),
         "most chunks of the job on a node, 0 for no limit",
         symbol="u_j",
-        default=None,
-        filled=_constant(0),
+        each=0,
     )
     devices: tuple[tuple[int, ...], ...] = field(
         Devices("free"),
         "free thousandths of each device of each node",
         symbol="G_ng",
-        default=None,
-        filled=_no_devices,
+        each=(),
     )
     share: Ints = field(
         Integers(0, like="chunks"),
         "thousandths of devices that a chunk needs: below 1000 a share of one device, from 1000 a "
         "number of whole devices",
         symbol="s_j",
-        default=None,
-        filled=_constant(0),
+        each=0,
     )
     kinds: Sequence[str] | None = field(
         Labels("free", as_text=True),
@@ -167,8 +128,7 @@ class NodePlacement(Problem[Placements]):
         LabelSets("kinds", like="chunks"),
         "kinds of nodes that the job may use; null for all",
         symbol="K_j",
-        default=None,
-        filled=_constant(None),
+        each=None,
     )
     switches: Sequence[str] | None = field(
         Labels("free", as_text=True), "leaf switch of each node", default=None
@@ -177,18 +137,19 @@ class NodePlacement(Problem[Placements]):
         Labels("free", as_text=True), "block, or higher switch, of each node", default=None
     )
     span: tuple[str, ...] = field(
-        Choices("anywhere", "switch", "block", like="chunks"),
+        Texts("anywhere", "switch", "block", like="chunks"),
         "what holds all chunks of the job: the nodes of one `switch`, of one `block`, or "
         "`anywhere`",
-        default=None,
-        filled=_constant("anywhere"),
+        each="anywhere",
     )
     exclusive: tuple[int, ...] = field(
-        JobNumbers("chunks", "job"),
+        Numbers("job", of="chunks", distinct=True),
         "jobs that share their nodes with no other job",
         default=(),
     )
-    busy: tuple[int, ...] = field(NodeNumbers("free"), "nodes on which other jobs run", default=())
+    busy: tuple[int, ...] = field(
+        Numbers("node", first=0, of="free"), "nodes on which other jobs run", default=()
+    )
     licences: Ints = field(
         Integers(0),
         "free number of each licence of the site",
@@ -199,11 +160,10 @@ class NodePlacement(Problem[Placements]):
         Amounts("licences", like="chunks"),
         "number of each licence that the job needs",
         symbol="l_jl",
-        default=None,
-        filled=_none_of("licences"),
+        each=0,
     )
     levels: tuple[str, ...] = field(
-        Names(),
+        Texts(),
         "names of further levels at which nodes are grouped, `racks` for instance",
         default=(),
     )
@@ -214,16 +174,14 @@ class NodePlacement(Problem[Placements]):
         Amounts("levels", like="chunks"),
         "most groups of each level that the job may span, 0 for any number",
         symbol="q_jh",
-        default=None,
-        filled=_none_of("levels"),
+        each=0,
     )
     segments: Ints = field(
         Amounts("levels", like="chunks"),
         "number of chunks in each segment of the job, all of them in one group of the level, 0 "
         "for no segments; a divisor of the number of chunks",
         symbol="f_jh",
-        default=None,
-        filled=_none_of("levels"),
+        each=0,
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")
@@ -424,31 +382,14 @@ class NodePlacement(Problem[Placements]):
         return fields
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placements:
-        """Return the placements written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` are not of that form.
-        """
-        given = fields if isinstance(fields, Mapping) else {}
-        check = FieldChecks(self.name)
-        nodes = _lists(given.get("nodes"))
-        if nodes is None:
-            check.mistakes.append("nodes: expected a list of nodes from 0, or null, for each job")
-        chosen: Any = [[[]] * len(at) for at in nodes or ()]
-        if "devices" in given:
-            chosen = given["devices"]
-            entries = chosen if isinstance(chosen, list) else [0]
-            chosen = [_lists([] if entry is None else entry, null=False) for entry in entries]
-            if None in chosen:
-                check.mistakes.append("devices: expected a list of devices for each chunk")
-        check.done()
-        assert nodes is not None
-        return Placements(
-            tuple(tuple(at) for at in nodes),
-            tuple(tuple(map(tuple, devices)) for devices in chosen),
-        )
+        """Return the placements written by `solution_to_json`."""
+        table = Table(fields)
+        kind = Parsed(_lists, "a list of nodes from 0, or null, for each job")
+        nodes = table.read("nodes", kind, instead=())
+        kind = Parsed(_devices, "a list of devices for each chunk")
+        devices = table.read("devices", kind, tuple(((),) * len(at) for at in nodes))
+        table.done(self.name)
+        return Placements(nodes, devices)
 
     def describe(self, solution: Placements | None = None) -> list[tuple[str, str]]:
         """Return the free resources and the jobs, or the nodes of the jobs placed."""
@@ -480,7 +421,7 @@ class NodePlacement(Problem[Placements]):
         return [*lines, ("not placed", f"{' '.join(left[:SHOWN])}{more}" or "-")]
 
 
-def _radices(fields: Fields) -> tuple[int, ...]:
+def _radices(fields: Mapping[str, Any]) -> tuple[int, ...]:
     """Return for each entry of `then` one more than its measure can reach."""
     chunks, there = fields["chunks"], len({*(fields["switches"] or ())})
     most = {"switches": int(np.minimum(chunks, there).sum()), "nodes": len(fields["free"])}
@@ -489,21 +430,21 @@ def _radices(fields: Fields) -> tuple[int, ...]:
     return tuple(most[name] + 1 for name in fields["then"])
 
 
-def _lists(values: Any, *, null: bool = True) -> list[list[int]] | None:
-    """Return a list of lists of numbers from 0, with an empty one for null; otherwise None."""
-    if not isinstance(values, list):
-        return None
-    found: list[list[int]] = []
-    for value in values:
-        if value is None and null:
-            found.append([])
-            continue
-        if not isinstance(value, list) or not all(
-            type(number) is int and 0 <= number <= LARGEST_FIELD for number in value
-        ):
-            return None
-        found.append(value)
-    return found
+def _lists(value: Any, *, null: bool = True) -> tuple[tuple[int, ...], ...]:
+    """Return a list of lists of numbers from 0, with an empty one for null if that may be."""
+    rows = [[] if row is None and null else row for row in value]
+    if not isinstance(value, list) or not all(
+        isinstance(row, list) and all(type(n) is int and 0 <= n <= LARGEST_FIELD for n in row)
+        for row in rows
+    ):
+        raise ValueError
+    return tuple(map(tuple, rows))
+
+
+def _devices(value: Any) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(_lists([] if entry is None else entry, null=False) for entry in value)
 
 
 class TaskType(NamedTuple):
@@ -541,12 +482,8 @@ def task_types(problem: NodePlacement, most: int | None = None) -> list[TaskType
 
     Of equally frequent types, the first in the queue comes first.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem, whose jobs are taken for those that will come.
-    most : int, optional
-        Most types to return; by default, all.
+    `problem`: the problem, whose jobs are taken for those that will come; `most`: most types to
+    return; by default, all.
     """
     chunks: Counter[int] = Counter()
     for job, first in enumerate(first_alike(problem)):
@@ -566,27 +503,13 @@ def fragmentation(
     because it may not run there, it cannot use any free share of that node. The sum over nodes is
     the measure.
 
-    Parameters
-    ----------
-    problem : NodePlacement
-        The problem.
-    solution : Placements, optional
-        Valid placements, after which devices are free; by default, before any.
-    types : int, optional
-        Number of types that count, the most frequent ones; by default, all.
-
-    Returns
-    -------
-    float
-        Free devices that cannot be used, 0 if no job needs devices.
-
-    References
-    ----------
     Q. Weng, L. Yang, Y. Yu, W. Wang, X. Tang, G. Yang, L. Zhang, "Beware of fragmentation:
     scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX ATC 2023.
 
-    Examples
-    --------
+    `solution`: valid placements, after which devices are free; by default, before any; `types`:
+    number of types that count, the most frequent ones; by default, all. The measure is 0 if no
+    job needs devices.
+
     Half a device is free on node 0, two on node 1. The first job can use the two only, the second
     one all:
 
@@ -622,17 +545,7 @@ def unusable(problem: NodePlacement, solution: Placements | None, mix: Sequence[
 def _left(
     problem: NodePlacement, solution: Placements | None
 ) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return free amounts and states of nodes after placement.
-
-    Returns
-    -------
-    free : array of int, shape (nodes, resources)
-        Free amount of each resource.
-    devices : array of int, shape (nodes, most devices)
-        Free thousandths of each device, 0 beyond the devices of a node.
-    others, owned : array of bool, shape (nodes,)
-        Whether jobs run on the node, and whether an exclusive job does.
-    """
+    """Return free amounts, thousandths of devices, nodes with jobs, and with exclusive ones."""
     free = problem.free.copy()
     devices = np.zeros((len(free), max(map(len, problem.devices), default=0)), dtype=np.int64)
     for node, row in enumerate(problem.devices):

@@ -19,8 +19,7 @@ from optsched.models.node_placement.fragmentation_rows import (
     joined,
 )
 from optsched.models.node_placement.problem import NodePlacement, Placements
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 
@@ -264,18 +263,7 @@ class NodePlacementFormulation(Formulation[NodePlacement, Placements]):
     def _pairs_in_groups(
         self, labels: Sequence[str], chosen: NDArray[np.bool_]
     ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the pairs (j, n) of the jobs chosen, and the pairs (j, t) in which they are.
-
-        Returns
-        -------
-        mine, at : array of int, shape (chosen pairs,)
-            Numbers of the pairs (j, n), and of the pairs (j, t) of the job and the group of its
-            node.
-        keys : array of int, shape (2, pairs of jobs and groups)
-            The jobs and groups.
-        group_of : array of int, shape (nodes,)
-            Group of each node.
-        """
+        """Return the numbers of the pairs (j, n) of jobs, and of the pairs (j, t) they are in."""
         jobs, nodes, _ = self._pairs
         _, group_of = np.unique(np.array(labels, dtype=str), return_inverse=True)
         mine = np.flatnonzero(chosen[jobs])

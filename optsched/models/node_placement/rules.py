@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from optsched.class_file import find_class
 from optsched.errors import InputError, UnknownNameError
-from optsched.models.fields import LARGEST_FIELD
+from optsched.fields import LARGEST_FIELD
 from optsched.models.formulation import Formulation
 from optsched.models.linear import ONE, Block, Entries, Expression, Relation
 from optsched.models.node_placement.problem import COUNTABLE, NodePlacement, Placements

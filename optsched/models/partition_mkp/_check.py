@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.compiled import kernel
 
@@ -26,26 +26,16 @@ def leads(leader: int, job: int, shapes: Integers) -> bool:
 
 @kernel
 def is_feasible(
-    bins: Integers,
+    bins: Integers,  # the bins: x, y, z, nx, ny, nz, shape (bins, 6)
     wrap: Wrap,
+    # Routers of the torus in each dimension, and the longest sides of a box besides these
     sides: Sides,
     longest: Sides,
     routers: Integers,
+    # Bin, layer and shelf of each job, -1 for a job that is not placed, shape (jobs, 3)
     places: Integers,
 ) -> bool:
-    """Return whether all leaders lead, and the boxes of placed jobs are in their bins and disjoint.
-
-    Parameters
-    ----------
-    bins : int64 array, shape (bins, 6)
-        The bins: x, y, z, nx, ny, nz.
-    sides, longest : (int, int, int)
-        Routers of the torus in each dimension, and the longest sides of a box besides these.
-    routers : int64 array, shape (jobs,)
-        Routers of each job.
-    places : int64 array, shape (jobs, 3)
-        Bin, layer and shelf of each job, -1 for a job that is not placed.
-    """
+    """Return whether all leaders lead, and the boxes of placed jobs are disjoint in their bins."""
     jobs = len(routers)
     shapes = np.zeros((jobs, 3), dtype=np.int64)
     for job in range(jobs):

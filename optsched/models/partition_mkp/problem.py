@@ -15,10 +15,11 @@ import numpy as np
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models.fields import first_few, from_one
+from optsched.fields import Fields, first_few
+from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Fields, Integers, declared, field, labels
-from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
+from optsched.models.schema import declared, field, labels
+from optsched.models.torus import Boxes, TorusProblem, routers_for
 from optsched.registry import models
 
 
@@ -208,14 +209,7 @@ class PartitionMKP(TorusProblem[Placement]):
         return written
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`; boxes are optional.
-
-        Raises
-        ------
-        InputError
-            If the lists are missing, differ in length, have other values than numbers from 1 and
-            null, or if the boxes are not those of the places.
-        """
+        """Return the placement written by `solution_to_json`; boxes are optional."""
         given = fields if isinstance(fields, Mapping) else {}
         names = [f"{field}_of_job" for field in Place._fields]
         places = _places([from_one(given.get(name)) for name in names])

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.partition_mkp.problem import PartitionMKP, Place, Placement
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 
 Ints = NDArray[np.int64]
 

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 from optsched.boxes.box import Box, Triple
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST_FIELD
+from optsched.fields import LARGEST_FIELD, Fields, Integer
+from optsched.models.fields import Integers, Numbers
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.running_jobs import (
+from optsched.models.schema import declared, field, labels
+from optsched.models.torus import (
     MigratingProblem,
     Step,
+    boxes_of_texts,
     destinations_of,
     steps_from_json,
     steps_to_json,
 )
-from optsched.models.schema import Fields, Integer, Integers, JobNumbers, declared, field, labels
-from optsched.models.torus_fields import boxes_of_texts
 from optsched.registry import models
 
 MOST = 10**15
@@ -96,7 +97,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         filled=lambda fields: fields["waiting"],
     )
     required: tuple[int, ...] = field(
-        JobNumbers("waiting", "waiting job"),
+        Numbers("waiting job", of="waiting", distinct=True),
         "waiting jobs that must start, such as the large job",
         symbol="R",
         default=(),
@@ -194,13 +195,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         return {"steps": steps_to_json(solution.steps), "box_of_job": boxes}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Arrangement:
-        """Return the arrangement written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If the steps or the boxes are not of that form; with both mistakes at once.
-        """
+        """Return the arrangement written by `solution_to_json`."""
         given = fields if isinstance(fields, Mapping) else {}
         mistakes: list[str] = []
         steps = steps_from_json(given.get("steps"), mistakes)

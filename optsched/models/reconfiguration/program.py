@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box
 from optsched.models.box_variables import BoxVariables, box_variables
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 from optsched.models.reconfiguration.problem import Arrangement, Reconfiguration
 
 Ints = NDArray[np.int64]

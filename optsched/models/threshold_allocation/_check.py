@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.threshold_allocation._timeline import Job
 
 Integers = NDArray[np.int64]
+
+START, PENALTY, RESPONSE, EVERYBODY = range(4)
+"""Goals in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
 
 BROKEN = -1
 """Penalized time of a placement that is not feasible, whatever the threshold."""
@@ -47,28 +51,18 @@ def events_within(
 
 @kernel
 def checked_penalty(
-    held: Integers,
-    processors: int,
-    capacity: Integers,
-    scale: Integers,
-    asked: int,
-    walltime: int,
-    demand: Integers,
-    start: int,
-    processes: Integers,
-    any_start: bool,
+    held: Integers, job: Job, start: int, processes: Integers, any_start: bool
 ) -> int:
     """Return the penalized time of a placement in units, equation (4), or `BROKEN`.
 
-    A placement is broken if it violates equations (2) or (3) or, unless `any_start`, (1). The other
-    arguments are fields of the problem, and `start` and `processes` those of the placement.
+    A placement is broken if it violates equations (2) or (3) or, unless `any_start`, (1).
     """
     total = 0
     for count in processes:
-        if not 0 <= count <= processors:
+        if not 0 <= count <= job.processors:
             return BROKEN
         total += count
-    if total != asked:
+    if total != job.asked:
         return BROKEN
     if start != 0 and not any_start:
         ends = False
@@ -76,7 +70,8 @@ def checked_penalty(
             ends |= held[row, 3] == start
         if not ends:
             return BROKEN
-    end = start + walltime
+    capacity, scale, demand = job.capacity, job.scale, job.demand
+    end = start + job.walltime
     first, until, events = events_within(held, start, end, processes)
     worst = 0
     level = np.empty(len(capacity), dtype=np.int64)
@@ -90,7 +85,7 @@ def checked_penalty(
         for event in range(first[node], until[node] + 1):
             now = events[event, 0] if event < until[node] else end
             if now > at:
-                if active > processors:
+                if active > job.processors:
                     return BROKEN
                 for r in range(len(capacity)):
                     lost += (now - at) * scale[r] * max(level[r] - capacity[r], 0)
@@ -107,17 +102,10 @@ def checked_penalty(
 
 
 @kernel
-def added_penalty(
-    held: Integers,
-    capacity: Integers,
-    scale: Integers,
-    walltime: int,
-    demand: Integers,
-    start: int,
-    processes: Integers,
-) -> int:
+def added_penalty(held: Integers, job: Job, start: int, processes: Integers) -> int:
     """Return the penalized processor time that a job adds for all jobs in units, equation (6)."""
-    end = start + walltime
+    capacity, scale, demand = job.capacity, job.scale, job.demand
+    end = start + job.walltime
     first, until, events = events_within(held, start, end, processes)
     level = np.empty(len(capacity), dtype=np.int64)
     added = 0
@@ -143,3 +131,15 @@ def added_penalty(
                 for r in range(len(capacity)):
                     level[r] += count * held[row, 4 + r]
     return added
+
+
+@kernel
+def value(
+    held: Integers, job: Job, goal: int, unit: int, start: int, processes: Integers, lost: int
+) -> int:
+    """Return the objective of a placement with a penalized time of `lost` units, equations (6)."""
+    if goal == START:
+        return start
+    if goal == EVERYBODY:
+        return int(added_penalty(held, job, start, processes))
+    return start * unit + lost if goal == RESPONSE else lost

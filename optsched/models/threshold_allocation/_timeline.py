@@ -26,6 +26,25 @@ class Timeline(NamedTuple):
     demand: Integers
 
 
+class Job(NamedTuple):
+    """A job and the identical nodes that it may use, as in the threshold-allocation problem."""
+
+    processors: int
+    asked: int
+    walltime: int
+    demand: Integers
+    capacity: Integers
+    scale: Integers
+
+
+class Space(NamedTuple):
+    """Space for a number of each resource, of each processor of a node, and of each limit."""
+
+    level: Integers
+    lost: Integers
+    room: Integers
+
+
 @kernel
 def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
@@ -72,29 +91,19 @@ def write_timeline(held: Integers, events: Timeline, count: Integers, order: Int
 
 @kernel(allocates=False)
 def add_room(
-    events: Timeline,
-    node: int,
-    start: int,
-    capacity: Integers,
-    scale: Integers,
-    walltime: int,
-    demand: Integers,
-    limits: Integers,
-    level: Integers,
-    lost: Integers,
-    room: Integers,
+    events: Timeline, node: int, start: int, job: Job, limits: Integers, space: Space
 ) -> int:
-    """Add the processes that a node takes within each limit, ascending, to `room`.
+    """Add the processes that a node takes within each limit, ascending, to `Space.room`.
 
-    `level` is space for a number for each resource, and `lost` for each processor of the node.
     Returns the number of its processors that are free at the start.
     """
     first, time, processes, demands = events
+    level, lost, room = space
     for r in range(len(level)):
         level[r] = 0
     for k in range(len(lost)):
         lost[k] = 0
-    at, end, active, most, free = start, start + walltime, 0, len(lost), -1
+    at, end, active, most, free = start, start + job.walltime, 0, len(lost), -1
     event, last = first[node], first[node + 1]
     while at < end and most > 0:
         while event < last and time[event] <= at:
@@ -110,10 +119,10 @@ def add_room(
             free = most
         for r in range(len(level)):
             for k in range(most, 0, -1):
-                over = level[r] + k * demand[r] - capacity[r]
+                over = level[r] + k * job.demand[r] - job.capacity[r]
                 if over <= 0:
                     break
-                lost[k - 1] += (until - at) * scale[r] * over
+                lost[k - 1] += (until - at) * job.scale[r] * over
         while most > 0 and lost[most - 1] > limits[-1]:
             most -= 1
         at = until
@@ -135,90 +144,46 @@ def processors_free(events: Timeline, processors: int, start: int) -> int:
 
 
 @kernel(allocates=False)
-def least_limits(
-    events: Timeline,
-    capacity: Integers,
-    scale: Integers,
-    asked: Integers,
-    walltime: Integers,
-    demand: Integers,
-    limits: Integers,
-    level: Integers,
-    lost: Integers,
-    room: Integers,
-    least: Integers,
-) -> None:
-    """Write the number of the least limit of each job to `least`.
-
-    See `least_thresholds` of the presolve; of the space `level`, `lost` and `room`, see `add_room`.
-    """
-    free = processors_free(events, len(lost), 0)
-    for i in range(len(asked)):
-        least[i] = limits.shape[1]
-        if asked[i] <= free:
-            job = (asked[i], walltime[i], demand[i], limits[i])
-            least[i] = least_limit(events, capacity, scale, free, *job, level, lost, room)
-
-
-@kernel(allocates=False)
-def least_limit(
-    events: Timeline,
-    capacity: Integers,
-    scale: Integers,
-    free: int,
-    asked: int,
-    walltime: int,
-    demand: Integers,
-    limits: Integers,
-    level: Integers,
-    lost: Integers,
-    room: Integers,
-) -> int:
+def least_limit(events: Timeline, free: int, job: Job, limits: Integers, space: Space) -> int:
     """Return the number of the least limit within which a job can start now.
 
-    `free` is the number of processors that are free now.
+    A job can start if the nodes together hold all of its processes, each node at most as many as
+    keep the penalized time within the limit; see
+    `optsched.solvers.threshold_allocation.bottleneck_search`. For lower limits, no problem with
+    ``latest=0`` needs to be solved. `free` is the number of processors that are free now, `limits`
+    has the largest penalized times in units, ascending; their number means none.
     """
+    room = space.room
     room[:] = 0
-    job = (walltime, demand, limits)
     for node in range(len(events.first) - 1):
-        free -= add_room(events, node, 0, capacity, scale, *job, level, lost, room)
-        if room[0] >= asked or room[-1] + free < asked:
+        free -= add_room(events, node, 0, job, limits, space)
+        if room[0] >= job.asked or room[-1] + free < job.asked:
             break
     least = len(limits)
-    while least > 0 and room[least - 1] >= asked:
+    while least > 0 and room[least - 1] >= job.asked:
         least -= 1
     return least
 
 
 @kernel(allocates=False)
 def starts_within(
-    events: Timeline,
-    capacity: Integers,
-    scale: Integers,
-    asked: int,
-    walltime: int,
-    demand: Integers,
-    limits: Integers,
-    level: Integers,
-    lost: Integers,
-    room: Integers,
-    starts: Integers,
+    events: Timeline, job: Job, limits: Integers, space: Space, starts: Integers
 ) -> None:
     """Write the first start of a job within each limit to `starts`; -1 without one.
 
-    See `first_starts` of the presolve; of the space `level`, `lost` and `room`, see `add_room`.
+    The limits are those of `least_limit`.
     """
+    room = space.room
     starts[:] = -1
     start, missing = 0, len(limits)
     while missing > 0 and start >= 0:
-        if processors_free(events, len(lost), start) >= asked:
+        if processors_free(events, job.processors, start) >= job.asked:
             room[:] = 0
             for node in range(len(events.first) - 1):
-                job = (walltime, demand, limits)
-                add_room(events, node, start, capacity, scale, *job, level, lost, room)
-                if room[0] >= asked:
+                add_room(events, node, start, job, limits, space)
+                if room[0] >= job.asked:
                     break
-            while missing > 0 and room[missing - 1] >= asked:
+            while missing > 0 and room[missing - 1] >= job.asked:
                 missing -= 1
                 starts[missing] = start
         start = next_end(events, start)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST_FIELD, FieldChecks
+from optsched.fields import LARGEST_FIELD, Choice, Fields, Integer, Limit, Table
+from optsched.models.fields import Integers, Labels, cache_last, label, read_only
 from optsched.models.node_allocations import (
     COUNTABLE,
     MOST_NODES,
@@ -24,19 +25,11 @@ from optsched.models.node_allocations import (
     overcommitments,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import cache_last, read_only
-from optsched.models.schema import (
-    Choice,
-    Fields,
-    Integer,
-    Integers,
-    Label,
-    Labels,
-    Limit,
-    declared,
-    field,
-)
+from optsched.models.schema import declared, field
 from optsched.registry import models
+
+if TYPE_CHECKING:
+    from optsched.models.threshold_allocation._timeline import Job
 
 Ints = NDArray[np.int64]
 
@@ -155,7 +148,9 @@ class ThresholdAllocation(Problem[Placement]):
         filled=lambda fields: default_names(len(fields["capacity"])),
     )
     job: str | int | None = field(
-        Label("expected a label, a text or an integer"), "a label for the job", default=None
+        label("a label, a text or an integer"),
+        "a label for the job",
+        default=None,
     )
 
     sense = "min"
@@ -188,6 +183,15 @@ class ThresholdAllocation(Problem[Placement]):
     def scale(self) -> NDArray[np.int64]:
         """Units for a second with an excess demand of 1 for each resource, shape (resources,)."""
         return units(self.capacity)[1]
+
+    @cached_property
+    def in_kernels(self) -> Job:
+        """The job and the nodes as kernels take them."""
+        from optsched.models.threshold_allocation._timeline import Job
+
+        return Job(
+            self.processors, self.asked, self.walltime, self.demand, self.capacity, self.scale
+        )
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -270,12 +274,7 @@ class ThresholdAllocation(Problem[Placement]):
 
         penalised: int = checked_penalty(
             self.held,
-            self.processors,
-            self.capacity,
-            self.scale,
-            self.asked,
-            self.walltime,
-            self.demand,
+            self.in_kernels,
             start,
             read_only(processes),
             any_start,
@@ -296,13 +295,10 @@ class ThresholdAllocation(Problem[Placement]):
         InputError
             If `fields` are not of that form.
         """
-        check = FieldChecks(self.name)
-        start = fields.get("start")
-        if type(start) is not int or not 0 <= start <= LARGEST_FIELD:
-            check.mistakes.append(f"start: {start!r}; expected an integer from 0")
-        processes = check.integers("processes", fields.get("processes"), at_least=0)
-        check.done()
-        assert isinstance(start, int)
+        table = Table(fields)
+        start = table.read("start", Integer(0, LARGEST_FIELD, "expected an integer from 0"))
+        processes = table.read("processes", Integers(0))
+        table.done(self.name)
         return Placement(start, processes)
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:

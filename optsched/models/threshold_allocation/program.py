@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.formulation import Formulation, check_entries, formulations
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.models.threshold_allocation.problem import Placement, ThresholdAllocation
 

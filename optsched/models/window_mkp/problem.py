@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import from_one
+from optsched.models.fields import Integers, from_one
 from optsched.models.problem import Choice, Problem, Violation, listed, named, wrong_length
-from optsched.models.schema import Integers, declared, field, labels
+from optsched.models.schema import declared, field, labels
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -162,13 +162,7 @@ class WindowMKP(Problem[Assignment]):
         return {"slot_of_job": [None if slot == NOT_PLACED else slot + 1 for slot in solution]}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Assignment:
-        """Return the assignment written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If `fields` do not have a list of slot numbers from 1, or null, as ``slot_of_job``.
-        """
+        """Return the assignment written by `solution_to_json`."""
         slots = from_one(fields.get("slot_of_job") if isinstance(fields, Mapping) else None)
         if slots is None:
             raise InputError("expected slot numbers from 1, or null", field="slot_of_job")

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 from optsched.models.window_mkp.problem import NOT_PLACED, Assignment, WindowMKP
 
 

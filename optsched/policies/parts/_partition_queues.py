@@ -2,7 +2,8 @@
 
 The blocked jobs, or *heads*, one for each queue at most, want different nodes: a node has one of
 them at most as its *owner*. What is free on a node at the shadow time of its owner is kept in one
-table for all heads.
+table for all heads. A site with reservations has such a table for the jobs of each and one for all
+other jobs, as two heads can want a node at different times then.
 
 Of a head, the chunks that fit at its shadow time are counted, node by node: chunks of one job are
 alike, so the head fits exactly if these are enough. Its *slack* is the rest. A job that runs
@@ -25,6 +26,7 @@ from optsched.machines._site_nodes import (
     Free,
     Numbers,
     Place,
+    first_fit,
     give,
     is_full,
     may_fit,
@@ -36,8 +38,6 @@ from optsched.policies.parts._site_backfilling import (
     Shortages,
     copy,
     cost,
-    drop,
-    ease,
     is_short,
     most_beside,
 )
@@ -49,13 +49,19 @@ NO_HEAD = UNKNOWN = -1
 
 @by_reference
 class Closed(NamedTuple):
-    """When nodes are closed to some jobs, see `optsched.sites.queues.Windows`."""
+    """When nodes are closed to jobs of none of the reservations, or to those of each.
 
+    See `optsched.sites.queues.Windows`.
+    """
+
+    first: Numbers  # windows first[own] to before first[own + 1] count for the jobs of one
     start: Times
     end: Times
     closed: Flags  # shape (windows, nodes)
+    edges: Times  # finite starts and ends, ascending
     holds: Flags  # which windows count for a job, for the search
     open: Flags  # nodes that are open to a job, for the search
+    own: Numbers  # one entry: for the jobs of which
 
 
 @by_reference
@@ -74,7 +80,13 @@ class Heads(NamedTuple):
     number: Numbers  # one entry, as the next two
     kept: Numbers  # how many of this decision and the last are up to date, with the present ones
     opened: Numbers  # number of open nodes, or `UNKNOWN`
+    job: Numbers
+    promised: Times  # earliest shadow time since it is a head and no job has come first
+    before: Numbers  # heads of the last decision to which a promise was made
+    promised_before: Times
+    promises: Numbers  # one entry: how many of these
     alternative: Numbers
+    own: Numbers  # number of its reservation, 0 for none
     shadow: Times
     slack: Numbers  # chunks of each head that are over
     left: Numbers  # the same, for the search
@@ -89,8 +101,8 @@ class Room(NamedTuple):
 
     asked: Asked
     free: Free
-    then: Free  # what is free on each node at the shadow time of its owner
-    owner: Numbers  # the head of each node, or another number
+    then: Free  # what is free on each node at the shadow time of its owner, see `owner`
+    owner: Numbers  # the head of each node, or another number; entry own * nodes + node
     heads: Heads
     closed: Closed
     allowed: Flags  # nodes on which the next job may start
@@ -106,41 +118,56 @@ class Candidates(NamedTuple):
     job: Numbers
     requests: Numbers  # of each job of the trace
     requested: Times  # of each job of the trace
-    failed: Flags  # shape (heads and 1, requests), see `next_beside_heads`
+    own: Numbers  # of each job of the trace: the number of its reservation, 0 for none
+    failed: Flags  # shape (reservations and none, heads and edges and 1, requests)
 
 
-def new_room(asked: Asked, free: Free, heads: Heads, closed: Closed) -> Room:
-    """Return the room of a site of which no node has an owner."""
-    then, at_shadow = (Free(*(part.copy() for part in free)) for _ in range(2))
-    owner, on_node, *place = np.zeros((4, len(free.jobs)), dtype=np.int64)
-    owner[:] = NO_HEAD
-    allowed = np.ones(len(owner), dtype=bool)
-    return Room(asked, free, then, owner, heads, closed, allowed, Place(*place), on_node, at_shadow)
+def new_room(asked: Asked, free: Free, queues: int, closed: Closed) -> Room:
+    """Return the room of a site of which no node has an owner, with tables for so many heads."""
+    nodes, kinds = len(free.jobs), len(closed.first) - 1
+    at_shadow = Free(*(part.copy() for part in free))
+    amount, jobs = np.tile(free.amount, (kinds, 1)), np.zeros(kinds * nodes, dtype=np.int64)
+    then = Free(amount, jobs, free.licences, free.total)
+    on_node, *place = np.zeros((3, nodes), dtype=np.int64)
+    return Room(
+        *(asked, free, then, np.full(kinds * nodes, NO_HEAD), no_heads(asked, queues), closed),
+        *(np.ones(nodes, dtype=bool), Place(*place), on_node, at_shadow),
+    )
 
 
 def no_heads(asked: Asked, queues: int) -> Heads:
     """Return the table of the heads of so many queues."""
-    number, kept, opened = np.zeros((3, 1), dtype=np.int64)
+    number, kept, opened, promises = np.zeros((4, 1), dtype=np.int64)
     opened[0] = UNKNOWN
-    alternative, slack, left = np.zeros((3, queues), dtype=np.int64)
+    job, before, alternative, own, slack, left = np.zeros((6, queues), dtype=np.int64)
+    promised, promised_before, shadow = np.zeros((3, queues))
     licences = np.zeros((queues, asked.licences.shape[1]), dtype=np.int64)
     open_nodes = np.zeros(asked.belongs.shape[1], dtype=np.int64)
     least = asked.demand.min(axis=0) if len(asked.demand) else asked.demand.sum(axis=0)
-    tables = np.zeros(queues), slack, left, licences, open_nodes, least
-    return Heads(number, kept, opened, alternative, *tables)
+    return Heads(
+        number, kept, opened, job, promised, before, promised_before, promises,
+        alternative, own, shadow, slack, left, licences, open_nodes, least,
+    )  # fmt: skip
 
 
 @kernel(allocates=False)
-def forget_heads(heads: Heads) -> None:
-    """Let there be no heads; the last ones can be kept."""
+def forget_heads(room: Room) -> None:
+    """Let there be no heads; the last ones can be kept unless nodes are closed at times."""
+    heads = room.heads
+    for head in range(heads.number[0]):
+        heads.before[head], heads.promised_before[head] = heads.job[head], heads.promised[head]
+    heads.promises[0] = heads.number[0]
     heads.number[0] = 0
     heads.opened[0] = UNKNOWN
+    if len(room.closed.start) > 0:
+        heads.kept[0] = 0
 
 
 @kernel(allocates=False)
-def keep_no_others(heads: Heads) -> None:
+def start_before(heads: Heads) -> None:
     """Let no other head than the present ones be kept: a job starts that they do not count."""
     heads.kept[0] = heads.number[0]
+    heads.promises[0] = 0
 
 
 @kernel(allocates=False)
@@ -154,10 +181,11 @@ def count_late(heads: Heads, end: float) -> int:
 
 
 @kernel(allocates=False)
-def note_closed(closed: Closed, start: float, end: float) -> bool:
+def note_closed(closed: Closed, own: int, start: float, end: float) -> bool:
     """Note which nodes are open from a time to before another; return whether any changed."""
-    changed = False
-    for window in range(len(closed.start)):
+    first, stop, changed = closed.first[own], closed.first[own + 1], closed.own[0] != own
+    closed.own[0] = own
+    for window in range(first, stop):
         holds = closed.start[window] < end and start < closed.end[window]
         if holds != closed.holds[window]:
             closed.holds[window] = holds
@@ -165,10 +193,19 @@ def note_closed(closed: Closed, start: float, end: float) -> bool:
     if changed:
         for node in range(len(closed.open)):
             closed.open[node] = True
-            for window in range(len(closed.start)):
+            for window in range(first, stop):
                 if closed.holds[window] and closed.closed[window, node]:
                     closed.open[node] = False
-    return changed
+    return bool(changed)
+
+
+@kernel(allocates=False)
+def note_allowed(room: Room, own: int, now: float, end: float) -> None:
+    """Allow the nodes that are open from now to before a time, where some are closed at times."""
+    if len(room.closed.start) > 0:
+        note_closed(room.closed, own, now, end)
+        for node in range(len(room.allowed)):
+            room.allowed[node] = room.closed.open[node]
 
 
 @kernel(allocates=False)
@@ -183,7 +220,7 @@ def room_on_open(asked: Asked, free: Free, one: int, open_nodes: Flags) -> int:
 
 @kernel(allocates=False)
 def shadow_of(
-    room: Room, running: Running, one: int, duration: float, now: float
+    room: Room, running: Running, one: int, own: int, duration: float, now: float
 ) -> tuple[float, int]:
     """Return when an alternative fits by estimated ends, and how many chunks are over; or infinity.
 
@@ -191,7 +228,7 @@ def shadow_of(
     """
     asked, then, held, closed = room.asked, room.at_shadow, running.held, room.closed
     copy(room.free, then)
-    note_closed(closed, now, now + duration)
+    note_closed(closed, own, now, now + duration)
     chunks = room_on_open(asked, then, one, closed.open)
     at, time, group = 0, now, asked.nodes[one]
     while True:
@@ -210,13 +247,13 @@ def shadow_of(
         if chunks >= asked.chunks[one] and may_fit(asked, then, one):
             return time, chunks - asked.chunks[one]
         following = running.end[at] if at < running.number[0] else np.inf
-        for window in range(len(closed.end)):
+        for window in range(closed.first[own], closed.first[own + 1]):
             if closed.end[window] > time:
                 following = min(following, closed.end[window])
         if following == np.inf:
             return np.inf, 0
         time = following
-        if note_closed(closed, time, time + duration):
+        if note_closed(closed, own, time, time + duration):
             chunks = room_on_open(asked, then, one, closed.open)
 
 
@@ -226,7 +263,7 @@ def count_as_ended(room: Room, head: int, running: Running, at: int, sign: int) 
     asked, then, heads, held = room.asked, room.then, room.heads, running.held
     reserved, one = heads.alternative[head], running.alternative[at]
     for entry in range(running.begin[at], running.stop[at]):
-        node = held.node[entry]
+        node = heads.own[head] * len(room.free.jobs) + held.node[entry]
         if room.owner[node] != head:
             continue
         heads.slack[head] -= most_on(asked, then, reserved, node)
@@ -247,18 +284,6 @@ def note_end(room: Room, running: Running, at: int) -> None:
     for head in range(room.heads.kept[0]):
         if running.end[at] > room.heads.shadow[head]:
             count_as_ended(room, head, running, at, 1)
-
-
-@kernel(allocates=False)
-def remove(room: Room, running: Running, shortages: Shortages, job: int) -> None:
-    """Remove a job that has ended, if it is among the running ones; its nodes are free already."""
-    at = 0
-    while at < running.number[0] and running.job[at] != job:
-        at += 1
-    if at < running.number[0]:
-        ease(shortages, room.asked, room.free, running, at, 1)
-        note_end(room, running, at)
-        drop(running, at)
 
 
 @kernel(allocates=False)
@@ -289,25 +314,27 @@ def advance_head(room: Room, head: int, running: Running, now: float) -> None:
 
 
 @kernel(allocates=False)
-def add_head(room: Room, one: int, shadow: float, slack: int) -> None:
+def add_head(room: Room, one: int, own: int, shadow: float, slack: int) -> None:
     """Add a head; it owns the nodes that it may use and that are open to it at its shadow time."""
     asked, then, at_shadow, heads = room.asked, room.then, room.at_shadow, room.heads
     head, owner = heads.number[0], room.owner
     heads.number[0] = heads.kept[0] = head + 1
+    heads.own[head] = own
     heads.alternative[head], heads.shadow[head], heads.slack[head] = one, shadow, slack
     for licence in range(len(at_shadow.licences)):
         heads.licences[head, licence] = at_shadow.licences[licence]
-    for node in range(len(owner)):
-        if owner[node] >= head:  # of a head that is not kept
-            owner[node] = NO_HEAD
+    for there in range(len(owner)):
+        if owner[there] >= head:  # of a head that is not kept
+            owner[there] = NO_HEAD
     group = asked.nodes[one]
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
         if room.closed.open[node]:
-            owner[node] = head
-            then.jobs[node] = at_shadow.jobs[node]
+            there = own * len(at_shadow.jobs) + node
+            owner[there] = head
+            then.jobs[there] = at_shadow.jobs[node]
             for resource in range(then.amount.shape[1]):
-                then.amount[node, resource] = at_shadow.amount[node, resource]
+                then.amount[there, resource] = at_shadow.amount[node, resource]
 
 
 @kernel(allocates=False)
@@ -331,36 +358,37 @@ def licensed_beside_heads(asked: Asked, heads: Heads, one: int, end: float) -> b
 
 
 @kernel(allocates=False)
-def spare_for_heads(room: Room, one: int, end: float, place: Place) -> bool:
+def spare_for_heads(room: Room, one: int, own: int, end: float, place: Place) -> bool:
     """Return whether all heads can do without a place until `end`; if so, it is taken for good."""
     asked, heads = room.asked, room.heads
     if not licensed_beside_heads(asked, heads, one, end):
         return False
     for entry in range(len(place.node)):
-        node = place.node[entry]
-        head = room.owner[node]
+        node, base = place.node[entry], own * len(room.free.jobs)
+        head = room.owner[base + node]
         if is_late(heads, head, end):
-            reserved = heads.alternative[head]
-            heads.left[head] -= cost(asked, room.then, one, reserved, node, place.chunks[entry])
+            reserved, chunks = heads.alternative[head], place.chunks[entry]
+            heads.left[head] -= cost(asked, room.then, one, reserved, node, base, chunks)
             if heads.left[head] < 0:
                 return False
-    take_beside(room, one, end, place, len(place.node))
+    take_beside(room, one, own, end, place, len(place.node))
     return True
 
 
 @kernel(allocates=False)
-def note_open(room: Room) -> None:
+def note_open(room: Room, own: int) -> None:
     """Note which nodes are open."""
     asked, free, then, heads, found = room.asked, room.free, room.then, room.heads, 0
-    for node in range(len(room.owner)):
-        head, kept, one = room.owner[node], 0, 0
+    for node in range(len(free.jobs)):
+        there = own * len(free.jobs) + node
+        head, kept, one = room.owner[there], 0, 0
         if 0 <= head < heads.number[0]:  # chunks of the head that no slack makes up for
             one = heads.alternative[head]
-            kept = max(0, most_on(asked, then, one, node) - heads.slack[head])
+            kept = max(0, most_on(asked, then, one, there) - heads.slack[head])
         is_open = free.jobs[node] >= 0 and not (kept > 0 and asked.exclusive[one])
         for resource in range(len(free.total)):
             least = heads.least[resource]
-            left = then.amount[node, resource] - kept * asked.demand[one, resource]
+            left = then.amount[there, resource] - kept * asked.demand[one, resource]
             if free.amount[node, resource] < least or (kept > 0 and left < least):
                 is_open = False
         if is_open:
@@ -370,26 +398,7 @@ def note_open(room: Room) -> None:
 
 
 @kernel(allocates=False)
-def first_allowed(room: Room, one: int) -> int:
-    """Place an alternative on the first allowed nodes with room; return how many, or 0."""
-    asked, free, place = room.asked, room.free, room.place
-    missing, used, group = asked.chunks[one], 0, asked.nodes[one]
-    for member in range(asked.first_member[group], asked.first_member[group + 1]):
-        node = asked.member[member]
-        if is_full(asked, free, one, node) or not room.allowed[node]:
-            continue
-        most = most_on(asked, free, one, node)
-        if most > 0:
-            place.node[used], place.chunks[used] = node, min(most, missing)
-            used += 1
-            missing -= most
-            if missing <= 0:
-                return used
-    return 0
-
-
-@kernel(allocates=False)
-def place_beside_heads(room: Room, one: int, end: float, late: int) -> int:
+def place_beside_heads(room: Room, one: int, own: int, end: float, late: int) -> int:
     """Place an alternative that runs from now until `end` at most on the first allowed nodes.
 
     It is late for a number of heads. Returns the number of nodes, 0 if it does not fit or would
@@ -398,18 +407,16 @@ def place_beside_heads(room: Room, one: int, end: float, late: int) -> int:
     slack.
     """
     asked, free, then, heads = room.asked, room.free, room.then, room.heads
-    if not may_fit(asked, free, one):
-        return 0
     if late == 0:
-        return first_allowed(room, one)
-    if not licensed_beside_heads(asked, heads, one, end):
+        return first_fit(asked, free, one, room.allowed, room.place)
+    if not may_fit(asked, free, one) or not licensed_beside_heads(asked, heads, one, end):
         return 0
     on_node, allowed, owner = room.on_node, room.allowed, room.owner
-    group, missing = asked.nodes[one], asked.chunks[one]
+    group, missing, base = asked.nodes[one], asked.chunks[one], own * len(free.jobs)
     nodes, first, stop = asked.member, asked.first_member[group], asked.first_member[group + 1]
     if late == heads.number[0]:
-        if heads.opened[0] == UNKNOWN:
-            note_open(room)
+        if heads.opened[0] == UNKNOWN or len(owner) > len(free.jobs):
+            note_open(room, own)
         nodes, first, stop = heads.open, 0, heads.opened[0]
     for entry in range(first, stop):
         on_node[nodes[entry]] = 0
@@ -424,12 +431,12 @@ def place_beside_heads(room: Room, one: int, end: float, late: int) -> int:
             if most <= on_node[node]:
                 continue
             most = min(most, on_node[node] + missing)
-            head = owner[node]
+            head = owner[base + node]
             if is_late(heads, head, end):
                 reserved, slack = heads.alternative[head], within_slack * heads.left[head]
-                most = min(most, most_beside(asked, then, one, reserved, node, slack))
+                most = min(most, most_beside(asked, then, one, reserved, node, base, slack))
                 if within_slack and most > on_node[node]:
-                    heads.left[head] -= cost(asked, then, one, reserved, node, most)
+                    heads.left[head] -= cost(asked, then, one, reserved, node, base, most)
             if most > on_node[node]:
                 missing -= most - on_node[node]
                 on_node[node] = most
@@ -445,19 +452,19 @@ def place_beside_heads(room: Room, one: int, end: float, late: int) -> int:
         if on_node[node] > 0:
             room.place.node[used], room.place.chunks[used] = node, on_node[node]
             used += 1
-    take_beside(room, one, end, room.place, used)
+    take_beside(room, one, own, end, room.place, used)
     return used
 
 
 @kernel(allocates=False)
-def place_request(room: Room, request: int, end: float) -> tuple[int, int]:
+def place_request(room: Room, request: int, own: int, end: float) -> tuple[int, int]:
     """Place a job by the first of its alternatives that `place_beside_heads` can place.
 
     Returns the alternative, or `NOWHERE`, and the number of nodes.
     """
     late = count_late(room.heads, end)
     for one in range(room.asked.first[request], room.asked.first[request + 1]):
-        used = place_beside_heads(room, one, end, late)
+        used = place_beside_heads(room, one, own, end, late)
         if used > 0:
             return one, used
     return NOWHERE, 0
@@ -469,67 +476,77 @@ def next_beside_heads(
 ) -> tuple[int, int, int]:
     """Place the next of the candidates from `first` to before `stop` that delays no head.
 
-    Requests that do not fit beyond a number of shadow times are noted in `failed`. They do not fit
-    later in the decision.
+    Requests that do not fit beyond a number of shadow times, and of starts and ends of windows, are
+    noted in `failed`. They do not fit later in the decision.
 
     Returns the number of the candidate, its alternative or `NOWHERE`, and the number of nodes.
     """
-    asked, free, failed = room.asked, room.free, candidates.failed
+    asked, free, edges = room.asked, room.free, room.closed.edges
     for at in range(first, stop):
         if free.total[0] == 0:
             break
         job = candidates.job[at]
         request, end = candidates.requests[job], now + candidates.requested[job]
-        late = count_late(room.heads, end)
-        if failed[0, request] or failed[late, request]:
+        own, late = candidates.own[job], count_late(room.heads, end)
+        failed, beyond = candidates.failed[own], late
+        for edge in range(len(edges)):
+            beyond += end > edges[edge]
+        if failed[0, request] or failed[beyond, request]:
             continue
+        note_allowed(room, own, now, end)
         for one in range(asked.first[request], asked.first[request + 1]):
             if is_short(shortages, asked, free, one):
                 continue
-            used = place_beside_heads(room, one, end, late)
+            used = place_beside_heads(room, one, own, end, late)
             if used > 0:
                 return at, one, used
-        failed[late, request] = True
+        failed[beyond, request] = True
     return stop, NOWHERE, 0
 
 
 @kernel(allocates=False)
-def forget_failed(heads: Heads, candidates: Candidates, number: int) -> None:
+def forget_failed(room: Room, candidates: Candidates, number: int) -> None:
     """Forget which requests of the first candidates did not fit."""
     for at in range(number):
-        for late in range(heads.number[0] + 1):
-            candidates.failed[late, candidates.requests[candidates.job[at]]] = False
+        job = candidates.job[at]
+        for beyond in range(room.heads.number[0] + len(room.closed.edges) + 1):
+            candidates.failed[candidates.own[job], beyond, candidates.requests[job]] = False
 
 
 @kernel(allocates=False)
-def reserve(room: Room, running: Running, request: int, duration: float, now: float) -> float:
+def reserve(room: Room, running: Running, candidates: Candidates, job: int, now: float) -> None:
     """Add a blocked job to the heads, with the alternative that fits first by estimated ends.
 
-    Returns its shadow time, infinity if it never fits: then it is no head.
+    One that never fits is no head.
     """
-    asked, heads, windows = room.asked, room.heads, len(room.closed.start)
+    asked, heads, own = room.asked, room.heads, candidates.own[job]
+    request, duration = candidates.requests[job], candidates.requested[job]
     first, stop = asked.first[request], asked.first[request + 1]
-    head, is_only = heads.number[0], stop == first + 1 and windows == 0
+    head, is_only = heads.number[0], stop == first + 1
     is_kept = head < heads.kept[0] and heads.alternative[head] == first
     if is_only and is_kept and heads.shadow[head] >= now:
         advance_head(room, head, running, now)
         heads.number[0] += 1
-        return float(heads.shadow[head])
-    shadow, slack, chosen = np.inf, 0, NOWHERE
-    for one in range(first, stop):
-        at, over = shadow_of(room, running, one, duration, now)
-        if at < shadow:
-            shadow, slack, chosen = at, over, one
-    if chosen == NOWHERE:
-        return shadow
-    if chosen != stop - 1:
-        shadow_of(room, running, chosen, duration, now)
-    add_head(room, chosen, shadow, slack)
-    return shadow
+    else:
+        shadow, slack, chosen = np.inf, 0, NOWHERE
+        for one in range(first, stop):
+            at, over = shadow_of(room, running, one, own, duration, now)
+            if at < shadow:
+                shadow, slack, chosen = at, over, one
+        if chosen == NOWHERE:
+            return
+        if chosen != stop - 1:
+            shadow_of(room, running, chosen, own, duration, now)
+        add_head(room, chosen, own, shadow, slack)
+    heads.job[head], heads.promised[head] = job, heads.shadow[head]
+    for earlier in range(heads.promises[0]):
+        if heads.before[earlier] == job:
+            promised = min(heads.promised[head], heads.promised_before[earlier])
+            heads.promised[head] = promised
 
 
 @kernel(allocates=False)
-def take_beside(room: Room, one: int, end: float, place: Place, used: int) -> None:
+def take_beside(room: Room, one: int, own: int, end: float, place: Place, used: int) -> None:
     """Take a place from what is free at the shadow times that it lasts beyond."""
     asked, then, heads = room.asked, room.then, room.heads
     for head in range(heads.number[0]):
@@ -538,7 +555,7 @@ def take_beside(room: Room, one: int, end: float, place: Place, used: int) -> No
             for licence in range(heads.licences.shape[1]):
                 heads.licences[head, licence] -= asked.licences[one, licence]
     for entry in range(used):
-        node = place.node[entry]
+        node = own * len(room.free.jobs) + place.node[entry]
         if is_late(heads, room.owner[node], end):
             for resource in range(then.amount.shape[1]):
                 amount = place.chunks[entry] * asked.demand[one, resource]

@@ -44,25 +44,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
 
 from optsched.compiled import kernel
 from optsched.policies.parts._kinds import Kinds, kinds_of
-from optsched.simulator._replay import (
-    ENDED,
-    FIRST,
-    NEXT,
+from optsched.simulator._core import (
+    DECIDE,
+    DONE,
+    N_ENDED,
+    N_SUBMITTED,
+    START,
+    Core,
+    News,
     Numbers,
-    State,
     Times,
+    Way,
     advance,
-    begin,
-    finish,
-    has_room,
-    process,
+    tell,
 )
-from optsched.simulator._replay import Runs as NodeRuns
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`."""
@@ -70,9 +68,9 @@ HEAD, STOP = 0, 1
 SHORT = 1024
 """Number of dropped entries from which the profile moves to the front of its arrays."""
 
-RUNS, SIDE, SETTLED, WIDTHS = range(4)
+RUNS, SIDE, SETTLED, WIDTHS, LOGGED = range(5)
 """Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last
-pass moved no job and nothing was freed since, number of waiting widths."""
+pass moved no job and nothing was freed since, number of waiting widths, entries of the log."""
 
 
 class Profile(NamedTuple):
@@ -126,24 +124,6 @@ class Reservations(NamedTuple):
     soonest: Times  # start of the first reservation
 
 
-@structref.register
-class SharedType(types.StructRef):  # type: ignore[misc]
-    """Type of `Shared` in kernels."""
-
-
-class Shared(structref.StructRefProxy):  # type: ignore[misc]
-    """Reservations as one argument of a kernel: each array that is passed costs 150 ns."""
-
-
-structref.define_proxy(Shared, SharedType, ["table"])
-
-
-@kernel
-def share(table: Reservations) -> Shared:
-    """Return shared reservations."""
-    return Shared(table)
-
-
 def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
     """Return the table before the first event.
 
@@ -160,7 +140,7 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
     # untouched pages of zeros take no memory
     profile = Profile(np.zeros(4 * jobs + 2 * SHORT), zeros(4 * jobs + 2 * SHORT), zeros(2))
     profile.times[0], profile.free[0], profile.ends[STOP] = -np.inf, free, 1
-    tally = zeros(4)
+    tally = zeros(5)
     tally[SETTLED] = 1
     return Reservations(
         profile,
@@ -661,12 +641,41 @@ def decide(
     return count
 
 
-@kernel
-def decide_shared(
-    shared: Shared, now: float, start: Times, ended: Numbers, submitted: Numbers, started: Numbers
+@kernel(allocates=False)
+def decide_by_news(
+    table: Reservations, start: Times, started: Numbers, log: Numbers, news: News
 ) -> int:
-    """Call `decide` with shared reservations."""
-    return decide(shared.table, now, start, ended, submitted, started)
+    """Decide by the news, and state the actions; `log` is that of `nodes_of`."""
+    count, tally = news.counts, table.tally
+    ended, submitted = news.ended[: count[N_ENDED]], news.submitted[: count[N_SUBMITTED]]
+    for job in ended:
+        log[tally[LOGGED]] = ~job
+        tally[LOGGED] += 1
+    number = decide(table, news.now[0], start, ended, submitted, started)
+    for place in range(number):
+        log[tally[LOGGED]] = started[place]
+        tally[LOGGED] += 1
+        tell(news, START, started[place], 0.0)
+    return DONE
+
+
+@kernel(allocates=False)
+def run(
+    core: Core,
+    way: Way,
+    news: News,
+    table: Reservations,
+    start: Times,
+    started: Numbers,
+    log: Numbers,
+    most: int,
+) -> int:
+    """Advance and decide; return 0 after the last event, and 1 after the most decisions before."""
+    for _ in range(most):
+        if advance(core, way, news) != DECIDE:
+            return 0
+        decide_by_news(table, start, started, log, news)
+    return 1
 
 
 def reserved_starts(table: Reservations) -> dict[int, float]:
@@ -678,34 +687,3 @@ def reserved_starts(table: Reservations) -> dict[int, float]:
         for job in kinds.jobs[first : first + runs.jobs[side, run]].tolist():
             found[job] = float(runs.start[side, run])
     return found
-
-
-@kernel(allocates=False)
-def replay(
-    state: State, table: Reservations, nodes: int, submitted: Numbers, started: Numbers
-) -> bool:
-    """Process events; return whether these are all, see `process`."""
-    tally = state.tally
-    while has_room(state):
-        if not advance(state):
-            return True
-        ended = state.ended[: tally[ENDED]]
-        for job in ended:
-            finish(state, job)
-        admitted = 0
-        for job in range(tally[FIRST], tally[NEXT]):
-            if state.processors[job] <= nodes:
-                submitted[admitted] = job
-                admitted += 1
-        now = state.now[0]
-        count = decide(table, now, state.start, ended, submitted[:admitted], started)
-        for place in range(count):
-            begin(state, started[place])
-    return False
-
-
-def replay_by_runs(state: State, nodes: int) -> NodeRuns:
-    """Process all events; return the runs of nodes, see `process`."""
-    table = no_reservations(state.processors, state.requested, nodes)
-    submitted, started = zeros((2, len(state.submit)))
-    return process(state, lambda state: replay(state, table, nodes, submitted, started))

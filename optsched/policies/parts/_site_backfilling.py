@@ -43,6 +43,7 @@ class Running(NamedTuple):
     stop: Numbers
     held: Place
     other: Place  # for `compact`
+    end_of: Times  # of each job of the trace that runs
 
 
 @by_reference
@@ -120,13 +121,15 @@ def is_short(shortages: Shortages, asked: Asked, free: Free, one: int) -> bool:
     return False
 
 
-def nothing_runs(jobs: int, entries: int) -> Running:
-    """Return tables for so many running jobs, with so many entries of nodes in all."""
+def nothing_runs(jobs: int, cores: int) -> Running:
+    """Return tables for the jobs of a trace, which have a core at least on each of their nodes."""
     number, used = np.zeros((2, 1), dtype=np.int64)
-    job, alternative, begin, stop = np.zeros((4, jobs), dtype=np.int64)
-    held = Place(*np.zeros((2, 2 * entries), dtype=np.int64))
-    other = Place(*np.zeros((2, entries), dtype=np.int64))
-    return Running(number, used, np.zeros(jobs), job, alternative, begin, stop, held, other)
+    most = min(jobs, cores) + 1
+    job, alternative, begin, stop = np.zeros((4, most), dtype=np.int64)
+    held = Place(*np.zeros((2, 2 * cores), dtype=np.int64))
+    other = Place(*np.zeros((2, cores), dtype=np.int64))
+    tables = job, alternative, begin, stop, held, other, np.zeros(jobs)
+    return Running(number, used, np.zeros(most), *tables)
 
 
 @kernel(allocates=False)
@@ -150,17 +153,43 @@ def add(running: Running, end: float, job: int, alternative: int, place: Place, 
     held = running.held
     if running.used[0] + nodes > len(held.node):
         compact(running)
-    jobs, used = running.number[0], running.used[0]
+    used = running.used[0]
+    enter(running, end, job, alternative, used, used + nodes)
+    for entry in range(nodes):
+        held.node[used + entry] = place.node[entry]
+        held.chunks[used + entry] = place.chunks[entry]
+    running.used[0] += nodes
+
+
+@kernel(allocates=False)
+def enter(running: Running, end: float, job: int, alternative: int, begin: int, stop: int) -> None:
+    """Add an entry to the running jobs."""
+    jobs = running.number[0]
     at = position(running.end, jobs, end) + 1
     for entry in range(jobs, at, -1):
         move(running, entry - 1, entry)
     running.end[at], running.job[at], running.alternative[at] = end, job, alternative
-    running.begin[at], running.stop[at] = used, used + nodes
-    for entry in range(nodes):
-        held.node[used + entry] = place.node[entry]
-        held.chunks[used + entry] = place.chunks[entry]
+    running.begin[at], running.stop[at] = begin, stop
+    running.end_of[job] = end
     running.number[0] += 1
-    running.used[0] += nodes
+
+
+@kernel(allocates=False)
+def entry_of(running: Running, job: int) -> int:
+    """Return the entry of a running job."""
+    at = position(running.end, running.number[0], running.end_of[job])
+    while running.job[at] != job:
+        at -= 1
+    return at
+
+
+@kernel(allocates=False)
+def put_off(running: Running, job: int, end: float) -> None:
+    """Put off the estimated end of a job."""
+    at = entry_of(running, job)
+    alternative, begin, stop = running.alternative[at], running.begin[at], running.stop[at]
+    drop(running, at)
+    enter(running, end, job, alternative, begin, stop)
 
 
 @kernel(allocates=False)
@@ -195,38 +224,40 @@ def copy(free: Free, to: Free) -> None:
 
 
 @kernel(allocates=False)
-def most_beside(asked: Asked, then: Free, one: int, head: int, node: int, slack: int) -> int:
+def most_beside(
+    asked: Asked, then: Free, one: int, head: int, node: int, base: int, slack: int
+) -> int:
     """Return the most chunks of a job on a node at a cost of at most `slack` chunks of `head`.
 
-    It may be more than the node holds.
+    It may be more than the node holds. What is free there is in the entry `base` + `node`.
     """
     most = asked.chunks[one]
     if not asked.belongs[asked.nodes[head], node]:
         return int(most)
-    keeps = most_on(asked, then, head, node) - slack
+    keeps = most_on(asked, then, head, base + node) - slack
     if keeps <= 0:
         return int(most)
     if asked.exclusive[one] or asked.exclusive[head]:
         return 0
-    for resource in range(len(then.total)):
+    for resource in range(then.amount.shape[1]):
         needs = asked.demand[one, resource]
-        left = then.amount[node, resource] - keeps * asked.demand[head, resource]
+        left = then.amount[base + node, resource] - keeps * asked.demand[head, resource]
         if most * needs > left:
             most = left // needs
     return int(most)
 
 
 @kernel(allocates=False)
-def cost(asked: Asked, then: Free, one: int, head: int, node: int, chunks: int) -> int:
+def cost(asked: Asked, then: Free, one: int, head: int, node: int, base: int, chunks: int) -> int:
     """Return how many chunks of `head` less a node has room for beside chunks of a job."""
     if not asked.belongs[asked.nodes[head], node]:
         return 0
-    before = most_on(asked, then, head, node)
+    before = most_on(asked, then, head, base + node)
     if asked.exclusive[one] or asked.exclusive[head]:
         return before
     most = before
-    for resource in range(len(then.total)):
-        left = then.amount[node, resource] - chunks * asked.demand[one, resource]
+    for resource in range(then.amount.shape[1]):
+        left = then.amount[base + node, resource] - chunks * asked.demand[one, resource]
         if most * asked.demand[head, resource] > left:
             most = left // asked.demand[head, resource]
     return before - most

@@ -1,4 +1,4 @@
-"""Replay of conservative backfilling on the nodes of a site, compiled.
+"""Conservative backfilling on the nodes of a site, compiled.
 
 `optsched.policies.parts.node_reservations` states what is computed here: at a submission a job gets
 the earliest place that delays no other, and after an end the waiting jobs are placed again, in
@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
@@ -31,7 +32,6 @@ from optsched.machines._site_nodes import (
     Asked,
     Free,
     Numbers,
-    OnSite,
     Place,
     is_full,
     most_on,
@@ -52,19 +52,17 @@ from optsched.policies.parts._site_lines import (
     use,
     with_segments,
 )
-from optsched.simulator._replay import (
-    ENDED,
-    FIRST,
-    NEXT,
-    Runs,
-    State,
-    Times,
-    advance,
+from optsched.policies.parts._site_log import (
+    Log,
     has_room,
-    hold,
-    process,
-    start,
+    new_log,
+    note_node,
+    note_start,
+    with_runs,
 )
+from optsched.simulator._core import DONE, N_ENDED, N_SUBMITTED, OPEN, START, News, tell
+
+Times = NDArray[np.float64]
 
 WAITING, PENDING, ENTRIES, CHANGES = range(4)
 """Entries of `Reservations.tally`: waiting jobs, whether the present events are still to be
@@ -96,6 +94,22 @@ class Search(NamedTuple):
 
     change: Numbers  # see `earliest_of`
     before: Numbers  # nodes on which a job was before it moved
+
+
+@by_reference
+class OnNodes(NamedTuple):
+    """All of it."""
+
+    asked: Asked
+    lines: Lines
+    segments: Free
+    instants: Instants
+    table: Reservations
+    search: Search
+    place: Place
+    peaks: Free
+    requested: Times
+    log: Log
 
 
 @kernel(allocates=False)
@@ -273,7 +287,11 @@ def submit(
         start, chosen = find(asked, lines, segments, instants, table, search, job, duration, np.inf)
         used = place_at(asked, lines, segments, chosen, start, duration, now, place)
     reserve(asked, lines, segments, instants, table, job, chosen, start, duration, place, used)
-    table.order[table.tally[WAITING]] = job
+    at = table.tally[WAITING]
+    while at > 0 and table.order[at - 1] > job:  # that job was held
+        table.order[at] = table.order[at - 1]
+        at -= 1
+    table.order[at] = job
     table.tally[WAITING] += 1
 
 
@@ -309,87 +327,60 @@ def place_again(
 
 
 @kernel(allocates=False)
-def begin(state: State, table: Reservations, job: int) -> None:
-    """Start a job on its nodes."""
-    start(state, job)
-    entry = table.first[job]
-    while entry != NONE:
-        hold(state, job, table.node[entry])
-        entry = table.next[entry]
+def decide(site: OnNodes, news: News) -> int:
+    """Update the reservations, and start the jobs whose reservations begin.
 
-
-@kernel(allocates=False)
-def replay(
-    state: State,
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    table: Reservations,
-    search: Search,
-    place: Place,
-    peaks: Free,
-) -> bool:
-    """Process events; return whether these are all, see `process`.
-
-    It returns as well if the tables have to be longer.
+    Returns `OPEN` if the tables have to be longer first.
     """
-    tally, own = state.tally, table.tally
-    while has_room(state):
-        if own[PENDING] == 0 and not advance(state):
-            return True
-        now = state.now[0]
-        if own[PENDING] == 0:
-            for job in range(tally[FIRST], tally[NEXT]):
-                own[ENTRIES] += table.nodes[job]
-        own[PENDING] = 1
-        if has_short_tables(table, lines):
-            return False
-        own[PENDING] = 0
-        forget(instants, now)
-        for i in range(tally[ENDED]):
-            job = state.ended[i]
-            own[ENTRIES] -= table.nodes[job]
-            is_early = table.end[job] > now
-            if is_early:
-                book_all(asked, lines, segments, table, job, now, now, -1)
-                disuse(instants, table.end[job])
-                own[CHANGES] = 1
-            nodes, count = search.before, let_go(table, job, search.before)
-            if is_early:
-                end, long = table.end[job], state.requested
-                ease(asked, lines, segments, table, long, nodes, count, now, end, peaks)
-        if tally[ENDED] and own[CHANGES]:
-            own[CHANGES] = 0
-            for at in range(own[WAITING]):
-                job = table.order[at]
-                if table.missing[job] <= 0 and place_again(
-                    asked,
-                    lines,
-                    segments,
-                    instants,
-                    table,
-                    search,
-                    state.requested,
-                    job,
-                    place,
-                    peaks,
-                ):
-                    own[CHANGES] = 1
-        for job in range(tally[FIRST], tally[NEXT]):
-            if table.requests[job] >= 0:
-                duration = state.requested[job]
-                submit(asked, lines, segments, instants, table, search, job, duration, place)
-        kept = 0
+    asked, lines, segments, instants = site.asked, site.lines, site.segments, site.instants
+    table, search, place, peaks = site.table, site.search, site.place, site.peaks
+    requested, counts, own, now = site.requested, news.counts, site.table.tally, news.now[0]
+    if own[PENDING] == 0:
+        for at in range(counts[N_SUBMITTED]):
+            own[ENTRIES] += table.nodes[news.submitted[at]]
+    own[PENDING] = 1
+    if has_short_tables(table, lines) or not has_room(site.log, own[ENTRIES]):
+        return OPEN
+    own[PENDING] = 0
+    forget(instants, now)
+    for at in range(counts[N_ENDED]):
+        job = news.ended[at]
+        own[ENTRIES] -= table.nodes[job]
+        is_early = table.end[job] > now
+        if is_early:
+            book_all(asked, lines, segments, table, job, now, now, -1)
+            disuse(instants, table.end[job])
+            own[CHANGES] = 1
+        nodes, count = search.before, let_go(table, job, search.before)
+        if is_early:
+            end = table.end[job]
+            ease(asked, lines, segments, table, requested, nodes, count, now, end, peaks)
+    if counts[N_ENDED] and own[CHANGES]:
+        own[CHANGES] = 0
         for at in range(own[WAITING]):
             job = table.order[at]
-            if table.start[job] <= now:
-                begin(state, table, job)
-            else:
-                table.order[kept] = job
-                kept += 1
-        own[WAITING] = kept
-    return False
+            if table.missing[job] <= 0 and place_again(
+                asked, lines, segments, instants, table, search, requested, job, place, peaks
+            ):
+                own[CHANGES] = 1
+    for at in range(counts[N_SUBMITTED]):
+        job = news.submitted[at]
+        submit(asked, lines, segments, instants, table, search, job, requested[job], place)
+    kept = 0
+    for at in range(own[WAITING]):
+        job = table.order[at]
+        if table.start[job] > now:
+            table.order[kept] = job
+            kept += 1
+            continue
+        tell(news, START, job, 0.0)
+        note_start(site.log, job)
+        entry = table.first[job]
+        while entry != NONE:
+            note_node(site.log, job, table.node[entry])
+            entry = table.next[entry]
+    own[WAITING] = kept
+    return DONE
 
 
 @kernel(allocates=False)
@@ -403,23 +394,8 @@ def has_short_tables(table: Reservations, lines: Lines) -> bool:
     return bool(2 * entries + 2 * nodes + 1 > min(len(lines.time), len(table.node)))
 
 
-def with_entries(table: Reservations, more: int) -> Reservations:
-    """Return the same reservations in a table with a number of further entries for places."""
-    there, none = len(table.next), np.zeros(more, dtype=np.int64)
-    following = np.concatenate((table.next, np.arange(there + 1, there + more + 1)))
-    following[-1] = table.spare[0]
-    node, chunks = (np.concatenate((column, none)) for column in (table.node, table.chunks))
-    return table._replace(node=node, chunks=chunks, next=following, spare=np.array([there]))
-
-
-def replay_on_site(state: State, site: OnSite) -> Runs | None:
-    """Process all events; return the runs of nodes of the jobs, see `process`.
-
-    Returns None if jobs ask for licences, or all for nothing but cores: then these are counted.
-    """
-    asked, free, requests, only_cores, _ = site
-    if only_cores or asked.licences.any():
-        return None
+def new_reservations(asked: Asked, free: Free, requests: Numbers, requested: Times) -> OnNodes:
+    """Return the tables of an idle site."""
     jobs, nodes = len(requests), len(free.jobs)
     set_size = asked.first_member[asked.nodes + 1] - asked.first_member[asked.nodes]
     most = np.minimum(asked.chunks, set_size)
@@ -436,20 +412,25 @@ def replay_on_site(state: State, site: OnSite) -> Runs | None:
     table = Reservations(
         requests, number, *times, alternative, missing, first, *entries, order, tally
     )
-    lines, segments = new_lines(free, size)
     instants = no_instants(jobs)
     change = np.zeros(len(instants.time) + 1, dtype=np.int64)
     before, *place = np.zeros((3, nodes), dtype=np.int64)
     peaks = Free(np.zeros_like(free.amount), np.zeros_like(free.jobs), free.licences, free.total)
-    rest = Search(change, before), Place(*place), peaks
+    return OnNodes(
+        *(asked, *new_lines(free, size), instants, table, Search(change, before), Place(*place)),
+        *(peaks, requested, new_log(jobs)),
+    )
 
-    def events(state: State) -> bool:
-        nonlocal table, lines, segments
-        done: bool = replay(state, asked, lines, segments, instants, table, *rest)
-        if table.tally[PENDING]:
-            more = 2 * int(table.tally[ENTRIES]) + 2 * nodes + 1
-            lines, segments = with_segments(lines, segments, more)
-            table = with_entries(table, more)
-        return done
 
-    return process(state, events)
+def with_entries(site: OnNodes) -> OnNodes:
+    """Return the same tables, longer."""
+    table, nodes = site.table, len(site.lines.first)
+    more = 2 * int(table.tally[ENTRIES]) + 2 * nodes + 1
+    lines, segments = with_segments(site.lines, site.segments, more)
+    there, none = len(table.next), np.zeros(more, dtype=np.int64)
+    following = np.concatenate((table.next, np.arange(there + 1, there + more + 1)))
+    following[-1] = table.spare[0]
+    node, chunks = (np.concatenate((column, none)) for column in (table.node, table.chunks))
+    table = table._replace(node=node, chunks=chunks, next=following, spare=np.array([there]))
+    log = with_runs(site.log, more)
+    return site._replace(lines=lines, segments=segments, table=table, log=log)

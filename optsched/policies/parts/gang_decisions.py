@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -51,9 +51,7 @@ class GangDecisions(CompiledDecisions):
         processors = run.trace.processors.astype(np.int64)
         self._state = _gang.new_state(processors, self._rule)
         queue = _gang.new_queue(self._rule, jobs)
-        self.decide: Callable[[], int] = _gang.decide.bound(
-            self._state, self._rule, queue, run.news
-        )
+        self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
         self.resources()  # loads the kernels
 
     def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:

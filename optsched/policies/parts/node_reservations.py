@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.machines.site import Held, SiteMachine
 from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.system import System
 from optsched.sites.queues import Windows
 
 if TYPE_CHECKING:
     from optsched.policies.parts._site_profile import Profile
+    from optsched.policies.parts._site_reservations import OnNodes
+    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 
 
 class NodeReservations:
@@ -23,7 +26,7 @@ class NodeReservations:
     A job is placed at the earliest time at which it delays no other, on the first nodes that have
     room for as long as it may run. When a job ends, the waiting jobs are placed again one by one in
     order of submission, those of a higher tier first; each starts earlier, or stays where it is.
-    What is stated here is computed in less time by `optsched.policies.parts._site_reservations`.
+    What is stated here is computed in less time by `ReservationsByKernel`, where that is enough.
 
     A reservation of the site is in the profile, as nodes that no job has. Its own jobs have a
     profile of their own, in which they have its nodes. A job without any time at which it could
@@ -165,3 +168,49 @@ class NodeReservations:
             if end < math.inf:
                 profile.ends[profile.row[last]] += 1
         return profile
+
+
+class ReservationsByKernel(CompiledDecisions):
+    """The same, where jobs ask for no licences and no tiers or reservations of the site count."""
+
+    def __init__(self, run: CompiledRun, machine: SiteMachine) -> None:
+        from optsched.policies.parts import _site_reservations
+
+        self._kernels, self._run = _site_reservations, run
+        requested = run.trace.requested_time.astype(np.float64)
+        requests = np.array(machine.requests.numbers, dtype=np.int64)
+        self._bind(
+            _site_reservations.new_reservations(machine.asked, machine.nodes, requests, requested)
+        )
+
+    @property
+    def promised(self) -> dict[int, float]:
+        """The start that is reserved for each waiting job: none moves later."""
+        table = self._tables.table
+        jobs = table.order[: table.tally[self._kernels.WAITING]]
+        return dict(zip(jobs.tolist(), table.start[jobs].tolist()))
+
+    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+        """Let the tables be longer."""
+        self._bind(self._kernels.with_entries(self._tables))
+
+    def place(self, job: int, value: float) -> Held:
+        """Return the nodes that are reserved for a job."""
+        from optsched.policies.parts._site_lines import NONE
+
+        table = self._tables.table
+        entries, entry = [], int(table.first[job])
+        while entry != NONE:
+            entries.append(entry)
+            entry = int(table.next[entry])
+        return Held(int(table.alternative[job]), table.node[entries], table.chunks[entries])
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        from optsched.policies.parts._site_log import texts
+
+        return texts(self._tables.log)
+
+    def _bind(self, tables: OnNodes) -> None:
+        self._tables = tables
+        self.decide = self._run.bind(self._kernels.decide, tables, self._run.news)

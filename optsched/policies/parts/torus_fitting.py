@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes.box import Box, Triple
+from optsched.boxes.box import Box, Triple, shapes
 from optsched.boxes.free_boxes import anchors, disjoint_bins, first_fit, holds
-from optsched.boxes.layered import largest_layered_box, layered_bins
-from optsched.boxes.shapes import shapes
+from optsched.boxes.layer_shapes import largest_layered_box, layered_bins
 from optsched.machines.torus import Torus
 from optsched.models.box_placement import BoxPlacement
+from optsched.models.fields import read_only
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
-from optsched.models.read_only import read_only
-from optsched.models.torus_fields import routers_for
+from optsched.models.torus import routers_for
 from optsched.simulator.system import System
 
 Free = NDArray[np.bool_]
@@ -98,7 +97,7 @@ class Fitting(ABC):
         ValueError
             If the job does not fit even when all running jobs have ended.
         """
-        from optsched.boxes._values import write
+        from optsched.boxes._layered import write
 
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)

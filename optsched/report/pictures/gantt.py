@@ -17,9 +17,9 @@ from optsched.machines.texts import Texts
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import ROUND, time_axis, unit_for
 from optsched.report.gantt_chart import chart_data
 from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.steps import ROUND, time_axis, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

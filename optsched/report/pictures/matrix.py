@@ -13,7 +13,6 @@ from optsched.machines.matrix import Matrix
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import time_axis, unit_for
 from optsched.report.pictures.gantt import (
     MOST_LABELS,
     Rectangles,
@@ -25,6 +24,7 @@ from optsched.report.pictures.gantt import (
     window,
 )
 from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.steps import time_axis, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,23 +36,11 @@ MOST_RECTANGLES = 300
 
 
 class Stay(NamedTuple):
-    """Time of a job in a row of the matrix.
+    """Time of a job in a row of the matrix."""
 
-    Parameters
-    ----------
-    job : int
-        Row of the job in the trace.
-    row : int
-        Row of the matrix, from 0.
-    columns : str
-        The columns as an interval set.
-    begin, end : float
-        Times in seconds.
-    """
-
-    job: int
-    row: int
-    columns: str
+    job: int  # row of the job in the trace
+    row: int  # row of the matrix, from 0
+    columns: str  # the columns as an interval set
     begin: float
     end: float
 

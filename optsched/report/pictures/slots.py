@@ -10,8 +10,8 @@ from optsched.metrics.fragmentation import Fragmentation
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.steps import time_axis, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

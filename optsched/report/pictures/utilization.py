@@ -10,9 +10,8 @@ from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import Steps
+from optsched.report.steps import Steps, time_axis, unit_for
 from optsched.schedule import State
 
 if TYPE_CHECKING:

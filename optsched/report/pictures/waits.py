@@ -12,9 +12,8 @@ from optsched.durations import spoken
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import log_ticks
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import extended, thinned
+from optsched.report.steps import extended, log_ticks, thinned
 from optsched.schedule import State
 
 if TYPE_CHECKING:

@@ -14,14 +14,15 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.comparison import tables
-from optsched.solvers.comparison.claims import Reconciled, reconcile
-from optsched.solvers.comparison.entries import (
+from optsched.solvers.comparison.claims import (
     Contender,
     Entry,
+    Reconciled,
     choose_contenders,
     kinds,
     known_tables,
     read_entries,
+    reconcile,
     skipped,
 )
 from optsched.solvers.result import Budget, Result, Status
@@ -42,46 +43,31 @@ WARM_UP = 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Results of several solvers for the same problems.
+    """Results of several solvers for the same problems."""
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        One row per snapshot and solver. ``best_objective`` is the best verified or known objective
-        of the snapshot, ``best_bound`` the tightest bound proven by any solver or known; ``gap``
-        refers to the solver's own bound.
-    incumbents : pandas.DataFrame
-        One row per improving solution, in order of time; the last one is the final solution.
-    answers : tuple of dict
-        Solution for each snapshot and solver, in the JSON form of the model; as text if the
-        solution did not pass verification.
-    config : mapping
-        Snapshots with their SHA-256, solvers with versions and options, budget and seed.
-    wrong_answers : tuple of str
-        Results that did not pass verification, each with snapshot, solver and reason.
-    contradictions : tuple of str
-        Claims that exclude each other, between solvers or with the known values of a snapshot. A
-        result that a verified solution refutes has the status ``error`` in `results`.
-    failures : tuple of str
-        Failures of solvers and malformed results, each with snapshot, solver and cause.
-    refusals : tuple of str
-        Refusals of problems, as too large for instance, each with snapshot, solver and reason.
-    skipped : tuple of str
-        Solvers and the models that they do not accept.
-    missing : tuple of str
-        Snapshots that are left out because the comparison was interrupted; solvers of the first one
-        where no snapshot has the answers of all solvers.
-    """
-
+    # One row per snapshot and solver. ``best_objective`` is the best verified or known
+    # objective of the snapshot, ``best_bound`` the tightest bound proven by any solver or
+    # known; ``gap`` refers to the solver's own bound.
     results: pd.DataFrame
+    # One row per improving solution, in order of time; the last one is the final solution
     incumbents: pd.DataFrame
+    # Solution for each snapshot and solver, in the JSON form of the model; as text if the
+    # solution did not pass verification
     answers: tuple[Mapping[str, Any], ...]
+    # Snapshots with their SHA-256, solvers with versions and options, budget and seed
     config: Mapping[str, Any]
+    # Results that did not pass verification, each with snapshot, solver and reason
     wrong_answers: tuple[str, ...]
+    # Claims that exclude each other, between solvers or with the known values of a snapshot.
+    # A result that a verified solution refutes has the status ``error`` in `results`.
     contradictions: tuple[str, ...]
+    # Failures of solvers and malformed results, each with snapshot, solver and cause
     failures: tuple[str, ...]
+    # Refusals of problems, as too large for instance, each with snapshot, solver and reason
     refusals: tuple[str, ...]
-    skipped: tuple[str, ...]
+    skipped: tuple[str, ...]  # solvers and the models that they do not accept
+    # Snapshots that are left out because the comparison was interrupted; solvers of the first
+    # one where no snapshot has the answers of all solvers
     missing: tuple[str, ...] = ()
 
     @cached_property
@@ -102,7 +88,7 @@ class Comparison:
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
-        html: str = display_of("comparison").html(self)
+        html: str = display_of("comparison")(self)
         return html
 
 

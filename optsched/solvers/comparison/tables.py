@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optsched.solvers.comparison.claims import Reconciled
-from optsched.solvers.comparison.entries import Entry
+from optsched.solvers.comparison.claims import Entry, Reconciled
 from optsched.solvers.result import Incumbent, Status
 from optsched.solvers.solver_call import answer_to_json
 
@@ -122,10 +121,7 @@ def trivial(results: pd.DataFrame) -> pd.Series[bool]:
     That is: a solver has a proof, and every solver has the best objective, or proves that there is
     no solution, within `AT_ONCE` seconds.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Results with the columns of `RESULT_COLUMNS`.
+    `results`: results with the columns of `RESULT_COLUMNS`.
     """
     infeasible = results["status"] == Status.INFEASIBLE
     best = (results["objective"] == results["best_objective"]).fillna(value=False)
@@ -139,21 +135,13 @@ def trivial(results: pd.DataFrame) -> pd.Series[bool]:
 def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Return one row per model and solver, in the order of `results`.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Results with the columns of `RESULT_COLUMNS`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``kind, solver, snapshots``; ``solved``: snapshots with a verified solution or a proof of
-        infeasibility; ``best`` and ``proven``: shares of the snapshots with the best objective (NaN
-        for a solver that is compared with no other), and with a proof of optimality or
-        infeasibility; ``mean_gap, median_gap, max_gap``: gap to the
-        best bound, over the snapshots with a solution and a bound;
-        ``median_seconds, p95_seconds, total_seconds``: wall-clock time over all snapshots;
-        ``errors``: number of results with that status.
+    `results`: results with the columns of `RESULT_COLUMNS`. Columns: ``kind, solver, snapshots``;
+    ``solved``: snapshots with a verified solution or a proof of infeasibility; ``best`` and
+    ``proven``: shares of the snapshots with the best objective (NaN for a solver that is compared
+    with no other), and with a proof of optimality or infeasibility; ``mean_gap, median_gap,
+    max_gap``: gap to the best bound, over the snapshots with a solution and a bound;
+    ``median_seconds, p95_seconds, total_seconds``: wall-clock time over all snapshots; ``errors``:
+    number of results with that status.
     """
     import pandas as pd
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.data_placement._check import Arrays
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
@@ -34,34 +35,20 @@ Integers = NDArray[np.int64]
 
 
 @kernel
-def plan_conservatively(
-    available: Integers,
-    reserved: Integers,
-    occupied: NDArray[np.bool_],
-    jobs: Integers,
-    resident: Integers,
-    started: NDArray[np.bool_],
-    until_next: bool,
-    score: Score,
-    capacity: int,
-    partial: bool,
-) -> Integers:
+def plan_conservatively(arrays: Arrays, score: Score) -> Integers:
     """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
 
     Each job, in the order of the queue, goes to the node with the least score, at the first time
     with enough cores for the whole walltime. A partial plan ends when no core is idle now.
-
-    A job is a row of processors, walltime, file and load time, in seconds; `until_next` is
-    whether files are kept until the next start. The other arguments are fields of the problem.
     """
-    nodes = len(available)
-    profiles = profiles_of(available, reserved, len(jobs))
-    files = files_on(resident, started, until_next, len(jobs))
+    nodes, jobs = len(arrays.available), arrays.jobs
+    profiles = profiles_of(arrays.available, arrays.reserved, len(jobs))
+    files = files_on(arrays)
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     for job in range(len(jobs)):
         placed[job, 0] = NONE
     bounds = np.zeros(nodes, dtype=np.int64)
-    place_jobs(placed, profiles, files, occupied.copy(), bounds, jobs, score, capacity, partial)
+    place_jobs(placed, profiles, files, arrays.occupied.copy(), bounds, arrays, score)
     return placed
 
 
@@ -72,24 +59,22 @@ def place_jobs(
     files: NodeFiles,
     starts: NDArray[np.bool_],
     bounds: Integers,
-    jobs: Integers,
+    arrays: Arrays,
     score: Score,
-    capacity: int,
-    partial: bool,
 ) -> None:
-    """Place the jobs in order; the arguments are those of `plan_conservatively`.
+    """Place the jobs in order.
 
     `starts` are the nodes on which a job runs or starts now, `bounds` has space for lower bounds of
     the score on each node.
     """
-    nodes = len(bounds)
+    nodes, jobs, capacity = len(bounds), arrays.jobs, arrays.capacity
     running = idle = 0
     for node in range(nodes):
         running += starts[node]
         idle += bits_in(free_during(profiles, node, 0, 1))
     last_rule = (0, 0, NONE, 0, NONE, 0)
     for job in range(len(jobs)):
-        if partial and idle == 0:
+        if arrays.partial and idle == 0:
             break
         processors, walltime, file, load = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
         mark(files, file)

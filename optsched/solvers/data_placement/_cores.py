@@ -14,11 +14,6 @@ from optsched.compiled import kernel
 Integers = NDArray[np.int64]
 
 
-def unsorted_cores(nodes: int, cores: int) -> Integers:
-    """Return keys of cores that are free now, shape (nodes, cores)."""
-    return np.tile(np.arange(cores, dtype=np.int64), (nodes, 1))
-
-
 @kernel(allocates=False)
 def sort_cores(keys: Integers, available: Integers) -> None:
     """Update the keys of each node, and sort them; past times count as now.

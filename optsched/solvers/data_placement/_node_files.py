@@ -14,41 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.data_placement._check import Arrays
 
 Integers = NDArray[np.int64]
 NONE = -1
 
 
 class NodeFiles(NamedTuple):
-    """Linked lists in arrays, in which an entry or a visit is a row number.
+    """Linked lists in arrays, in which an entry or a visit is a row number."""
 
-    Parameters
-    ----------
-    head : int64 array, shape (nodes, 2)
-        First entry of each node, and the start planned last.
-    entries : int64 array, shape (entries, 7)
-        File, load time in seconds, first visit, last visit, next entry of the node, node, next
-        entry of the bucket.
-    buckets : int64 array, shape (buckets,)
-        First entry of each hash bucket of file numbers.
-    marked : int64 array, shape (nodes,)
-        Entry of the marked file on each node.
-    visits : int64 array, shape (visits, 4)
-        Start, loaded, end and next visit of the entry; for a start without a visit, the start and
-        the one planned before it on the node.
-    used : int64 array, shape (3,)
-        Number of entries in use, number of visits in use, and the marked file.
-    until_next : bool
-        Whether files are kept until the next start, so that starts are recorded.
-    """
-
-    head: Integers
+    head: Integers  # first entry of each node, and the start planned last, shape (nodes, 2)
+    # File, load time in seconds, first visit, last visit, next entry of the node, node, next
+    # entry of the bucket, shape (entries, 7)
     entries: Integers
-    buckets: Integers
-    marked: Integers
+    buckets: Integers  # first entry of each hash bucket of file numbers, shape (buckets,)
+    marked: Integers  # entry of the marked file on each node, shape (nodes,)
+    # Start, loaded, end and next visit of the entry; for a start without a visit, the start
+    # and the one planned before it on the node, shape (visits, 4)
     visits: Integers
+    # Number of entries in use, number of visits in use, and the marked file, shape (3,)
     used: Integers
-    until_next: bool
+    until_next: bool  # whether files are kept until the next start, so that starts are recorded
 
 
 FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = 0, 1, 2, 3, 4, 5, 6
@@ -58,11 +44,10 @@ ENTRIES, VISITS, MARKED = 0, 1, 2
 
 
 @kernel
-def files_on(
-    resident: Integers, started: NDArray[np.bool_], until_next: bool, jobs: int
-) -> NodeFiles:
-    """Return the resident files of nodes, with space for the files of `jobs` more jobs."""
-    nodes = len(started)
+def files_on(arrays: Arrays) -> NodeFiles:
+    """Return the resident files of nodes, with space for the files of the jobs."""
+    resident, started, until_next = arrays.resident, arrays.started, arrays.until_next
+    nodes, jobs = len(started), len(arrays.jobs)
     rows = len(resident) + jobs
     files = NodeFiles(
         np.full((nodes, 2), NONE, dtype=np.int64),

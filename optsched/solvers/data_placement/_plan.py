@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.data_placement._check import Arrays
 from optsched.solvers.data_placement._cores import free_now, sort_cores, take_first
 from optsched.solvers.data_placement._node_files import (
     ALIKE,
@@ -36,6 +38,18 @@ GROUP = 8
 """Nodes that share a bound of their scores."""
 
 
+class Options(NamedTuple):
+    """The options of a rule."""
+
+    score: Score  # score of the rule
+    backfill: bool  # whether jobs may start now in holes
+    # Whether a partial plan ends at the first job that requests more than the idle cores
+    short: bool
+    # Keys of the cores in any order, that of an earlier plan for instance; overwritten by
+    # those of a plan, sorted, shape (nodes, cores)
+    sorted_keys: Integers
+
+
 class Choice(NamedTuple):
     """Node, start and load time of a job, with its number of cores from holes, -1 for no holes."""
 
@@ -46,90 +60,50 @@ class Choice(NamedTuple):
 
 
 class State(NamedTuple):
-    """Arrays of a partial plan, which grow with its jobs.
+    """Arrays of a partial plan, which grow with its jobs."""
 
-    Parameters
-    ----------
-    keys : int64 array, shape (nodes, cores)
-        Sorted cores of each node.
-    reserved : int64 array, shape (nodes, cores)
-        As in the data-placement problem.
-    holes : int64 array, shape (nodes,)
-        Number of cores of each node in holes.
-    widest : int64 array, shape (2,)
-        Cores and node of the widest known hole.
-    bounds : int64 array, shape (nodes,)
-        Lower bounds of the score on each node, for jobs equal to the last one.
-    group_bounds : int64 array, shape (groups,)
-        The least bound of each group of `GROUP` consecutive nodes.
-    group_starts : int64 array, shape (cores, groups)
-        Lower bounds of the time in seconds at which one core, two cores ... of a node of each group
-        are free. They stay valid, because cores only become free later as the plan grows.
-    hopeless : int64 array, shape (cores + 1,)
-        Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
-        core is free, holes only shrink: a job that did not fit never fits again.
-    scratch : int64 array, shape (cores,)
-        Space for the cores of a node.
-    """
-
-    keys: Integers
-    reserved: Integers
-    holes: Integers
-    widest: Integers
+    keys: Integers  # sorted cores of each node, shape (nodes, cores)
+    reserved: Integers  # as in the data-placement problem, shape (nodes, cores)
+    holes: Integers  # number of cores of each node in holes, shape (nodes,)
+    widest: Integers  # cores and node of the widest known hole, shape (2,)
+    # Lower bounds of the score on each node, for jobs equal to the last one, shape (nodes,)
     bounds: Integers
+    # The least bound of each group of `GROUP` consecutive nodes, shape (groups,)
     group_bounds: Integers
+    # Lower bounds of the time in seconds at which one core, two cores ... of a node of each
+    # group are free. They stay valid, because cores only become free later as the plan grows.
+    # Shape (cores, groups).
     group_starts: Integers
+    # Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
+    # core is free, holes only shrink: a job that did not fit never fits again. Shape (cores +
+    # 1,).
     hopeless: Integers
-    scratch: Integers
+    scratch: Integers  # space for the cores of a node, shape (cores,)
+
+
+@lru_cache(maxsize=4)
+def last_order(nodes: int, cores: int) -> Integers:
+    """Return keys of cores as the last plan of so many left them: any order is a beginning."""
+    return np.tile(np.arange(cores, dtype=np.int64), (nodes, 1))
 
 
 @kernel
-def plan(
-    sorted_keys: Integers,
-    available: Integers,
-    reserved: Integers,
-    occupied: NDArray[np.bool_],
-    jobs: Integers,
-    resident: Integers,
-    started: NDArray[np.bool_],
-    until_next: bool,
-    score: Score,
-    capacity: int,
-    backfill: bool,
-    widest: Integers,
-    partial: bool,
-    short: bool,
-) -> Integers:
+def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
     """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
 
-    Parameters
-    ----------
-    sorted_keys : int64 array, shape (nodes, cores)
-        Keys of the cores in any order, that of an earlier plan for instance; overwritten by those
-        of this plan, sorted.
-    available, reserved, occupied, resident, started, capacity, partial
-        As in the data-placement problem; `reserved` is overwritten.
-    jobs : int64 array, shape (jobs, 4)
-        Processors, walltime, file and load time of each job, in seconds.
-    until_next : bool
-        Whether files are kept until the next start.
-    score : Score
-        Score of the rule.
-    backfill : bool
-        Whether jobs may start now in holes.
-    widest : int64 array, shape (2,)
-        Cores and node of the widest known hole; overwritten.
-    short : bool
-        Whether a partial plan ends at the first job that requests more than the idle cores.
+    `widest` has the cores and the node of the widest known hole, and is overwritten.
     """
+    score, backfill, short, sorted_keys = options
+    available, jobs = arrays.available, arrays.jobs
     nodes, width = available.shape
     sort_cores(sorted_keys, available)
     keys = sorted_keys.copy()
+    reserved = arrays.reserved.copy()
     holes = np.zeros(nodes, dtype=np.int64)
     if backfill:
         for node in range(nodes):
             holes[node] = in_holes(reserved[node], 1)
-    files = files_on(resident, started, until_next, len(jobs))
+    files = files_on(arrays)
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     for job in range(len(jobs)):
         placed[job, 0] = NOWHERE
@@ -144,7 +118,7 @@ def plan(
         np.full(width + 1, FOREVER),
         np.empty(width, dtype=np.int64),
     )
-    place_jobs(placed, state, files, occupied, jobs, score, capacity, backfill, partial, short)
+    place_jobs(placed, state, files, arrays, score, backfill, short)
     return placed
 
 
@@ -153,15 +127,13 @@ def place_jobs(
     placed: Integers,
     state: State,
     files: NodeFiles,
-    occupied: NDArray[np.bool_],
-    jobs: Integers,
+    arrays: Arrays,
     score: Score,
-    capacity: int,
     backfill: bool,
-    partial: bool,
     short: bool,
 ) -> None:
     """Place the jobs in order; the arguments are those of `plan`."""
+    occupied, jobs, capacity = arrays.occupied, arrays.jobs, arrays.capacity
     keys, reserved, holes, widest, bounds, group_bounds, _, hopeless, scratch = state
     nodes, width = keys.shape
     running, idle = 0, 0
@@ -171,7 +143,7 @@ def place_jobs(
     last_rule = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
-        full = partial and (idle < processors if short else idle == 0)
+        full = arrays.partial and (idle < processors if short else idle == 0)
         if full and not backfill:
             break
         rule = score

@@ -19,23 +19,13 @@ FOREVER = np.iinfo(np.int64).max
 
 
 class Profiles(NamedTuple):
-    """Allocations of running and planned jobs on each node.
+    """Allocations of running and planned jobs on each node."""
 
-    Parameters
-    ----------
-    head : int64 array, shape (nodes,)
-        First allocation of each node.
-    held : int64 array, shape (allocations, 4)
-        Start, end, cores and next allocation of the node.
-    used : int64 array, shape (1,)
-        Number of allocations.
-    earliest : int64 array, shape (nodes, cores + 1)
-        First time at which a number of cores is free at once on a node, for any duration.
-    """
-
-    head: Integers
-    held: Integers
+    head: Integers  # first allocation of each node, shape (nodes,)
+    held: Integers  # start, end, cores and next allocation of the node, shape (allocations, 4)
     used: Integers
+    # First time at which a number of cores is free at once on a node, for any duration, shape
+    # (nodes, cores + 1)
     earliest: Integers
 
 

@@ -12,10 +12,15 @@ both kinds.
 No plan needs more such nodes than there are jobs, and the nodes may be used in the order of jobs.
 
 *Jobs are interchangeable* if all of their data agree. Such jobs may start in queue order.
+
+A job finds a resident file that is no longer in use only if no job has started on the node in
+between: each other job is on another node, starts before the last use ends, or does not start
+before the finder. Each of these reasons is a variable that implies it, shared by pairs of jobs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -25,14 +30,206 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement.fields import NO_FILE
 from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.program import Program
-from optsched.solvers.data_placement.lower_bound import earliest
-from optsched.solvers.data_placement.resident_files import ResidentFiles
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
+
+
+ROUNDING = 1e-9
+"""Relative error of floating-point sums."""
+
+
+def lower_bound(problem: DataPlacement) -> int:
+    """Return a lower bound of the objective.
+
+    Waiting is bounded by the larger of two bounds. First, each job waits until enough cores of some
+    node are free. Second, work in core-seconds is relaxed to a fluid that any free core takes. A
+    job that starts at s and runs for w seconds does its work at s + w/2 on average, and the least
+    weighted sum of these times has the largest weight per core-second first (Smith's rule).
+
+    Loading is bounded by one load of each file that is not resident anywhere. If a second of
+    loading weighs no less than one of waiting, both together are bounded by the time at which a
+    node can have the cores and the whole file of the job.
+
+    >>> problem = DataPlacement([[0]], [1, 1], [90, 90], [7, 7], [60, 60])
+    >>> lower_bound(problem)
+    150
+    """
+    if not len(problem.processors):
+        return 0
+    weight, loading = problem.load_weight, _first_loads(problem)
+    starts = earliest(problem)
+    waiting = max(_fluid_bound(problem), int(problem.priorities @ starts.min(axis=1)))
+    if not weight:
+        return waiting
+    ready = int(problem.priorities @ _first_ready(problem, starts))
+    return max(waiting + weight * loading, ready + (weight - 1) * loading)
+
+
+def earliest(problem: DataPlacement) -> NDArray[np.int64]:
+    """Return the earliest start of each job on each node in seconds, shape (jobs, nodes)."""
+    free = np.maximum(problem.available, 0)
+    if problem.reserved is None:
+        start = np.sort(free, axis=1)[:, problem.processors - 1].T
+    else:
+        rows = []
+        for size, walltime in zip(problem.processors.tolist(), problem.walltimes.tolist()):
+            fits = np.where(problem.reserved >= walltime, 0, free)
+            rows.append(np.sort(fits, axis=1)[:, size - 1])
+        start = np.array(rows, dtype=np.int64).reshape(-1, len(free))
+    return np.minimum(start, problem.horizon) if problem.partial else start
+
+
+def _fluid_bound(problem: DataPlacement) -> int:
+    """Return the least weighted sum of starts in the fluid relaxation.
+
+    An unplaced job counts as starting at the horizon, where capacity is unlimited.
+    """
+    work = problem.processors * problem.walltimes
+    order = np.argsort(-problem.priorities / work, kind="stable")
+    times = np.maximum(problem.available, 0).ravel()
+    change = np.ones(len(times), dtype=np.int64)
+    if problem.reserved is not None:
+        holes = problem.reserved[problem.reserved > 0]
+        times = np.concatenate((times, np.zeros(len(holes), np.int64), holes))
+        change = np.concatenate((change, np.repeat((1, -1), len(holes))))
+    end, at = np.unique(times, return_inverse=True)
+    rate = np.bincount(at, weights=change).cumsum()
+    # capacity in core-seconds, and the integral of time over it, up to each change of the rate
+    capacity = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(end))))
+    moment = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(end.astype(float) ** 2) / 2)))
+    filled = np.concatenate(([0], work[order].cumsum())).astype(float)
+    piece = np.searchsorted(capacity, filled, side="right") - 1
+    second = end[piece] + (filled - capacity[piece]) / rate[piece]
+    over_time = moment[piece] + rate[piece] * (second**2 - end[piece] ** 2.0) / 2
+    if problem.partial:
+        last = problem.horizon + int(problem.walltimes.min()) / 2
+        final = int(np.searchsorted(end, last, side="right")) - 1
+        within = capacity[final] + rate[final] * (last - end[final])
+        upto = moment[final] + rate[final] * (last**2 - float(end[final]) ** 2) / 2
+        over_time = np.where(second > last, upto + (filled - within) * last, over_time)
+    middle = np.diff(over_time) / work[order]
+    start = float((problem.priorities[order] * (middle - problem.walltimes[order] / 2)).sum())
+    slack = ROUNDING * (abs(start) + float(over_time[-1])) + 1e-6
+    return max(0, math.ceil(start - slack))
+
+
+def _first_loads(problem: DataPlacement) -> int:
+    """Return the least weighted load time of one load of each file that is not resident."""
+    present = set(problem.resident[:, 1].tolist()) | {NO_FILE}
+    least: dict[int, int] = {}
+    jobs = zip(problem.files.tolist(), problem.loads.tolist(), problem.priorities.tolist())
+    for file, load, priority in jobs:
+        if file not in present:
+            least[file] = min(least.get(file, load * priority), load * priority)
+    return sum(least.values())
+
+
+def _first_ready(problem: DataPlacement, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the least time at which a node can have the cores and the file of each job.
+
+    `starts` are the earliest starts of the jobs on the nodes. A file that is not resident on a node
+    is complete there a load after the earliest start of one of its jobs.
+    """
+    ready: NDArray[np.int64] = starts.min(axis=1)
+    node, files, _, loaded, until = problem.resident.T
+    for file in np.unique(problem.files[problem.files != NO_FILE]).tolist():
+        jobs = problem.files == file
+        first = starts[jobs].min(axis=0)
+        complete = first + int(problem.loads[jobs][0])
+        entries = files == file
+        if problem.kept == "users":
+            entries &= first[node] <= until
+        at = node[entries]
+        complete[at] = np.minimum(complete[at], loaded[entries])
+        ready[jobs] = np.maximum(starts[jobs], complete).min(axis=1)
+    return ready
+
+
+class ResidentFiles:
+    """Constraints of a model on jobs that find a file which is kept until the next start.
+
+    `start` has the start of each job, `on` whether each job is on each node of the model.
+    """
+
+    def __init__(
+        self,
+        model: CpModel,
+        problem: DataPlacement,
+        start: Sequence[IntVar],
+        on: Sequence[Sequence[IntVar]],
+    ) -> None:
+        self._model = model
+        self._problem = problem
+        self._walltimes = problem.walltimes.tolist()
+        self._start = start
+        self._on = on
+        self._jobs = range(len(start))
+        self._known: dict[tuple[str | int, ...], IntVar] = {}
+
+    def add_user(self, finds: IntVar, i: int, j: int) -> None:
+        """Let job j find the file of job i on the same node only until its eviction."""
+        model = self._model
+        soon = model.new_bool_var("")
+        end = self._start[i] + self._walltimes[i]
+        model.add(self._start[j] <= end).only_enforce_if(soon)
+        for k in self._jobs:
+            if k not in (i, j):
+                reasons = (
+                    self._on_different_nodes(i, k),
+                    self._before_end(k, i),
+                    self._not_before(k, j),
+                )
+                model.add_bool_or(soon, *reasons).only_enforce_if(finds)
+
+    def add_entry(self, finds: IntVar, entry: int, job: int, place: int) -> None:
+        """Let a job find a file that is resident now only until its eviction."""
+        model = self._model
+        node, _, _, _, until = self._problem.resident[entry].tolist()
+        if until == 0 and self._problem.started[node]:
+            model.add(self._start[job] == 0).only_enforce_if(finds)
+            return
+        soon = model.new_bool_var("")
+        model.add(self._start[job] <= until).only_enforce_if(soon)
+        for k in self._jobs:
+            if k != job:
+                early = model.new_bool_var("")
+                model.add(self._start[k] < until).only_enforce_if(early)
+                reasons = (~self._on[k][place], early, self._not_before(k, job))
+                model.add_bool_or(soon, *reasons).only_enforce_if(finds)
+
+    def _on_different_nodes(self, i: int, k: int) -> IntVar:
+        """Return a variable that implies that two jobs are on different nodes."""
+        one, other = min(i, k), max(i, k)
+        if (different := self._known.get(("different nodes", one, other))) is None:
+            different = self._new("different nodes", one, other)
+            for here, there in zip(self._on[one], self._on[other]):
+                self._model.add_bool_or(~here, ~there, ~different)
+        return different
+
+    def _before_end(self, k: int, i: int) -> IntVar:
+        """Return a variable that implies that job k starts before job i ends."""
+        if (before := self._known.get(("before end", k, i))) is None:
+            before = self._new("before end", k, i)
+            end = self._start[i] + self._walltimes[i]
+            self._model.add(self._start[k] < end).only_enforce_if(before)
+        return before
+
+    def _not_before(self, k: int, j: int) -> IntVar:
+        """Return a variable that implies that job k does not start before job j."""
+        if (after := self._known.get(("not before", k, j))) is None:
+            after = self._new("not before", k, j)
+            self._model.add(self._start[k] >= self._start[j]).only_enforce_if(after)
+        return after
+
+    def _new(self, *key: str | int) -> IntVar:
+        self._known[key] = self._model.new_bool_var("")
+        return self._known[key]
+
 
 Ints = NDArray[np.int64]
 
@@ -40,20 +237,14 @@ Ints = NDArray[np.int64]
 class Intervals:
     """CP-SAT model of a data placement with a bound of the objective, and the translation of plans.
 
-    Attributes
-    ----------
-    model : CpModel
-        Model, whose first variables are start, load time and node of each job.
-    program : Program
-        Variables and objective of the model, without constraints.
-    hinted : int
-        Number of leading variables that determine a plan.
+    `hinted`: number of leading variables that determine a plan.
     """
 
     def __init__(self, problem: DataPlacement, bound: int) -> None:
         from ortools.sat.python import cp_model
 
         self.problem = problem
+        # Model, whose first variables are start, load time and node of each job
         self.model: CpModel = cp_model.CpModel()
         self._jobs = range(len(problem.processors))
         self._latest = latest_start(problem)
@@ -82,6 +273,7 @@ class Intervals:
         if cost:
             self.model.add(sum(cost) >= bound)
             self.model.minimize(sum(cost))
+        # Variables and objective of the model, without constraints
         self.program = self._objective()
 
     def _add_starts(self) -> None:

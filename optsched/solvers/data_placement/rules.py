@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from optsched.models.data_placement.solution import Plan
 from optsched.registry import solvers
 from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Solver
+
+if TYPE_CHECKING:
+    from optsched.solvers.data_placement._plan import Options
 
 
 @dataclass(frozen=True)
@@ -24,31 +28,20 @@ class Rule(Heuristic):
 
     Work is counted in jobs times nodes.
 
-    Parameters
-    ----------
-    backfill : {"none", "holes", "conservative"}
-        Whether a job may start before one that is ahead of it: ``holes``, only now, on cores that
-        are reserved for the job ahead; ``conservative``, at any time, without delay of that job.
-    stop : {"full", "short"}
-        End of a partial plan: ``full``, when every core that is free now is reserved; ``short``,
-        when fewer unreserved cores are free now than the next job requests.
-    loads : {"now", "start"}
-        Time from which the rest of a load in progress is counted: ``now``, that of the decision, as
-        in the authors' program; ``start``, the start t_k of the job, as in section IV.A, case 3.
-
-    Raises
-    ------
-    InputError
-        If a weight or a threshold is out of range.
-
-    References
-    ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
     batch scheduling", APDCM 2024.
     """
 
+    # Whether a job may start before one that is ahead of it: ``holes``, only now, on cores
+    # that are reserved for the job ahead; ``conservative``, at any time, without delay of
+    # that job
     backfill: Literal["none", "holes", "conservative"] = "none"
+    # End of a partial plan: ``full``, when every core that is free now is reserved;
+    # ``short``, when fewer unreserved cores are free now than the next job requests
     stop: Literal["full", "short"] = "full"
+    # Time from which the rest of a load in progress is counted: ``now``, that of the
+    # decision, as in the authors' program; ``start``, the start t_k of the job, as in section
+    # IV.A, case 3
     loads: Literal["now", "start"] = "now"
 
     models = frozenset({"data-placement"})
@@ -67,24 +60,21 @@ class Rule(Heuristic):
 
     def place(self, problem: DataPlacement) -> Plan:
         """Return the plan of the rule."""
-        reserved = problem.reserved
-        holes = np.zeros_like(problem.available) if reserved is None else reserved.copy()
-        jobs = np.array([problem.processors, problem.walltimes, problem.files, problem.loads])
-        given = (problem.available, holes, problem.occupied, np.ascontiguousarray(jobs.T))
-        memory = (problem.resident, problem.started, problem.kept == "next")
-        rule = (*memory, self.score(), problem.capacity)
         if self.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
-            return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
-        from optsched.solvers.data_placement._cores import unsorted_cores
+            return Plan(*plan_conservatively(problem.arrays, self.score()).T)
         from optsched.solvers.data_placement._plan import plan
 
-        backfill = self.backfill == "holes"
-        widest = widest_noticed(problem, holes) if backfill else np.zeros(2, dtype=np.int64)
-        ends = (problem.partial, self.stop == "short")
-        keys = unsorted_cores(*problem.available.shape)
-        return Plan(*plan(keys, *given, *rule, backfill, widest, *ends).T)
+        options = self.options(*problem.available.shape)
+        return Plan(*plan(problem.arrays, options, widest_noticed(problem)).T)
+
+    def options(self, nodes: int, cores: int) -> Options:
+        """Return the options for the kernel, with space for a number of nodes of so many cores."""
+        from optsched.solvers.data_placement._plan import Options, last_order
+
+        backfill, short = self.backfill == "holes", self.stop == "short"
+        return Options(self.score(), backfill, short, last_order(nodes, cores))
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times the number of nodes."""
@@ -114,19 +104,12 @@ class EarliestFinishTime(Rule):
 @solvers.register("lea")
 @dataclass(frozen=True)
 class LocalityAndEvictionAware(Rule):
-    """Loading counts W times, reloading what is evicted once (Algorithm 3 of Gonthier et al. 2024).
+    """Loading counts W times, reloading the evicted once (Algorithm 3 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight : int
-        W, the weight of a second of loading relative to one of waiting.
-    evicted : {"unused", "memory"}
-        Files of a node of which a job evicts a part: ``unused``, those that no job uses any longer
-        at its start, as in the authors' program; ``memory``, all that are in memory then, in use or
-        not, as in line 6 of Algorithm 3.
-    """
-
-    weight: int = 500
+    weight: int = 500  # w, the weight of a second of loading relative to one of waiting
+    # Files of a node of which a job evicts a part: ``unused``, those that no job uses any
+    # longer at its start, as in the authors' program; ``memory``, all that are in memory
+    # then, in use or not, as in line 6 of Algorithm 3
     evicted: Literal["unused", "memory"] = "unused"
 
     def score(self) -> Score:
@@ -142,17 +125,10 @@ class LocalityAndEvictionAware(Rule):
 @solvers.register("leo")
 @dataclass(frozen=True)
 class LocalityAndEvictionOpportunistic(LocalityAndEvictionAware):
-    """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024).
+    """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight, evicted
-        As in LEA.
-    opportune : {"scan", "node"}
-        Nodes that are scored as by EFT: ``node``, those on which the job can start now, as in
-        Algorithm 4; ``scan``, the first of them and all behind it, as in the authors' program.
-    """
-
+    # Nodes that are scored as by EFT: ``node``, those on which the job can start now, as in
+    # Algorithm 4; ``scan``, the first of them and all behind it, as in the authors' program
     opportune: Literal["scan", "node"] = "scan"
 
     def score(self) -> Score:
@@ -163,26 +139,25 @@ class LocalityAndEvictionOpportunistic(LocalityAndEvictionAware):
 @solvers.register("lem")
 @dataclass(frozen=True)
 class LocalityAndEvictionMixed(LocalityAndEvictionAware):
-    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024).
+    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024)."""
 
-    Parameters
-    ----------
-    weight, evicted
-        As in LEA.
-    threshold : int
-        Percentage of nodes that run a job, from which the rule is LEA.
-    """
-
-    threshold: int = 100
+    threshold: int = 100  # percentage of nodes that run a job, from which the rule is LEA
 
     def score(self) -> Score:
         """Return the score of Algorithm 5."""
         return super().score()._replace(threshold=self.threshold)
 
 
-def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
+def is_published(solver: Solver) -> TypeGuard[Rule]:
+    """Return whether a solver is one of these rules, and not a subclass."""
+    return isinstance(solver, Rule) and type(solver).__module__ == __name__
+
+
+def widest_noticed(problem: DataPlacement) -> NDArray[np.int64]:
     """Return the cores and the node of the widest known hole."""
     if problem.noticed is not None:
         return np.array(problem.noticed)
-    cores = np.count_nonzero(holes, axis=1)
+    if problem.reserved is None:
+        return np.zeros(2, dtype=np.int64)
+    cores = np.count_nonzero(problem.reserved, axis=1)
     return np.array([cores.max(), cores.argmax()])

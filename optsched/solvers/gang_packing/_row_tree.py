@@ -39,28 +39,16 @@ class RowTree:
     else the largest item; the fullest row is tried first. Skipped are rows with the same free
     columns and conflicts as another one, rows in which an equal item failed, and search nodes that
     are known to be infeasible.
-
-    Parameters
-    ----------
-    sizes : sequence of int, shape (items,)
-        Sizes of the items in columns, nonincreasing.
-    conflicts : sequence of int, shape (items,)
-        Mask of the items that may not share a row with each item.
-    optional : int
-        Mask of the items that need not be packed.
-    spare : int
-        Largest total size of the items that are not packed.
-    free : sequence of int, shape (rows,)
-        Free columns of each row.
     """
 
     def __init__(
         self,
-        sizes: Sequence[int],
+        sizes: Sequence[int],  # sizes of the items in columns, nonincreasing, shape (items,)
+        # Mask of the items that may not share a row with each item, shape (items,)
         conflicts: Sequence[int],
-        optional: int,
-        spare: int,
-        free: Sequence[int],
+        optional: int,  # mask of the items that need not be packed
+        spare: int,  # largest total size of the items that are not packed
+        free: Sequence[int],  # free columns of each row, shape (rows,)
     ) -> None:
         self._sizes = sizes
         self._falling = [-size for size in sizes]

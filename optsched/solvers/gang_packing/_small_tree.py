@@ -101,23 +101,10 @@ def overlaps(masks: Sets) -> Sets:
 def search(sizes: Numbers, conflicts: Sets, columns: Numbers, answer: Numbers) -> tuple[int, int]:
     """Search for the row of each item.
 
-    Parameters
-    ----------
-    sizes : int64 array, shape (items,)
-        Sizes of the items in columns, nonincreasing.
-    conflicts : uint64 array, shape (items,)
-        Mask of the items that may not share a row with each item.
-    columns : int64 array, shape (rows,)
-        Free columns of each row.
-    answer : int64 array, shape (items,)
-        Gets the row of each item if there is a packing.
-
-    Returns
-    -------
-    outcome : int
-        `PACKED`, `INFEASIBLE`, or `GIVEN_UP` after `MOST_NODES` nodes.
-    nodes : int
-        Number of search nodes.
+    `sizes`: sizes of the items in columns, nonincreasing, shape (items,); `conflicts`: mask of the
+    items that may not share a row with each item, shape (items,); `columns`: free columns of each
+    row, shape (rows,); `answer`: gets the row of each item if there is a packing, shape (items,).
+    Result: `PACKED`, `INFEASIBLE`, or `GIVEN_UP` after `MOST_NODES` nodes.
     """
     items, rows = len(sizes), len(columns)
     undecided = np.zeros(items + 1, dtype=np.uint64)

@@ -10,8 +10,13 @@ import numpy as np
 from optsched.column_sets import ColumnSet
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.solvers.gang_packing import _small_tree
-from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix, needed
-from optsched.solvers.gang_packing._job_sets import JobSets
+from optsched.solvers.gang_packing._bounds import (
+    FreeColumns,
+    JobSets,
+    largest_sum,
+    longest_prefix,
+    needed,
+)
 from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.fit_rules import fitted
 

@@ -1,10 +1,14 @@
-"""Simple rules: compaction of running jobs, and fits of waiting jobs."""
+"""Simple rules: compaction of running jobs, fits of waiting jobs, and coloring.
+
+In the graph that is colored, running jobs that share a column get different rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import combinations
 
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
@@ -15,7 +19,7 @@ from optsched.solvers.solver import Solver
 class QuickAnswer(IntEnum):
     """What a solver answers without a search, from the rows of `compacted`.
 
-    A solver that states one as its ``quick_answer`` is replayed by kernels under gang scheduling.
+    A solver that states one as its ``quick_answer`` is imitated by the kernel of gang scheduling.
     ``PROVEN_FIT``: first fit, or best fit if first fit leaves a job out and best fit is better,
     where the bounds of row search prove it; other problems go to the solver itself, which must
     choose the columns of `columns_for`.
@@ -27,7 +31,7 @@ class QuickAnswer(IntEnum):
 
 
 def quick_answer(solver: Solver) -> QuickAnswer | None:
-    """Return what a solver states; a subclass, which may answer otherwise, does not inherit it."""
+    """Return the quick answer of a solver; a subclass, which may answer otherwise, has none."""
     stated: QuickAnswer | None = vars(type(solver)).get("quick_answer")
     return stated
 
@@ -55,16 +59,12 @@ class FirstFit(FitHeuristic):
     Under ``fcfs``, placement ends at the first job that does not fit; under ``skip``, the next job
     is tried.
 
-    References
-    ----------
     H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel job
     scheduling for ASCI Blue-Pacific", SC 1999.
 
     Y. Zhang, H. Franke, J. E. Moreira, A. Sivasubramaniam, "Improving parallel job scheduling by
     combining gang scheduling and backfilling techniques", IPDPS 2000.
 
-    Examples
-    --------
     >>> from optsched.models import GangPacking
     >>> problem = GangPacking(4, 2, running=[0b0011], rows_of_running=[0], waiting=[1, 2])
     >>> FirstFit().place(problem).rows_of_waiting
@@ -87,8 +87,6 @@ class BestFit(FitHeuristic):
     As `FirstFit`, but a waiting job goes into the row in use with the fewest sufficient free
     columns; of equal rows, into that of lowest number.
 
-    Examples
-    --------
     >>> from optsched.models import GangPacking
     >>> problem = GangPacking(4, 2, [0b0001, 0b0011], rows_of_running=[0, 1], waiting=[2, 3])
     >>> BestFit().place(problem).rows_of_waiting
@@ -186,3 +184,48 @@ def fitted(
         free[chosen] -= size
         widest = max(free)
     return rows
+
+
+@solvers.register("greedy-colouring")
+@dataclass(frozen=True)
+class GreedyColoring(FitHeuristic):
+    """Coloring of running jobs by DSATUR, then first fit of waiting jobs.
+
+    Running jobs that share a column are adjacent in a graph whose colors are the rows. DSATUR
+    (Brelaz 1979) of networkx colors it. Running jobs keep their rows if that is required, or if
+    DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the queue
+    under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a coloring
+    ignores how full rows are.
+
+    D. Brelaz, "New methods to color the vertices of a graph", Communications of the ACM 22,
+    251-256, 1979.
+    """
+
+    requires = "networkx"
+    seconds_per_solve = 1e-3
+    seconds_per_work = 1e-5
+
+    def place(self, problem: GangPacking) -> Packing:
+        """Return the packing by coloring."""
+        order = None
+        if problem.admission == "skip":
+            order = sorted(range(len(problem.waiting)), key=lambda job: -problem.waiting[job])
+        rows = _colors(problem) if problem.rerow else problem.rows_of_running
+        return problem.packing(rows, fitted(problem, rows, tightest=False, order=order))
+
+
+def _colors(problem: GangPacking) -> Sequence[int]:
+    """Return the color of each running job, or its row if there are too few colors."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(problem.running)))
+    graph.add_edges_from(
+        (one, other)
+        for (one, mask), (other, shared) in combinations(enumerate(problem.running), 2)
+        if mask & shared
+    )
+    colors = nx.greedy_color(graph, strategy="DSATUR")
+    if max(colors.values(), default=0) >= problem.rows:
+        return problem.rows_of_running
+    return [colors[job] for job in range(len(problem.running))]

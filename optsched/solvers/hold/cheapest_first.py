@@ -40,8 +40,6 @@ class CheapestFirst(Heuristic):
     If nodes may be drained, this is done a second time, in which only drained nodes have room, and
     the cost of a node includes its drain. No claim is moved.
 
-    Examples
-    --------
     >>> problem = Hold(
     ...     resources=["cores"], free=[[4], [1], [0]], chunks=2, demand=[4],
     ...     costs=[50, 30, 40], held=[[[1, 3]], [[2, 2]], [[2, 2]]])
@@ -203,7 +201,7 @@ class _Search:
         return state.has_licences()
 
     def _option(self, node: int, state: _State) -> _Option | None:
-        """Return what makes room for more chunks on a node, and its cost for each of these.
+        """Return the way to more room for chunks on a node, and its cost for each of these.
 
         This is its drain where nodes are drained, and the cheapest claims until the room grows.
         None if it cannot grow.

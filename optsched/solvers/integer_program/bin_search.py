@@ -48,8 +48,6 @@ class BinSearch(Solver):
     differ, numbers of bins from the bound on are tried: the items fit if and only if the window
     knapsack of as many slots, in which a job is worth its size, places all.
 
-    References
-    ----------
     P. C. Gilmore, R. E. Gomory, "A linear programming approach to the cutting-stock problem",
     Operations Research 9, 849-859, 1961.
 
@@ -83,13 +81,7 @@ class BinSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Solve a program of bin packing.
-
-        Raises
-        ------
-        InputError
-            If the program is not that of bin packing, see `IntegerProgram.packing`.
-        """
+        """Solve a program of bin packing."""
         assert isinstance(problem, IntegerProgram)
         if problem.packing is None:
             raise InputError("the program is not one of bin packing; expected another solver")

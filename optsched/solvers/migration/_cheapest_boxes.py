@@ -101,37 +101,17 @@ def cheapest_boxes(
     shapes: Integers,
     boxes: Integers,
     costs: Integers,
-    free: Words,
+    free: Words,  # routers that boxes may take, rows along Z as bits, shape (X, Y)
     side: int,
     wrap: Wrap,
-    overlapping: bool,
-    after: Integers,
-    below: int,
-    most: int,
+    overlapping: bool,  # whether to skip boxes that overlap no job
+    after: Integers,  # cost and number up to which boxes are skipped, shape (2,)
+    below: int,  # cost from which on boxes are skipped
+    most: int,  # largest number of boxes
 ) -> Integers:
     """Return the boxes that overlap the cheapest sets of jobs.
 
-    Parameters
-    ----------
-    shapes : int64 array, shape (shapes, 3)
-        Shapes of the boxes.
-    boxes, costs : int64 array, shapes (jobs, 6) and (jobs,)
-        Boxes and costs of the jobs.
-    free : uint64 array, shape (X, Y)
-        Routers that boxes may take, rows along Z as bits.
-    overlapping : bool
-        Whether to skip boxes that overlap no job.
-    after : int64 array, shape (2,)
-        Cost and number up to which boxes are skipped.
-    below : int
-        Cost from which on boxes are skipped.
-    most : int
-        Largest number of boxes.
-
-    Returns
-    -------
-    int64 array, shape (found, 2)
-        Cost and number of each box, in order. Numbers are row-major over shape and anchor.
+    Result: cost and number of each box, in order. Numbers are row-major over shape and anchor.
     """
     sx, sy = free.shape
     heap = np.empty((most, 2), dtype=np.int64)

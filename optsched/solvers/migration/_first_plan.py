@@ -124,43 +124,31 @@ def find_hosts(
 
 @kernel
 def first_plan(
-    large: Integers,
+    large: Integers,  # shapes of the large job, shape (shapes, 3)
+    # Box, cost and kind of the jobs that may be moved, in the order in which victims get
+    # hosts
     boxes: Integers,
     costs: Integers,
     kinds: Integers,
+    # Shapes of each kind, see `optsched.solvers.migration._packing.pack`
     first: Integers,
     shapes: Integers,
+    # Routers that the large job may take, those of them that no other job holds when it
+    # starts, and those of the latter that are free now; rows along Z as bits, shape (X, Y)
     usable: Words,
     vacant: Words,
     free: Words,
     side: int,
     wrap: Wrap,
-    most: int,
+    most: int,  # number of cheapest places that may be examined
 ) -> Integers:
     """Return the place of the first qualified bin, and the new boxes of its victims.
 
     A place is examined if it is the cheapest one over some job, or over none: another place of the
     same bins comes later.
 
-    Parameters
-    ----------
-    large : int64 array, shape (shapes, 3)
-        Shapes of the large job.
-    boxes, costs, kinds : int64 arrays, shapes (jobs, 6), (jobs,) and (jobs,)
-        Box, cost and kind of the jobs that may be moved, in the order in which victims get hosts.
-    first, shapes : int64 arrays
-        Shapes of each kind, see `optsched.solvers.migration._packing.pack`.
-    usable, vacant, free : uint64 arrays, shape (X, Y)
-        Routers that the large job may take, those of them that no other job holds when it starts,
-        and those of the latter that are free now; rows along Z as bits.
-    most : int
-        Number of cheapest places that may be examined.
-
-    Returns
-    -------
-    int64 array, shape (1 + jobs, 6)
-        Box of the large job, and those of the jobs, zero for a job that stays. All zero if no bin
-        is qualified.
+    Result: box of the large job, and those of the jobs, zero for a job that stays. All zero if no
+    bin is qualified.
     """
     sx, sy = free.shape
     jobs = len(boxes)

@@ -71,17 +71,22 @@ def fits(
 
 @kernel
 def pack(
+    # Routers that are free while the jobs are in their boxes, rows along Z as bits, shape (X,
+    # Y)
     words: Words,
-    boxes: Integers,
-    jobs: Integers,
-    place: Integers,
-    kinds: Integers,
+    boxes: Integers,  # present box of each job of the problem, shape (jobs, 6)
+    jobs: Integers,  # numbers of the jobs to place, shape (placed,)
+    place: Integers,  # box that is taken, shape (6,)
+    kinds: Integers,  # kind of each job of the problem, shape (jobs,)
+    # Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``, shape (kinds + 1,)
     first: Integers,
-    shapes: Integers,
-    needs: Integers,
+    shapes: Integers,  # routers of each shape in each dimension, shape (shapes, 3)
+    needs: Integers,  # least number of routers of the shapes of each kind, shape (kinds,)
     side: int,
-    wrap: Wrap,
-    most: int,
+    wrap: Wrap,  # whether each dimension wraps around
+    most: int,  # largest number of boxes to try
+    # Room for the free routers and the remaining anchors of each job; overwritten, shape (at
+    # least placed + 1, 2, X, Y)
     levels: Words,
 ) -> tuple[int, int, Integers, Flags]:
     """Search for disjoint new boxes of jobs, in the order of jobs, beside a place.
@@ -90,43 +95,8 @@ def pack(
     of one kind, each takes a later box in that order than its predecessor (symmetry breaking). The
     search backtracks if any later job has no free box.
 
-    Parameters
-    ----------
-    words : uint64 array, shape (X, Y)
-        Routers that are free while the jobs are in their boxes, rows along Z as bits.
-    boxes : int64 array, shape (jobs, 6)
-        Present box of each job of the problem.
-    jobs : int64 array, shape (placed,)
-        Numbers of the jobs to place.
-    place : int64 array, shape (6,)
-        Box that is taken.
-    kinds : int64 array, shape (jobs,)
-        Kind of each job of the problem.
-    first : int64 array, shape (kinds + 1,)
-        Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``.
-    shapes : int64 array, shape (shapes, 3)
-        Routers of each shape in each dimension.
-    needs : int64 array, shape (kinds,)
-        Least number of routers of the shapes of each kind.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    most : int
-        Largest number of boxes to try.
-    levels : uint64 array, shape (at least placed + 1, 2, X, Y)
-        Room for the free routers and the remaining anchors of each job; overwritten.
-
-    Returns
-    -------
-    answer : int
-        Outcome: `YES`, `NO` or `OPEN`.
-    tried : int
-        Number of boxes tried.
-    placed : int64 array, shape (placed, 6)
-        Boxes of the jobs, for `YES`.
-    needed : bool array, shape (placed,)
-        For `NO`: a set of jobs that together do not fit.
+    Results: `answer`: `YES`, `NO` or `OPEN`; `tried`: number of boxes tried; `placed`:
+    boxes of the jobs, for `YES`; `needed`: for `NO`, a set of jobs that together do not fit.
     """
     count = len(jobs)
     sx, sy = words.shape

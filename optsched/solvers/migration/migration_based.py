@@ -25,8 +25,6 @@ class MigrationBased(Heuristic):
     Algorithm 3 of Li et al. 2015 as their section 6 applies it, see `find_plan`. Work is counted in
     jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015.
     """

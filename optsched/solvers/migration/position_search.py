@@ -1,4 +1,7 @@
-"""Exact migration by a best-first search over sets of jobs to move."""
+"""Exact migration by a best-first search over sets of jobs to move.
+
+Generic solvers on a large torus get a restriction of the problem to few movable jobs.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from optsched.solvers.solver import OnIncumbent, Solver
 
 if TYPE_CHECKING:
     from optsched.solvers.migration.subproblems import PackingResult, Subproblem
+
 
 PATIENCE = 200
 """Limit of boxes to try in a packing subproblem of the first round."""
@@ -46,8 +50,6 @@ class PositionSearch(Solver):
     Work is counted in boxes that depth-first search tries, one more for each subproblem, and in
     shapes whose boxes are enumerated over the torus.
 
-    Examples
-    --------
     >>> problem = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [60], 3, wrap=(False,) * 3)
     >>> result = PositionSearch().solve(problem, budget=Budget())
     >>> result.objective, problem.describe(result.solution)[0][1]
@@ -222,3 +224,19 @@ class _Search:
                 self.best, self.objective = result.plan, cost
                 self._progress.note(cost, self.bound())
         return result
+
+
+def restricted(problem: Migration, places: int) -> Migration:
+    """Return the problem with only the jobs movable that overlap the cheapest places.
+
+    `places` is the number of these places of the large job. Plans that move further jobs are
+    excluded, so the restricted problem may have a worse optimum, or be infeasible.
+    """
+    from optsched.solvers.migration.subproblems import Subproblems
+
+    obstacles = 0
+    for place in Subproblems(problem).places().cheapest(None, places):
+        obstacles |= place.jobs
+    given = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
+    movable = [job for job in problem.movers if obstacles >> job & 1]
+    return Migration(**given | {"movable": movable})

@@ -31,8 +31,6 @@ class SingleVictim(Heuristic):
     Algorithm 3 of Li et al. 2015 as printed, with the profits of their section 6, see `find_plan`.
     It is a rule: in a simulation, no other heuristic replaces its answer. Work is counted in jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015.
     """

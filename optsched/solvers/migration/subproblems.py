@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import fill, words_outside
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.models.running_jobs import extents_of
-from optsched.models.torus_fields import routers_for
+from optsched.models.torus import extents_of, routers_for
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 from optsched.solvers.migration._packing import OPEN, YES, pack
 
@@ -178,40 +177,18 @@ class Subproblems:
 
 
 class Family:
-    """Subproblems that move the jobs overlapped by boxes of some shapes, cheapest first.
-
-    Parameters
-    ----------
-    subproblems : Subproblems
-        The problem with its jobs.
-    shapes : int64 array, shape (shapes, 3)
-        Shapes of the boxes.
-    free : uint64 array, shape (X, Y)
-        Routers that the boxes may take, rows along Z as bits.
-    cost : int
-        Cost of the jobs that move in any case.
-    jobs : int
-        Bit mask of the jobs that move in any case.
-    place : tuple of int, optional
-        Box of the large job; without it, the boxes of the family are the places.
-
-    Attributes
-    ----------
-    cost : int or None
-        Least cost of the remaining subproblems; None if there are no more.
-    is_wider : bool
-        Whether the family follows from an infeasible subproblem.
-    """
+    """Subproblems that move the jobs overlapped by boxes of some shapes, cheapest first."""
 
     is_family = True
 
     def __init__(
         self,
-        subproblems: Subproblems,
-        shapes: Ints,
-        free: Words,
-        cost: int,
-        jobs: int,
+        subproblems: Subproblems,  # the problem with its jobs
+        shapes: Ints,  # shapes of the boxes, shape (shapes, 3)
+        free: Words,  # routers that the boxes may take, rows along Z as bits, shape (X, Y)
+        cost: int,  # cost of the jobs that move in any case
+        jobs: int,  # bit mask of the jobs that move in any case
+        # Box of the large job; without it, the boxes of the family are the places
         place: tuple[int, ...] | None,
     ) -> None:
         self._subproblems = subproblems
@@ -221,9 +198,11 @@ class Family:
         self.jobs = jobs
         self._place = place
         self._others: Ints | None = None
+        # Whether the family follows from an infeasible subproblem
         self.is_wider = place is not None
         self._after = np.array([-1, -1])
         self._size = 0
+        # Least cost of the remaining subproblems; None if there are no more
         self.cost: int | None = cost
         if self.is_wider:
             further = subproblems.cheapest_beyond(jobs)

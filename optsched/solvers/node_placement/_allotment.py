@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.node_placement import NodePlacement
-from optsched.models.node_placement.group_limits import Limit, most_chunks, nodes_by_group, unit_of
+from optsched.models.node_placement.limits import Limit, most_chunks, nodes_by_group, unit_of
 
 Ints = NDArray[np.int64]
 

@@ -27,8 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.program import Program
-from optsched.models.program_builder import ProgramBuilder
+from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers import interruption
 from optsched.solvers.highs import run_highs
 from optsched.solvers.node_placement._effort import Effort, StoppedError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._layered import find_layer_shape
 from optsched.boxes._rows import Sides
 from optsched.compiled import kernel
 
@@ -237,26 +237,16 @@ def direct(
 
 @kernel
 def placed(
-    extents: Integers,
+    extents: Integers,  # sides of the bins, shape (bins, 3)
+    # Routers of each kind of job, and kind of each job in the order of the queue
     sizes: Integers,
     kinds: Integers,
+    # Routers of the torus in each dimension, and the longest sides of a box besides these
     sides: Sides,
     longest: Sides,
-    migrating: bool,
+    migrating: bool,  # whether placed jobs may migrate: Algorithm 3, otherwise Algorithm 2
 ) -> Integers:
-    """Return bin, leader of the layer and leader of the shelf of each job, -1 if it is not placed.
-
-    Parameters
-    ----------
-    extents : int64 array, shape (bins, 3)
-        Sides of the bins.
-    sizes, kinds : int64 arrays, shapes (kinds,) and (jobs,)
-        Routers of each kind of job, and kind of each job in the order of the queue.
-    sides, longest : (int, int, int)
-        Routers of the torus in each dimension, and the longest sides of a box besides these.
-    migrating : bool
-        Whether placed jobs may migrate: Algorithm 3, otherwise Algorithm 2.
-    """
+    """Return bin, and leaders of layer and shelf, of each job, -1 if it is not placed."""
     count, wanted = len(extents), len(kinds)
     bins = np.empty((count, 6), dtype=np.int64)
     for b in range(count):

@@ -9,8 +9,7 @@ from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
-from optsched.solvers.box_placement.box_search import BoxSearch
-from optsched.solvers.box_placement.direct_placement import DirectPlacement
+from optsched.solvers.box_placement.box_search import BoxSearch, DirectPlacement
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.migration_based import MigrationBased
 from optsched.solvers.migration.position_search import PositionSearch
@@ -32,14 +31,10 @@ class MigrateThenPlace(Heuristic):
 
     This is how a policy decides that poses a migration problem for a large job, and afterwards
     places the other jobs of the window, see `place`. Work is counted in jobs.
-
-    Parameters
-    ----------
-    decisions : {"heuristic", "exact"}
-        Whether `migration-based` and `direct-placement` take the two decisions, or the exact
-        solvers `position-search` and `box-search`, with their default work limits.
     """
 
+    # Whether `migration-based` and `direct-placement` take the two decisions, or the exact
+    # solvers `position-search` and `box-search`, with their default work limits
     decisions: Literal["heuristic", "exact"] = "heuristic"
 
     models = frozenset({"reconfiguration"})

@@ -19,8 +19,6 @@ class MigrationBased(Heuristic):
     Algorithm 3 of Li et al. 2015 over running and waiting jobs, see `admit_in_turn`. Work is
     counted in jobs.
 
-    References
-    ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
     queue scanning and migration-based job placement", JSSPP 2015, section 6.
     """

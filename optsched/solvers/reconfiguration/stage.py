@@ -13,20 +13,12 @@ class Stage:
     A waiting job with a box can be moved free of charge, as it has not started yet, and so can a
     running job that moves in any case. A waiting job that takes routers of an ending job stays,
     since a migration moves jobs at once.
-
-    Parameters
-    ----------
-    problem : Reconfiguration
-        The problem.
-
-    Attributes
-    ----------
-    boxes : dict of int to Box
-        Present box of each job that has one, by its number: running jobs from 0, then waiting ones.
     """
 
     def __init__(self, problem: Reconfiguration) -> None:
         self.problem = problem
+        # Present box of each job that has one, by its number: running jobs from 0, then
+        # waiting ones
         self.boxes: dict[int, Box] = dict(enumerate(problem.running))
 
     def migration(self, job: int) -> Migration:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation._check import EVERYBODY, RESPONSE, START
+from optsched.models.threshold_allocation._timeline import Job, Timeline
 from optsched.models.threshold_allocation.presolve import NEVER
 from optsched.solvers.threshold_allocation._penalties import (
-    Job,
     added_penalties,
     free_processors,
     penalized_times,
@@ -18,40 +18,24 @@ from optsched.solvers.threshold_allocation._penalties import (
 
 Integers = NDArray[np.int64]
 
-START, PENALTY, RESPONSE, EVERYBODY = range(4)
-"""Goals in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
-
 
 @kernel
 def best_placement(
     events: Timeline,
     job: Job,
+    # Goal, units of a second, and largest penalized time in units
     goal: int,
     unit: int,
     limit: int,
-    starts: Integers,
+    starts: Integers,  # candidate start times in seconds, ascending, shape (times,)
     best: int,
+    # Processes on each node, overwritten if there is such a placement, shape (nodes,)
     processes: Integers,
 ) -> tuple[int, int, int, bool]:
     """Find the first best placement at `starts`, if its objective is below `best`.
 
-    Parameters
-    ----------
-    goal, unit, limit : int
-        Goal, units of a second, and largest penalized time in units.
-    starts : int64 array, shape (times,)
-        Candidate start times in seconds, ascending.
-    processes : int64 array, shape (nodes,)
-        Processes on each node, overwritten if there is such a placement.
-
-    Returns
-    -------
-    objective, start : int
-        Objective and start of the placement; `best` and -1 without one.
-    tried : int
-        Number of start times tried.
-    done : bool
-        Whether no later start time can be better.
+    Results: `objective`, `start`: objective and start of the placement; `best` and -1 without one;
+    `tried`: number of start times tried; `done`: whether no later start time can be better.
     """
     chosen = -1
     for tried in range(len(starts)):

@@ -6,14 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Timeline, next_end, processors_free
-from optsched.solvers.threshold_allocation._penalties import (
+from optsched.models.threshold_allocation._timeline import (
     Job,
+    Timeline,
+    next_end,
+    processors_free,
+)
+from optsched.models.threshold_allocation.presolve import NO_LIMIT
+from optsched.solvers.threshold_allocation._penalties import (
     free_processors,
     penalized_times,
 )
 
 Integers = NDArray[np.int64]
+
+FIRST_FIT, LESS_CONSUME, LESS_CONSUME_THRESHOLD = range(3)
+"""The rules of `optsched.solvers.threshold_allocation.moving_rules`."""
 
 
 @kernel(allocates=False)
@@ -60,50 +68,39 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
 
 
 @kernel
-def first_fit_with_moves(
+def place_by_rule(
+    rule: int,
     events: Timeline,
     job: Job,
+    limit: int,  # largest penalized time in units, `NO_LIMIT` without a threshold
+    # Start in seconds before which no placement is within the limit, and latest start
     earliest: int,
     latest: int,
-    enough: int,
-    limit: int,
-    later: bool,
-    processes: Integers,
+    processes: Integers,  # processes on each node, overwritten, shape (nodes,)
 ) -> int:
     """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
-    Parameters
-    ----------
-    earliest, latest : int
-        First start to try, and latest start, in seconds. Candidates are the first one and later
-        ends of allocations.
-    enough : int
-        Penalized time in units at which moves end; -1 for no moves.
-    limit : int
-        Largest penalized time in units.
-    later : bool
-        Whether a placement beyond the limit is followed by an attempt at the next start time.
-    processes : int64 array, shape (nodes,)
-        Processes on each node, overwritten.
+    Candidates are now and later ends of allocations. Only less-consume-threshold tries the next one
+    after a placement beyond the limit, and ends the moves within it.
 
-    Returns
-    -------
-    int
-        Start of the placement, -1 without one.
+    Result: start of the placement, -1 without one.
     """
-    start = earliest
+    tries_later = rule == LESS_CONSUME_THRESHOLD
+    enough = limit if tries_later and limit != NO_LIMIT else 0
+    start = earliest if tries_later else 0
     while 0 <= start <= latest:
         if processors_free(events, job.processors, start) >= job.asked:
             free = free_processors(events, job.processors, start, start + job.walltime)
             if free.sum() >= job.asked:
                 first_fit(free, job.asked, processes)
                 lost = penalized_times(events, job, start, free)
-                most, _ = worst_node(lost, processes)
-                if enough >= 0:
+                if rule == FIRST_FIT:
+                    most, _ = worst_node(lost, processes)
+                else:
                     most = move(lost, free, processes, enough)
                 if most <= limit:
                     return start
-                if not later:
+                if not tries_later:
                     break
         start = next_end(events, start)
     return -1

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation._timeline import Job, Timeline
 from optsched.models.threshold_allocation.presolve import NEVER
 
 Integers = NDArray[np.int64]
-
-
-class Job(NamedTuple):
-    """A job and the identical nodes that it may use, as in the threshold-allocation problem."""
-
-    processors: int
-    asked: int
-    walltime: int
-    demand: Integers
-    capacity: Integers
-    scale: Integers
 
 
 @kernel

@@ -38,8 +38,6 @@ class BottleneckSearch(Solver):
     response, at the first start that alone is no better than the incumbent. Ties go to the earliest
     start and to the nodes of lowest number. Work is counted in start times.
 
-    Examples
-    --------
     >>> held, job = [[0, 2, 0, 300, 2000]], {"asked": 4, "walltime": 100, "demand": [2000]}
     >>> problem = ThresholdAllocation(2, 4, [6000], held, **job, goal="penalty")
     >>> result = BottleneckSearch().solve(problem, budget=Budget())

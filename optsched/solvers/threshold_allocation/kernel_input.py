@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import read_only
+from optsched.models.fields import read_only
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import timeline_of
 
 if TYPE_CHECKING:
-    from optsched.models.threshold_allocation._timeline import Timeline
-    from optsched.solvers.threshold_allocation._penalties import Job
+    from optsched.models.threshold_allocation._timeline import Job, Timeline
 
 BATCH = 64
 """Start times between two checks of a budget."""
@@ -25,17 +24,7 @@ NOW = read_only(np.zeros(1, dtype=np.int64))
 
 def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     """Return the timeline of the nodes, and the job."""
-    from optsched.solvers.threshold_allocation._penalties import Job
-
-    job = Job(
-        problem.processors,
-        problem.asked,
-        problem.walltime,
-        problem.demand,
-        problem.capacity,
-        problem.scale,
-    )
-    return timeline_of(problem.held, problem.nodes), job
+    return timeline_of(problem.held, problem.nodes), problem.in_kernels
 
 
 def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -17,24 +16,12 @@ from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input
 
-NO_MOVES = -1
-"""Penalized time at which moves end, for a rule without moves."""
-
 
 class MovingRule(Heuristic):
     """Base class of the published selection rules, whose work is counted in nodes.
 
-    Attributes
-    ----------
-    later : bool
-        Whether a placement beyond the threshold is followed by an attempt at the next start time.
-
-    References
-    ----------
     F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
 
-    Examples
-    --------
     Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
 
     >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
@@ -54,27 +41,16 @@ class MovingRule(Heuristic):
     work_unit = "nodes"
     seconds_per_work = 1e-7
 
-    later: ClassVar[bool] = False
-
-    @abstractmethod
-    def enough(self, problem: ThresholdAllocation) -> int:
-        """Return the penalized time in units at which moves end."""
+    number: ClassVar[int]  # number of the rule in the kernels
 
     def place(self, problem: ThresholdAllocation) -> Placement | None:
         """Return the placement, or None if the rule finds none within the threshold."""
-        from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
+        from optsched.solvers.threshold_allocation._moving import place_by_rule
 
         latest = LARGEST_FIELD if problem.latest is None else problem.latest
         processes = np.empty(problem.nodes, dtype=np.int64)
-        start = first_fit_with_moves(
-            *kernel_input(problem),
-            0,
-            latest,
-            self.enough(problem),
-            most_penalized(problem),
-            self.later,
-            processes,
-        )
+        asking = (*kernel_input(problem), most_penalized(problem), 0, latest)
+        start = place_by_rule(self.number, *asking, processes)
         if start < 0:
             return None
         processes.flags.writeable = False
@@ -98,9 +74,7 @@ class FirstFit(MovingRule):
     exceeds the threshold, there is no solution.
     """
 
-    def enough(self, problem: ThresholdAllocation) -> int:
-        """Return a value that stands for no moves."""
-        return NO_MOVES
+    number = 0
 
 
 @solvers.register("less-consume")
@@ -114,9 +88,7 @@ class LessConsume(MovingRule):
     were offered. There is no solution if the penalty factor then exceeds the threshold.
     """
 
-    def enough(self, problem: ThresholdAllocation) -> int:
-        """Return 0: moves end when the job has no penalty."""
-        return 0
+    number = 1
 
 
 @solvers.register("less-consume-threshold")
@@ -128,11 +100,7 @@ class LessConsumeThreshold(MovingRule):
     Without a threshold, this rule is LessConsume.
     """
 
-    later = True
-
-    def enough(self, problem: ThresholdAllocation) -> int:
-        """Return the threshold as a penalized time, 0 without one."""
-        return 0 if problem.threshold is None else most_penalized(problem)
+    number = 2
 
 
 @cache

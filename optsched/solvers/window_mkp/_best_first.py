@@ -57,37 +57,23 @@ def delete_top(heap: Ints, size: int, nodes: Ints) -> int:
 
 @kernel
 def best_first(
+    # Instance as reduced by `reduce`
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    nodes: Ints,
+    nodes: Ints,  # search tree; row 0 is the root, shape (space, 5)
     heap: Ints,
+    # Number of nodes in the tree, number of nodes in the heap, profit of `placement`, and
+    # bound; preserved between calls, shape (4,)
     state: Ints,
+    # Slot of each job, number of slots if not placed; overwritten by better placements, shape
+    # (jobs,)
     placement: Ints,
-    limit: int,
+    limit: int,  # number of nodes after which to pause
 ) -> int:
     """Branch on the node with the best bound until the search is finished, paused or out of space.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance as reduced by `reduce`.
-    nodes : int64 array, shape (space, 5)
-        Search tree; row 0 is the root.
-    heap : int64 array, shape (space,)
-        Open nodes.
-    state : int64 array, shape (4,)
-        Number of nodes in the tree, number of nodes in the heap, profit of `placement`, and bound;
-        preserved between calls.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, number of slots if not placed; overwritten by better placements.
-    limit : int
-        Number of nodes after which to pause.
-
-    Returns
-    -------
-    int
-        `FINISHED`, `PAUSED`, or `FULL` if more space is needed.
+    Result: `FINISHED`, `PAUSED`, or `FULL` if more space is needed.
     """
     n, m = len(weights), len(capacities)
     smallest = np.empty(n + 1, np.int64)

@@ -93,20 +93,11 @@ def reduce(
     smallest slots if there are more slots than jobs. Capacities are limited to the weight of all
     jobs.
 
-    Returns
-    -------
-    jobs : int64 array, shape (n,)
-        Numbers of the remaining jobs, by decreasing profit per weight.
-    slots : int64 array, shape (m,)
-        Numbers of the remaining slots, by increasing capacity.
-    weights : int64 array, shape (n,)
-        Weights of the jobs, in units of their greatest common divisor.
-    profits : int64 array, shape (n,)
-        Profits of the jobs, in units of `unit`.
-    residual : int64 array, shape (m,)
-        Capacities of the slots, in the unit of the weights.
-    unit : int
-        Greatest common divisor of the profits.
+    Results: `jobs`: numbers of the remaining jobs, by decreasing profit per weight; `slots`:
+    numbers of the remaining slots, by increasing capacity; `weights`: weights of the jobs, in units
+    of their greatest common divisor; `profits`: profits of the jobs, in units of `unit`;
+    `residual`: capacities of the slots, in the unit of the weights; `unit`: greatest common divisor
+    of the profits.
     """
     largest = 0
     for capacity in capacities:

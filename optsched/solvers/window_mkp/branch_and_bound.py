@@ -46,12 +46,8 @@ class BranchAndBound(Solver):
     The result is reproducible under a work limit. Work is counted in nodes of the plain search; an
     evaluation of the stronger bound counts as the number of nodes that take the same time.
 
-    Notes
-    -----
     The reference implementation of the plain search is in ``tests/solvers/window_mkp``.
 
-    References
-    ----------
     X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
     performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014.
 
@@ -61,8 +57,6 @@ class BranchAndBound(Solver):
     A. S. Fukunaga, R. E. Korf, "Bin completion algorithms for multicontainer packing, knapsack, and
     covering problems", Journal of Artificial Intelligence Research 28, 393-429, 2007.
 
-    Examples
-    --------
     >>> from optsched.models import WindowMKP
     >>> problem = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
     >>> result = BranchAndBound().solve(problem, budget=Budget())

@@ -43,20 +43,14 @@ class Greedy(WindowHeuristic):
     earlier ones. In that order the worked example of section III.C comes out as printed (C | A | B
     E, profit 15); in the order of the window it does not (C | A | B D, profit 14).
 
-    Notes
-    -----
     The reference implementation is in ``tests/solvers/window_mkp/reference.py``.
 
-    References
-    ----------
     X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
     performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014.
 
     S. Martello, P. Toth, "Heuristic algorithms for the multiple knapsack problem", Computing 27,
     93-112, 1981.
 
-    Examples
-    --------
     >>> from optsched.models import WindowMKP
     >>> Greedy().place(WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]))
     (1, 2, 0, -1, 2)
@@ -82,13 +76,9 @@ class GreedyExchange(WindowHeuristic):
     more total profit. The rearrangement of all jobs that precedes these exchanges in Martello and
     Toth is not part of the paper's description and is omitted.
 
-    Notes
-    -----
     The time is O(n^2) for n jobs, plus O(n) for each job placed by an exchange. For the references
     and the reference implementation, see `Greedy`.
 
-    Examples
-    --------
     >>> from optsched.models import WindowMKP
     >>> problem = WindowMKP(weights=[5, 4, 3, 3], capacities=[7, 8])
     >>> problem.objective(GreedyExchange().place(problem))

@@ -10,7 +10,7 @@ from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import words_of
 from optsched.models import BoxPlacement
 from optsched.solvers.box_placement import _direct as compiled
-from optsched.solvers.box_placement.direct_placement import place_directly
+from optsched.solvers.box_placement.box_search import place_directly
 from optsched.testing import box_placements
 
 

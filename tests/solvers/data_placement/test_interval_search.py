@@ -12,10 +12,8 @@ from optsched.models import DataPlacement
 from optsched.models.data_placement.presolve import latest_start
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.solvers.cp_sat import CpSat
-from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
-from optsched.solvers.data_placement.intervals import Intervals, cores_for
-from optsched.solvers.data_placement.list_scheduling import first_plan
-from optsched.solvers.data_placement.lower_bound import lower_bound
+from optsched.solvers.data_placement.interval_search import IntervalSearch, first_plan, is_large
+from optsched.solvers.data_placement.intervals import Intervals, cores_for, lower_bound
 from optsched.solvers.generic import Outcome
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, data_placements

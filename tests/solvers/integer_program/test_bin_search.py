@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.cli import run as optsched
 from optsched.models import IntegerProgram
-from optsched.models.integer_program.bin_packing import BinPacking
+from optsched.models.integer_program.problem import BinPacking
 from optsched.solvers.result import Limit, Status
 
 

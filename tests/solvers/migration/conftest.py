@@ -7,9 +7,8 @@ import random
 import numpy as np
 from boxes.trying_boxes import boxes_of, cheapest, choices_of, extents_of, holes_of
 
-from optsched.boxes.box import Box
+from optsched.boxes.box import Box, shapes
 from optsched.boxes.free_boxes import anchors
-from optsched.boxes.shapes import shapes
 from optsched.models import Migration
 
 SWAP = Migration(

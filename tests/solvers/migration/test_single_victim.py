@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from optsched import Budget
-from optsched.boxes.box import Box
-from optsched.boxes.shapes import shapes
+from optsched.boxes.box import Box, shapes
 from optsched.models import Migration
 from optsched.solvers.migration.single_victim import SingleVictim, find_plan
 from optsched.solvers.result import Status

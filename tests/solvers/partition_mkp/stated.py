@@ -7,7 +7,7 @@ from typing import NamedTuple
 from optsched.boxes.box import Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
-from optsched.models.torus_fields import LONGEST_SIDE
+from optsched.models.torus import LONGEST_SIDE
 
 Shape = Triple
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.presolve import (
-    NEVER,
-    first_starts,
-    least_thresholds,
-    penalty_within,
+from optsched.models.threshold_allocation._timeline import (
+    Space,
+    least_limit,
+    processors_free,
+    starts_within,
 )
+from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
@@ -49,22 +50,23 @@ def test_the_presolve_knows_the_first_start_within_each_threshold(stated, proble
             for node, free in enumerate(stated.free(problem, start))
         )
 
-    nodes = problem.held, problem.nodes, problem.processors, problem.capacity
     starts = replace(problem, latest=None).starts.tolist()
     first = [
         next((start for start in starts if room(start, limit) >= problem.asked), -1)
         for limit in limits.tolist()
     ]
-    job = problem.asked, problem.walltime, problem.demand
-    assert first_starts(*nodes, *job, limits) == first
-    asked = np.arange(1, problem.nodes * problem.processors + 1)
-    walltime = np.full_like(asked, problem.walltime)
-    demand = np.tile(problem.demand, (len(asked), 1))
-    found = least_thresholds(
-        *nodes, asked, walltime, demand, np.tile(limits, (len(asked), 1))
-    ).tolist()
+    events, job = kernel_input(problem)
+    lengths = (len(problem.capacity), problem.processors, len(limits))
+    space, starts = Space(*(np.empty(n, dtype=np.int64) for n in lengths)), np.empty_like(limits)
+    starts_within(events, job, limits, space, starts)
+    assert starts.tolist() == first
+    free = processors_free(events, problem.processors, 0)
+    asked = np.arange(1, free + 1)
+    found = [
+        least_limit(events, free, job._replace(asked=a), limits, space) for a in asked.tolist()
+    ]
     now = [room(0, limit) for limit in limits.tolist()]
-    assert found == [sum(one < wanted for one in now) for wanted in asked.tolist()]
+    assert found == [sum(one < wanted for one in now) for wanted in asked]
 
 
 @settings(max_examples=100, deadline=None)

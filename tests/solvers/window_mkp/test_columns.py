@@ -11,9 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from optsched.solvers.window_mkp._lagrangian import column_search
-from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
-from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
-from optsched.solvers.window_mkp._lagrangian.slot_search import MOST_JOBS
+from optsched.solvers.window_mkp._lagrangian.column_node import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._lagrangian.column_search import MOST_JOBS, ColumnSearch
 
 from .conftest import optimum_of, windows
 

@@ -21,7 +21,7 @@ from optsched.solvers.window_mkp._lagrangian.cardinality_search import Cardinali
 from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
-from optsched.solvers.window_mkp.depth_first import WindowSearch
+from optsched.solvers.window_mkp.best_first import WindowSearch
 
 from .conftest import optimum_of, windows
 

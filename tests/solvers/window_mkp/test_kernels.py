@@ -25,8 +25,7 @@ from optsched.solvers.window_mkp._lagrangian.refilling import (
 )
 from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
 from optsched.solvers.window_mkp._lagrangian.slots import largest_sum, tighten
-from optsched.solvers.window_mkp._lagrangian.splitting import improve
-from optsched.solvers.window_mkp._lagrangian.surrogate import surrogate
+from optsched.solvers.window_mkp._lagrangian.splitting import improve, surrogate
 from optsched.solvers.window_mkp._reduction import reduce
 
 from . import reference

@@ -21,21 +21,9 @@ DISCOUNT = 32
 class ReducedSearch:
     """A destructive search on a window with other profits, after reduction.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Window, in any order; jobs without profit are not placed.
-    start : int64 array, shape (jobs,)
-        Slot of each job in the initial placement, -1 if not placed.
-    seed : int
-        Seed of the neighborhoods.
-
-    Attributes
-    ----------
-    best, bound : int
-        Profit of the incumbent, and upper bound of the profit.
-    work : float
-        Work done so far, in nodes of the plain search.
+    `weights`, `profits` and `capacities`: window, in any order; jobs without profit are not placed;
+    `start`: slot of each job in the initial placement, -1 if not placed, shape (jobs,); `seed`:
+    seed of the neighborhoods.
     """
 
     def __init__(
@@ -94,40 +82,21 @@ class CardinalitySearch:
     the surrogate knapsack with at most k jobs. If the multiplier is 0, as with small jobs of little
     profit, the main search runs alone.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Window.
-    start : int64 array, shape (jobs,)
-        Slot of each job in the initial placement, -1 if not placed.
-    seed : int
-        Seed of the neighborhoods.
-
-    Attributes
-    ----------
-    allowance : float
-        Approximate work limit of the next piece.
-    best : int
-        Profit of `placement`.
-    bound : int
-        Upper bound of the profit.
-    placement : int64 array, shape (jobs,)
-        Incumbent.
-    work : float
-        Work done so far, in nodes of the plain search.
+    `start`: slot of each job in the initial placement, -1 if not placed, shape (jobs,); `seed`:
+    seed of the neighborhoods.
     """
 
     def __init__(
         self, weights: Ints, profits: Ints, capacities: Ints, start: Ints, seed: int
     ) -> None:
-        self.allowance = math.inf
+        self.allowance = math.inf  # approximate work limit of the next piece
         self.placement = start.copy()
-        self.best = int(profits[start >= 0].sum())
+        self.best = int(profits[start >= 0].sum())  # profit of `placement`
         self._window = weights, profits, capacities
         self._seed = seed
         self._main = ReducedSearch(weights, profits, capacities, start, seed)
         self._searches = [self._main]
-        self.bound = self._main.bound
+        self.bound = self._main.bound  # upper bound of the profit
 
     @property
     def work(self) -> float:

@@ -15,7 +15,7 @@ from optsched.solvers.window_mkp._lagrangian.slots import (
     coarseness,
     leaders,
 )
-from optsched.solvers.window_mkp._lagrangian.surrogate import surrogate
+from optsched.solvers.window_mkp._lagrangian.splitting import surrogate
 from optsched.solvers.window_mkp._lagrangian.tree_search import PIECE, UNLIMITED, TreeSearch
 from optsched.solvers.window_mkp._reduction import Ints
 

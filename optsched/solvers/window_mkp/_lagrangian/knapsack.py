@@ -32,27 +32,11 @@ def knapsack(
     their distance to it. Partial solutions are kept in order of weight, and pruned by dominance and
     bounds.
 
-    Parameters
-    ----------
-    worth : int64 array, shape (jobs,)
-        Value of each job; only jobs of positive value are considered unless forced in.
-    weights : int64 array, shape (jobs,)
-        Weight of each job.
-    capacity : int
-        Capacity of the knapsack.
-    must : bool array, shape (jobs,)
-        Whether a job is forced in.
-    slack : int
-        Gain up to which partial solutions are pruned; the bound includes it.
-    chosen : bool array, shape (jobs,)
-        Overwritten by a solution whose value is at or near the bound.
-
-    Returns
-    -------
-    bound : int
-        Upper bound of the value; `INFEASIBLE` if the forced jobs do not fit.
-    steps : int
-        Number of partial solutions visited.
+    `worth`: value of each job; only jobs of positive value are considered unless forced in, shape
+    (jobs,); `must`: whether a job is forced in, shape (jobs,); `slack`: gain up to which partial
+    solutions are pruned; the bound includes it; `chosen`: overwritten by a solution whose value is
+    at or near the bound, shape (jobs,). Results: `bound`: upper bound of the value; `INFEASIBLE` if
+    the forced jobs do not fit; `steps`: number of partial solutions visited.
     """
     n = len(weights)
     base = 0

@@ -70,15 +70,18 @@ def spare(left: float, rate: float, residual: int) -> int:
 
 @kernel
 def refill(
-    jobs: Ints,
-    slots: Ints,
-    weights: Ints,
+    jobs: Ints,  # jobs to choose from, in the order of decisions
+    slots: Ints,  # empty slots, in the order of filling
+    weights: Ints,  # weight of each job of the instance, shape (jobs,)
+    # Loss if the job is placed, and if it is not, shape (jobs,)
     placed_loss: Floats,
     waiting_loss: Floats,
-    rate: float,
+    rate: float,  # loss for each unit of unused capacity, positive
     left: float,
-    capacities: Ints,
+    capacities: Ints,  # capacity of each slot of the instance, shape (slots,)
     sums: Words,
+    # Overwritten by the slot of each job that is taken; unchanged without success, shape
+    # (jobs,)
     placement: Ints,
 ) -> tuple[bool, int]:
     """Fill slots one after the other, with a total loss of at most `left`.
@@ -86,33 +89,8 @@ def refill(
     A depth-first search decides job by job whether the slot takes it. It goes back where the sums
     that the later jobs can reach leave too much capacity unused.
 
-    Parameters
-    ----------
-    jobs : int64 array
-        Jobs to choose from, in the order of decisions.
-    slots : int64 array
-        Empty slots, in the order of filling.
-    weights : int64 array, shape (jobs,)
-        Weight of each job of the instance.
-    placed_loss, waiting_loss : float64 array, shape (jobs,)
-        Loss if the job is placed, and if it is not.
-    rate : float
-        Loss for each unit of unused capacity, positive.
-    left : float
-        Largest loss.
-    capacities : int64 array, shape (slots,)
-        Capacity of each slot of the instance.
-    sums : uint64 array, shape (MOST_SLOTS, jobs + 1, words)
-        Working space.
-    placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job that is taken; unchanged without success.
-
-    Returns
-    -------
-    success : bool
-        Whether such contents were found before the limit of the search.
-    cells : int
-        Number of table cells that take the same time.
+    Results: `success`: whether such contents were found before the limit of the search; `cells`:
+    number of table cells that take the same time.
     """
     m, n = len(slots), len(jobs)
     candidate, takes = np.empty((m, n), np.int64), np.zeros((m, n), np.bool_)
@@ -214,13 +192,14 @@ def refill(
 
 @kernel
 def refill_slots(
+    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    enough: int,
-    allowance: int,
-    state: Words,
-    placement: Ints,
+    enough: int,  # upper bound of the profit, at which the search ends
+    allowance: int,  # approximate number of table cells to visit; slots are refilled at least once
+    state: Words,  # state of the random numbers, not 0; advanced, shape (1,)
+    placement: Ints,  # slot of each job, -1 if not placed; overwritten, shape (jobs,)
 ) -> tuple[int, int]:
     """Improve a placement by refilling a few random slots at a time (local search).
 
@@ -231,25 +210,8 @@ def refill_slots(
     waiting ones, without more loss than before. Contents of equal profit are accepted, since they
     lead to others.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight.
-    enough : int
-        Upper bound of the profit, at which the search ends.
-    allowance : int
-        Approximate number of table cells to visit; slots are refilled at least once.
-    state : uint64 array, shape (1,)
-        State of the random numbers, not 0; advanced.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed; overwritten.
-
-    Returns
-    -------
-    profit : int
-        Profit of the improved placement.
-    cells : int
-        Number of table cells that take the same time.
+    Results: `profit`: profit of the improved placement; `cells`: number of table cells that take
+    the same time.
     """
     n, m = len(weights), len(capacities)
     total, largest = 0, 0

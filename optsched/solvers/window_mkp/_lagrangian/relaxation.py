@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.dominance import propagate
 from optsched.solvers.window_mkp._lagrangian.knapsack import (
     CELLS_PER_STEP,
     INFEASIBLE,
@@ -27,6 +26,7 @@ from optsched.solvers.window_mkp._lagrangian.slots import (
     coarseness,
     conditional_patterns,
     leaders,
+    propagate,
 )
 from optsched.solvers.window_mkp._lagrangian.splitting import fill_best, split
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
@@ -78,59 +78,33 @@ def initial_multipliers(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
 
 
 def relax(
+    # Choices of each job; excluded ones are removed. The result is propagated even if the
+    # allowance is spent, unless the bound is at most `cut` or the profit of `placement`.
+    # Shape (slots + 1, jobs).
     domain: Bools,
-    multipliers: Ints,
+    multipliers: Ints,  # initial multipliers; overwritten by the best, shape (jobs,)
+    # Instance, jobs by decreasing profit per weight, slots by increasing capacity
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    ordered: bool,
-    unit: int,
-    cut: int,
+    ordered: bool,  # whether larger slots must hold at least as much weight, see `tighten`
+    unit: int,  # common divisor of all profits, but not of multipliers
+    cut: int,  # cutoff: only placements of more profit are of interest
+    # Number of evaluations of the relaxation; up to ten times as many while the gap to `cut`
+    # closes fast
     evaluations: int,
-    allowance: int,
+    allowance: int,  # table cells after which no further evaluation begins
+    # Length of steps relative to Polyak's; shortened if there is no progress, shape (1,)
     step: NDArray[np.float64],
-    best: Ints,
-    placement: Ints,
+    best: Ints,  # profit of `placement`; both are overwritten by a better placement, shape (1,)
+    placement: Ints,  # slot of each job, -1 if not placed, shape (jobs,)
+    # Overwritten by a bound of the profit with each remaining choice, shape (slots + 1, jobs)
     promise: Ints,
 ) -> tuple[int, int]:
     """Bound a node, fix variables that cannot lead above `cut`, and look for better placements.
 
-    Parameters
-    ----------
-    domain : bool array, shape (slots + 1, jobs)
-        Choices of each job; excluded ones are removed. The result is propagated even if the
-        allowance is spent, unless the bound is at most `cut` or the profit of `placement`.
-    multipliers : int64 array, shape (jobs,)
-        Initial multipliers; overwritten by the best.
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight, slots by increasing capacity.
-    ordered : bool
-        Whether larger slots must hold at least as much weight, see `tighten`.
-    unit : int
-        Common divisor of all profits, but not of multipliers.
-    cut : int
-        Cutoff: only placements of more profit are of interest.
-    evaluations : int
-        Number of evaluations of the relaxation; up to ten times as many while the gap to `cut`
-        closes fast.
-    allowance : int
-        Table cells after which no further evaluation begins.
-    step : float64 array, shape (1,)
-        Length of steps relative to Polyak's; shortened if there is no progress.
-    best : int64 array, shape (1,)
-        Profit of `placement`; both are overwritten by a better placement.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed.
-    promise : int64 array, shape (slots + 1, jobs)
-        Overwritten by a bound of the profit with each remaining choice.
-
-    Returns
-    -------
-    bound : int
-        Upper bound of the profit below this node, or at most `cut` if no profit is above `cut`.
-        `INFEASIBLE` if there is no placement.
-    work : int
-        Number of table cells visited.
+    Results: `bound`: upper bound of the profit below this node, or at most `cut` if no profit is
+    above `cut`. `INFEASIBLE` if there is no placement. `work`: number of table cells visited.
     """
     m = len(capacities)
     residual, where = np.empty(m, np.int64), np.empty_like(weights)
@@ -245,13 +219,9 @@ def optimize_multipliers(
     `multipliers` are overwritten by the best, `best` by the profit of a better placement, and
     `found` by the slots of its free jobs. `table`, `pattern` and `value` are working space.
 
-    Returns
-    -------
-    bound, choice : int
-        Bound of the profit of the free jobs, and the part of it that is the knapsack of jobs.
-        Both are `INFEASIBLE` if the forced jobs do not fit.
-    work : int
-        Number of table cells visited.
+    Results: `bound`, `choice`: bound of the profit of the free jobs, and the part of it that is the
+    knapsack of jobs. Both are `INFEASIBLE` if the forced jobs do not fit. `work`: number of table
+    cells visited.
     """
     m, n = pattern.shape
     capacity = 0

@@ -1,4 +1,4 @@
-"""Contents of single slots: best values by dynamic programming, reachable sums as bits."""
+"""Contents of single slots by dynamic programming, and propagation of fixed jobs and dominance."""
 
 from __future__ import annotations
 
@@ -62,18 +62,10 @@ def tighten(
     required to hold at least as much (`ordered`); then the largest content of a slot limits all
     smaller slots.
 
-    Parameters
-    ----------
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    weights, capacities : int64 arrays, shapes (jobs,) and (slots,)
-        As in the problem, capacities nondecreasing.
-    where : int64 array, shape (jobs,)
-        Negative for free jobs.
-    ordered : bool
-        Whether larger slots must hold at least as much weight.
-    residual : int64 array, shape (slots,)
-        Residual capacities beside the fixed jobs; overwritten, negative for an overfull slot.
+    `allowed`: whether a job may go into a slot, shape (slots, jobs); `weights` and `capacities`: as
+    in the problem, capacities nondecreasing; `where`: negative for free jobs, shape (jobs,);
+    `ordered`: whether larger slots must hold at least as much weight; `residual`: residual
+    capacities beside the fixed jobs; overwritten, negative for an overfull slot, shape (slots,).
     """
     limit, next_limit = capacities[-1], capacities[-1]
     for slot in range(len(residual) - 1, -1, -1):
@@ -181,38 +173,19 @@ def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
 
 @kernel
 def best_patterns(
+    # Value and weight of each job, shape (jobs,)
     worth: Ints,
     weights: Ints,
-    residual: Ints,
-    allowed: Bools,
-    leader: Ints,
+    residual: Ints,  # residual capacity of each slot, shape (slots,)
+    allowed: Bools,  # whether a job may go into a slot, shape (slots, jobs)
+    leader: Ints,  # result of `leaders`, shape (slots,)
     table: Ints,
-    pattern: Bools,
-    value: Ints,
+    pattern: Bools,  # overwritten by the set of each slot, shape (slots, jobs)
+    value: Ints,  # overwritten by the value of each set, shape (slots,)
 ) -> int:
     """Find the set of jobs of most value for each slot alone.
 
-    Parameters
-    ----------
-    worth, weights : int64 arrays, shape (jobs,)
-        Value and weight of each job.
-    residual : int64 array, shape (slots,)
-        Residual capacity of each slot.
-    allowed : bool array, shape (slots, jobs)
-        Whether a job may go into a slot.
-    leader : int64 array, shape (slots,)
-        Result of `leaders`.
-    table : int64 array, shape (jobs + 1, residual.max() + 1)
-        Working space.
-    pattern : bool array, shape (slots, jobs)
-        Overwritten by the set of each slot.
-    value : int64 array, shape (slots,)
-        Overwritten by the value of each set.
-
-    Returns
-    -------
-    int
-        Number of table cells filled.
+    Result: number of table cells filled.
     """
     m = len(residual)
     cells = 0
@@ -293,3 +266,87 @@ def conditional_patterns(
                     inside[other, job] = worth[job] + best_sum(first[:last], second[weights[job] :])
             cells += len(jobs) * (residual[other] + 1)
     return cells
+
+
+@kernel
+def replaces(better: int, worse: int, weights: Ints, profits: Ints) -> bool:
+    """Return whether a job has at most the weight and at least the profit of another."""
+    return bool(weights[better] <= weights[worse] and profits[better] >= profits[worse])
+
+
+@kernel
+def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
+    """Remove dominated choices, and return whether there were any.
+
+    If a job waits, a job that weighs at least as much for at most the profit need not be placed. If
+    that one is placed, the other can be placed, too. Equal jobs are ranked by number.
+    """
+    m = domain.shape[0] - 1
+    dropped = False
+    for worse in range(len(weights)):
+        if not domain[m, worse]:
+            for better in range(worse):
+                if domain[m, better] and replaces(better, worse, weights, profits):
+                    domain[m, better] = False
+                    dropped = True
+        elif where[worse] != m:
+            for better in range(worse):
+                if where[better] == m and replaces(better, worse, weights, profits):
+                    domain[:m, worse] = False
+                    dropped = True
+                    break
+    return dropped
+
+
+@kernel
+def propagate(
+    # Choices of each job: the slots, and the last row for not placed; reduced in place, shape
+    # (slots + 1, jobs)
+    domain: Bools,
+    # Instance, jobs by decreasing profit per weight
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    ordered: bool,  # whether larger slots must hold at least as much weight, see `tighten`
+    residual: Ints,  # overwritten by the residual capacities that can be filled, shape (slots,)
+    # Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free,
+    # shape (jobs,)
+    where: Ints,
+) -> bool:
+    """Remove infeasible and dominated choices of a node until nothing changes.
+
+    Result: whether every job has a choice and no slot is overfull.
+    """
+    m = len(capacities)
+    changed = True
+    while changed:
+        changed = False
+        assign(residual, capacities)
+        for job in range(len(weights)):
+            choices = 0
+            where[job] = -1
+            for slot in range(m + 1):
+                if domain[slot, job]:
+                    choices += 1
+                    where[job] = slot
+            if choices == 0:
+                return False
+            if choices > 1:
+                where[job] = -1
+            elif where[job] < m:
+                residual[where[job]] -= weights[job]
+        for slot in range(m):
+            if residual[slot] < 0:
+                return False
+        changed = exchange(domain, weights, profits, where)
+        tighten(domain[:m], weights, capacities, where, ordered, residual)
+        for slot in range(m):
+            if residual[slot] < 0:
+                return False
+        for job in range(len(weights)):
+            if where[job] < 0:
+                for slot in range(m):
+                    if domain[slot, job] and weights[job] > residual[slot]:
+                        domain[slot, job] = False
+                        changed = True
+    return True

@@ -1,12 +1,23 @@
-"""Placements from a set of chosen jobs by filling slots one by one."""
+"""Placements from a set of chosen jobs by filling slots, and the relaxation of all slots as one."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._lagrangian.knapsack import Bools, knapsack
-from optsched.solvers.window_mkp._lagrangian.slots import LARGEST_SET, WORD, add_weight, holds
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
+    CELLS_PER_STEP,
+    Bools,
+    dense_bound,
+    knapsack,
+)
+from optsched.solvers.window_mkp._lagrangian.slots import (
+    LARGEST_SET,
+    WORD,
+    add_weight,
+    holds,
+    tighten,
+)
 from optsched.solvers.window_mkp._reduction import Ints, assign
 
 
@@ -61,31 +72,16 @@ def in_order(order: Ints, chosen: Bools) -> Ints:
 
 @kernel
 def split(
-    chosen: Bools,
+    chosen: Bools,  # jobs to place first, shape (jobs,)
+    # Weight and profit of each job, most efficient first, shape (jobs,)
     weights: Ints,
     profits: Ints,
-    residual: Ints,
-    heaviest: Ints,
-    slots: Ints,
-    placement: Ints,
+    residual: Ints,  # capacity of each slot; overwritten by the residual capacities, shape (slots,)
+    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
+    slots: Ints,  # slot numbers in the order of filling, shape (slots,)
+    placement: Ints,  # overwritten by the slot of each job, -1 if not placed, shape (jobs,)
 ) -> int:
-    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit.
-
-    Parameters
-    ----------
-    chosen : bool array, shape (jobs,)
-        Jobs to place first.
-    weights, profits : arrays, shape (jobs,)
-        Weight and profit of each job, most efficient first.
-    residual : int64 array, shape (slots,)
-        Capacity of each slot; overwritten by the residual capacities.
-    heaviest : int64 array, shape (jobs,)
-        Job numbers by decreasing weight.
-    slots : int64 array, shape (slots,)
-        Slot numbers in the order of filling.
-    placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 if not placed.
-    """
+    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit."""
     placement[:] = -1
     jobs = in_order(heaviest, chosen)
     for slot in slots:
@@ -134,13 +130,14 @@ def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: In
 
 @kernel
 def improve(
+    # Instance, jobs by decreasing profit per weight
     weights: Ints,
     profits: Ints,
     capacities: Ints,
-    heaviest: Ints,
-    enough: int,
-    most: int,
-    placement: Ints,
+    heaviest: Ints,  # job numbers by decreasing weight, shape (jobs,)
+    enough: int,  # upper bound of the profit, at which the search ends
+    most: int,  # approximate limit of partial solutions to visit
+    placement: Ints,  # slot of each job, -1 if not placed; overwritten, shape (jobs,)
 ) -> tuple[int, int]:
     """Improve a placement by solving pairs of slots again (local search).
 
@@ -148,25 +145,8 @@ def improve(
     optimum exceeds the profit of the two slots, its solution is split between them. If that gains
     nothing, the first slot is filled optimally, and then the second with the remaining jobs.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight.
-    heaviest : int64 array, shape (jobs,)
-        Job numbers by decreasing weight.
-    enough : int
-        Upper bound of the profit, at which the search ends.
-    most : int
-        Approximate limit of partial solutions to visit.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed; overwritten.
-
-    Returns
-    -------
-    profit : int
-        Profit of the improved placement.
-    steps : int
-        Number of partial solutions visited.
+    Results: `profit`: profit of the improved placement; `steps`: number of partial solutions
+    visited.
     """
     n, m = len(weights), len(capacities)
     residual = capacities.copy()
@@ -251,3 +231,55 @@ def best_of(
     for k in range(count):
         chosen[waiting[k]] = picked[k]
     return bound, steps, chosen
+
+
+DENSE = 1 << 26
+"""Largest number of cells in dynamic programming over every capacity."""
+
+
+def surrogate(
+    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
+) -> tuple[int, int, int, int]:
+    """Bound a window by the surrogate relaxation, and split the solution among the slots.
+
+    This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
+    by subset sums are improved by `improve`.
+
+    `weights`, `profits` and `capacities`: instance, jobs by decreasing profit per weight, slots by
+    increasing capacity; `heaviest`: job numbers by decreasing weight, shape (jobs,); `allowance`:
+    approximate limit of table cells to visit; `placement`: overwritten by the slot of each job, -1
+    if not placed, shape (jobs,). Results: `bound`: upper bound of the profit; `profit`: profit of
+    `placement`; `steps`: number of partial solutions visited; `cells`: number of table cells
+    visited.
+    """
+    n, m = len(weights), len(capacities)
+    allowed = np.ascontiguousarray(weights <= capacities[:, None])
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
+    total = int(residual.sum())
+    chosen = np.empty(n, np.bool_)
+    bound, steps = knapsack(profits, weights, total, np.zeros(n, np.bool_), 0, chosen)
+    cells = n * total // 64
+    if bound > profits[chosen].sum() and n * total <= min(DENSE, allowance):
+        bound = min(bound, dense_bound(profits, weights, total))
+        cells += n * total
+    best = -1
+    trial = np.empty(n, np.int64)
+    for slots in (np.arange(m), np.arange(m)[::-1].copy()):
+        split(chosen, weights, profits, capacities.copy(), heaviest, slots, trial)
+        profit, more = improve(
+            weights,
+            profits,
+            capacities,
+            heaviest,
+            bound,
+            (allowance - cells) // CELLS_PER_STEP - steps,
+            trial,
+        )
+        steps += more
+        if profit > best:
+            best = profit
+            placement[:] = trial
+        if best == bound:
+            break
+    return bound, best, steps, cells

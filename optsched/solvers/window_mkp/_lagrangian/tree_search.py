@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
-from optsched.solvers.window_mkp._lagrangian.dominance import propagate
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
 from optsched.solvers.window_mkp._lagrangian.relaxation import relax
+from optsched.solvers.window_mkp._lagrangian.slots import propagate
 from optsched.solvers.window_mkp._lagrangian.splitting import improve
 from optsched.solvers.window_mkp._reduction import Ints
 
@@ -54,23 +54,8 @@ class TreeSearch:
     columns remain, these are enumerated and searched (`ColumnSearch`), which is a hundred times as
     fast.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance as reduced by `reduce`.
-    placement : int64 array, shape (jobs,)
-        Slot of each job in the initial placement, -1 if not placed; overwritten.
-
-    Attributes
-    ----------
-    allowance : float
-        Approximate limit of table cells in the next piece.
-    best : int
-        Profit of `placement`.
-    bound : int
-        Upper bound of the profit.
-    work : float
-        Work done so far, in nodes of the plain search.
+    `weights`, `profits` and `capacities`: instance as reduced by `reduce`; `placement`: slot of
+    each job in the initial placement, -1 if not placed; overwritten, shape (jobs,).
     """
 
     def __init__(self, weights: Ints, profits: Ints, capacities: Ints, placement: Ints) -> None:
@@ -83,10 +68,10 @@ class TreeSearch:
         self.profits = profits * self.scale
         self.heaviest = np.argsort(-weights, kind="stable")
         self.placement = placement
-        self.best = int(profits[placement >= 0].sum())
-        self.bound = total
+        self.best = int(profits[placement >= 0].sum())  # profit of `placement`
+        self.bound = total  # upper bound of the profit
         self.cells = 0
-        self.allowance = math.inf
+        self.allowance = math.inf  # approximate limit of table cells in the next piece
         self.domain = np.ones((len(capacities) + 1, len(weights)), np.bool_)
         self.domain[:-1] = weights[None, :] <= capacities[:, None]
 

@@ -1,0 +1,145 @@
+"""Nodes that jobs held on a line where each gets the first free ones, compiled.
+
+`Nodes.allocate` and `Nodes.release` are the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+from optsched.machines._interval_text import interval_text
+from optsched.machines.texts import Texts
+
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+SLOTS, RUNS, DONE = range(3)
+"""Entries of `Held.tally`: free runs, runs of the jobs, entries of the log that are processed."""
+
+
+@by_reference
+class Held(NamedTuple):
+    """The free runs of nodes, ascending, and those of the jobs."""
+
+    free_start: Numbers
+    free_stop: Numbers
+    runs: Numbers  # shape (runs, 2): runs[first[job]:last[job]] are the job's
+    first: Numbers
+    last: Numbers
+    tally: Numbers
+
+
+def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
+    """Return the nodes that each job held, as interval sets.
+
+    `log`: the number of each job that started, and ``~job`` of each that ended, in order.
+    """
+    jobs = len(processors)
+    free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
+    first, last = np.zeros((2, jobs), dtype=np.int64)
+    runs = np.empty((2 * jobs + size + 1, 2), dtype=np.int64)
+    held = Held(free_start, free_stop, runs, first, last, np.array([1, 0, 0]))
+    held.free_stop[0] = size
+    while not follow(held, log, processors):
+        runs = np.concatenate((held.runs, np.empty_like(held.runs)))
+        held = held._replace(runs=runs)
+    return Texts(*interval_text(held.first, held.last, held.runs[: held.tally[RUNS]]))
+
+
+@kernel(allocates=False)
+def position(times: Times, count: int, time: float) -> int:
+    """Return the first of `count` ascending entries that is at least `time`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(allocates=False)
+def insert(array: NDArray[Any], count: int, position: int, value: float) -> None:
+    """Insert a value into the first `count` entries.
+
+    Indices are unsigned in loops that shift entries: signed ones can be negative, and what handles
+    that keeps the compiler from moving several entries at a time.
+    """
+    for entry in range(np.uint64(position), np.uint64(count + 1)):
+        array[entry], value = value, array[entry]
+
+
+@kernel(allocates=False)
+def delete(array: NDArray[Any], count: int, position: int) -> None:
+    """Delete an entry of the first `count`."""
+    one = np.uint64(1)
+    for entry in range(np.uint64(position), np.uint64(count - 1)):
+        array[entry] = array[entry + one]
+
+
+@kernel(allocates=False)
+def follow(held: Held, log: Numbers, processors: Numbers) -> bool:
+    """Process the log while there is room for the runs of all nodes; return whether it is over."""
+    tally = held.tally
+    while tally[DONE] < len(log):
+        if tally[RUNS] + len(held.free_start) > len(held.runs):
+            return False
+        job = log[tally[DONE]]
+        tally[DONE] += 1
+        if job >= 0:
+            take_first(held, job, processors[job])
+        else:
+            give(held, ~job)
+    return True
+
+
+@kernel(allocates=False)
+def take_first(held: Held, job: int, needed: int) -> None:
+    """Give a job the first free nodes."""
+    tally, runs = held.tally, held.runs
+    held.first[job], emptied = tally[RUNS], 0
+    while needed > 0:
+        first, stop = held.free_start[emptied], held.free_stop[emptied]
+        if stop - first > needed:
+            stop = first + needed
+            held.free_start[emptied] = stop
+        else:
+            emptied += 1
+        runs[tally[RUNS], 0], runs[tally[RUNS], 1] = first, stop
+        tally[RUNS] += 1
+        needed -= stop - first
+    held.last[job] = tally[RUNS]
+    tally[SLOTS] -= emptied
+    shift = np.uint64(emptied)
+    if emptied:
+        for slot in range(np.uint64(tally[SLOTS])):
+            held.free_start[slot] = held.free_start[slot + shift]
+            held.free_stop[slot] = held.free_stop[slot + shift]
+
+
+@kernel(allocates=False)
+def give(held: Held, job: int) -> None:
+    """Free the nodes of a job, and merge them with adjacent free runs."""
+    tally, start, stop = held.tally, held.free_start, held.free_stop
+    for run in range(held.first[job], held.last[job]):
+        first, last, slots = held.runs[run, 0], held.runs[run, 1], tally[SLOTS]
+        after = position(start, slots, first)
+        touches_next = after < slots and start[after] == last
+        if after > 0 and stop[after - 1] == first:
+            stop[after - 1] = stop[after] if touches_next else last
+            if touches_next:
+                delete(start, slots, after)
+                delete(stop, slots, after)
+                tally[SLOTS] -= 1
+        elif touches_next:
+            start[after] = first
+        else:
+            insert(start, slots, after, first)
+            insert(stop, slots, after, last)
+            tally[SLOTS] += 1

@@ -1,0 +1,415 @@
+"""The decisions of the policies for nodes that share resources, compiled.
+
+`decide` is the one statement of `sjbf` and `rua`, for the event core and for the engine. A decision
+seeks places for jobs one after the other; a place is the best answer to one or several problems.
+Problems that are not answered as the solver would are left open: `decide` returns, and goes on with
+the answer.
+"""
+
+from __future__ import annotations
+
+from optsched.compiled import kernel
+from optsched.executions._shared_nodes import Places
+from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
+from optsched.models.threshold_allocation._timeline import least_limit, starts_within
+from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
+from optsched.policies.parts._sharing_table import (
+    NO_JOB,
+    NO_LATEST,
+    Rule,
+    State,
+    add_rows,
+    breaks_reservation,
+    copy,
+    find_starts,
+    first_room,
+    hear,
+    job_of,
+    keep_promise,
+    limit_of,
+    look,
+    remove,
+    start,
+    timeline_now,
+)
+from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell
+from optsched.solvers.threshold_allocation._bottleneck import best_placement
+from optsched.solvers.threshold_allocation._moving import LESS_CONSUME_THRESHOLD, place_by_rule
+
+BOTTLENECK_SEARCH, ASK = 3, 4
+"""Further values of `Rule.answer` beside the numbers of the rules: the search, compared with
+less-consume-threshold, and one with which all problems are left open."""
+
+NOTHING, ROOM, ANSWER, PLACE = range(4)
+"""What the kernel asks for with `OPEN`: room to record problems, the answer to the present problem,
+a place for the queue head, for which the solver has found none."""
+
+
+@kernel(allocates=False)
+def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None:
+    """Begin to seek the place of a job; before the earliest start it has none."""
+    search = state.search[0]
+    search.job, search.posed, search.start = job, 0, -1
+    search.goal, search.number, search.earliest, search.latest = rule.goal, 0, earliest, latest
+    if rule.by_slowdown:
+        find_offers(state, job)
+        search.earliest = state.offers[0]
+        search.first = search.last = search.number = state.limits.shape[1]
+        if rule.goal == RESPONSE:
+            search.number = 0
+
+
+@kernel(allocates=False)
+def find_offers(state: State, job: int) -> None:
+    """Write the first start of a job within each of its thresholds to `State.offers`."""
+    asking = (job_of(state, job), state.limits[job])
+    starts_within(timeline_now(state), *asking, state.space, state.offers)
+
+
+@kernel(allocates=False)
+def seek_head(state: State, places: Places, rule: Rule, now: float) -> None:
+    """Begin to seek the place of the queue head."""
+    look(state, places, now)
+    head, earliest, latest = state.queue[0], 0, NO_LATEST
+    if not rule.by_slowdown:
+        if state.limits[head, 0] == NO_LIMIT:
+            latest = first_room(state, now, head)
+        else:
+            find_offers(state, head)
+            earliest = state.offers[0]
+    seek(state, rule, head, earliest, latest)
+
+
+@kernel(allocates=False)
+def next_problem(state: State, rule: Rule) -> bool:
+    """State the next problem of the job that is sought; return whether there is one.
+
+    `sjbf` and the goal of least response pose one, and perhaps a second one of least cost at the
+    start found. Otherwise the least end is sought over the thresholds, from the last one down. Of
+    thresholds with the same first start, larger ones do not offer less penalty, so they are tried
+    only if the solver finds no place.
+    """
+    search, offers = state.search[0], state.offers
+    if not rule.by_slowdown or rule.goal == RESPONSE:
+        if search.posed == 1 and rule.second_goal >= 0 and search.start >= 0:
+            search.goal = rule.second_goal
+            search.earliest = search.latest = search.start
+            return True
+        return bool(search.posed == 0)
+    if search.number < search.last:
+        return True
+    search.last = search.first
+    if search.last == 0:
+        return False
+    search.earliest = offers[search.last - 1]
+    if search.start >= 0 and search.earliest + state.walltime[search.job] > search.ends:
+        return False
+    while search.first > 0 and offers[search.first - 1] == search.earliest:
+        search.first -= 1
+    search.number = search.first
+    return True
+
+
+@kernel(allocates=False)
+def take(state: State, rule: Rule) -> None:
+    """Take the answer to the present problem for the place of the job, if it is the best so far."""
+    search = state.search[0]
+    search.posed += 1
+    if search.answer < 0:
+        search.number += 1
+        return
+    ends = search.answer + state.walltime[search.job] - -search.penalty // state.nodes.unit
+    if search.start < 0 or not rule.by_slowdown or ends <= search.ends:
+        search.start, search.lost, search.ends = search.answer, search.penalty, ends
+        search.at = search.number
+        copy(state.offered, state.placed)
+    if rule.by_slowdown:
+        search.number = search.last
+
+
+@kernel(allocates=False)
+def is_verified(state: State) -> bool:
+    """Return whether the answer of a solver holds, and note its penalized time."""
+    search = state.search[0]
+    if search.answer < 0:
+        return True
+    held, job = state.held[: state.counts[0].rows], job_of(state, search.job)
+    search.penalty = checked_penalty(held, job, search.answer, state.placed, False)
+    return bool(
+        search.answer <= search.latest
+        and 0 <= search.penalty <= state.limits[search.job, search.number]
+    )
+
+
+@kernel(allocates=False)
+def find_answer(state: State, rule: Rule, now: float) -> bool:
+    """Answer the present problem as the solver does; return False if the solver has to.
+
+    The bottleneck search is compared with less-consume-threshold, whose placement is used if it is
+    as good.
+    """
+    if rule.answer == ASK:
+        return False
+    counts, search, problems = state.counts[0], state.search[0], state.problems
+    at, limit = counts.problems, state.limits[search.job, search.number]
+    events, held, job = (
+        timeline_now(state),
+        state.held[: counts.rows],
+        job_of(state, search.job),
+    )
+    which = min(rule.answer, LESS_CONSUME_THRESHOLD)
+    between = (search.earliest, search.latest)
+    begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
+    objective = 0
+    if begin >= 0:
+        if not is_verified(state):
+            return False
+        objective = value(
+            held, job, search.goal, state.nodes.unit, begin, state.placed, search.penalty
+        )
+    problems.heuristic[at], problems.bound[at] = objective, 0
+    problems.work[at] = len(state.reserved)
+    if rule.answer == BOTTLENECK_SEARCH:
+        found = find_starts(state, now, search.latest)
+        skipped = 0
+        while skipped < found and state.starts[skipped] < search.earliest:
+            skipped += 1
+        given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
+        best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
+        tried += skipped
+        if tried >= rule.most_work or (own < 0) != (begin < 0) or (best > objective and own >= 0):
+            return False
+        problems.work[at] = tried
+        if own >= 0:
+            problems.bound[at] = best
+        if own >= 0 and best < objective:
+            objective, search.answer = best, own
+            copy(state.placed, state.searched)
+            wanted = (search.goal, state.nodes.unit, own, state.placed)
+            if not is_verified(state) or best != value(held, job, *wanted, search.penalty):
+                return False
+    problems.time[at], problems.decision[at] = now, counts.decisions
+    problems.job[at], problems.answered[at] = search.job, begin >= 0
+    problems.objective[at] = objective
+    counts.problems += 1
+    return True
+
+
+@kernel(allocates=False)
+def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
+    """Start the queue head, or reserve for it and begin to backfill.
+
+    Returns whether a place is sought for another job.
+    """
+    counts, search, reservation = state.counts[0], state.search[0], state.reservation[0]
+    head, now = search.job, news.now[0]
+    kept = keep_promise(state, now)
+    if search.start == 0:
+        start(state, places, rule, news, head, state.offered, search.lost)
+        if counts.queued == 0:
+            return False
+        seek_head(state, places, rule, now)
+        return True
+    at = now + search.start
+    if reservation.job == head:
+        at = min(at, reservation.start)
+    if not kept:
+        reservation.job, reservation.number, reservation.start = head, search.at, at
+        copy(state.reserved, state.offered)
+    elif at != reservation.wakes_at:
+        reservation.wakes_at = at
+        tell(news, WAKE, 0, at)
+    if counts.queued == 1 or counts.free == 0:
+        return False
+    begin = reservation.begin = search.start
+    until = begin + limit_of(state, rule, head, search.lost)
+    counts.reserved = add_rows(state, 0, head, state.reserved, begin, until)
+    counts.backfills = 1
+    begin_to_backfill(state, places, rule, now)
+    return True
+
+
+@kernel(allocates=False)
+def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> None:
+    """Begin the first round of backfilling."""
+    counts, turn = state.counts[0], state.round[0]
+    look(state, places, now)
+    turn.hopeless = turn.place = 0  # starts leave no room that was not there before
+    turn.tried, turn.best = counts.queued, NO_JOB
+    state.search[0].start = -1
+    if rule.by_slowdown:
+        turn.tried -= 1
+        for place in range(turn.tried):
+            state.tried[place] = state.queue[place + 1]
+        find_bounds(state)
+
+
+@kernel(allocates=False)
+def placeable_now(state: State, job: int) -> bool:
+    """Return whether a job has a place now within one of its thresholds.
+
+    The number of the least such threshold is left in `State.bound`.
+    """
+    counts, turn = state.counts[0], state.round[0]
+    if state.asked[job] > counts.free:
+        return False
+    for place in range(turn.hopeless):
+        if asks_as_much(state, job, state.hopeless[place]):
+            return False
+    asking = (job_of(state, job), state.limits[job], state.space)
+    number = least_limit(timeline_now(state), counts.free, *asking)
+    state.bound[job] = number
+    if number == state.limits.shape[1]:
+        state.hopeless[turn.hopeless] = job
+        turn.hopeless += 1
+        return False
+    return True
+
+
+@kernel(allocates=False)
+def asks_as_much(state: State, job: int, other: int) -> bool:
+    """Return whether a job has no place now if another has none: it asks at least as much.
+
+    What a node takes of a job within a limit shrinks with the walltime and the demand.
+    """
+    last = state.limits.shape[1] - 1
+    asks = state.asked[job] >= state.asked[other] and state.walltime[job] >= state.walltime[other]
+    asks = asks and state.limits[job, last] <= state.limits[other, last]
+    for r in range(len(state.nodes.capacity)):
+        asks = asks and state.demand[job, r] >= state.demand[other, r]
+    return asks
+
+
+@kernel(allocates=False)
+def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> bool:
+    """Start the job that is sought if it breaks nothing; seek the next one that has a place now.
+
+    Candidates are tried by requested time, each once, since starts leave no room that was not there
+    before. Returns whether there is another one.
+    """
+    counts, search, turn, now = state.counts[0], state.search[0], state.round[0], news.now[0]
+    if search.start >= 0 and not breaks_reservation(state, rule, now):
+        start(state, places, rule, news, search.job, state.offered, search.lost)
+        turn.place -= 1
+        look(state, places, now)
+    while turn.place < counts.queued and counts.free > 0:
+        job = state.candidates[turn.place]
+        turn.place += 1
+        if job != state.reservation[0].job and placeable_now(state, job):
+            seek(state, rule, job, 0, 0)
+            return True
+    return False
+
+
+@kernel(allocates=False)
+def factor_above(state: State, job: int) -> float:
+    """Return a lower bound of the penalty factor of a job that starts now."""
+    number = state.bound[job]
+    return state.thresholds[job, number - 1] / 1000 if number > 0 else 1.0
+
+
+@kernel(allocates=False)
+def is_below(state: State, factor: float, job: int, other_factor: float, other: int) -> bool:
+    """Return whether a rank, by penalty factor, requested time and submission, is below another."""
+    if factor != other_factor:
+        return factor < other_factor
+    if state.order[job] != state.order[other]:
+        return bool(state.order[job] < state.order[other])
+    return job < other
+
+
+@kernel(allocates=False)
+def find_bounds(state: State) -> None:
+    """Keep those of the jobs in `State.tried` that can start now, ordered by least rank.
+
+    The penalty factor of a job is above the thresholds within which it cannot start now.
+    """
+    turn, tried, found = state.round[0], state.tried, 0
+    for at in range(turn.tried):
+        job = tried[at]
+        if not placeable_now(state, job):
+            continue
+        bound, place = factor_above(state, job), found
+        while place > 0 and is_below(
+            state, bound, job, factor_above(state, tried[place - 1]), tried[place - 1]
+        ):
+            tried[place] = tried[place - 1]
+            place -= 1
+        tried[place] = job
+        found += 1
+    turn.tried, turn.place, turn.best = found, 0, NO_JOB
+
+
+@kernel(allocates=False)
+def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) -> bool:
+    """Note the job that is sought if its penalty factor is the least; seek the next one.
+
+    When no other can have a lower rank, the best one starts, and all others are tried again.
+    Returns whether there is another one.
+    """
+    counts, search, turn, now = state.counts[0], state.search[0], state.round[0], news.now[0]
+    if search.start == 0 and not breaks_reservation(state, rule, now):
+        requested = state.walltime[search.job] * state.nodes.unit
+        factor = (requested + search.lost) / requested
+        if turn.best == NO_JOB or is_below(state, factor, search.job, turn.factor, turn.best):
+            turn.best, turn.factor, turn.lost = search.job, factor, search.lost
+            copy(state.chosen, state.offered)
+    while True:
+        if turn.place < turn.tried:
+            job = state.tried[turn.place]
+            bound = factor_above(state, job)
+            if turn.best == NO_JOB or is_below(state, bound, job, turn.factor, turn.best):
+                turn.place += 1
+                seek(state, rule, job, 0, NO_LATEST)
+                return True
+        if turn.best == NO_JOB:
+            return False
+        start(state, places, rule, news, turn.best, state.chosen, turn.lost)
+        if counts.free == 0:
+            return False
+        remove(state.tried, turn.tried, turn.best)
+        turn.tried -= 1
+        look(state, places, now)
+        find_bounds(state)
+
+
+@kernel(allocates=False)
+def decide(state: State, places: Places, rule: Rule, news: News) -> int:
+    """Start queue heads, reserve for the first that has to wait, backfill later jobs.
+
+    Called again after `OPEN`, it takes the start in ``State.search[0].answer``, -1 for none, and
+    the processes in `State.placed` for the answer to the open problem, if it has asked for one.
+    """
+    counts, now = state.counts[0], news.now[0]
+    if counts.asks == NOTHING:
+        hear(state, news)
+        if counts.queued == 0:
+            return DONE
+        seek_head(state, places, rule, now)
+    elif counts.asks == ANSWER and not is_verified(state):
+        return WRONG
+    more = True
+    while more:
+        while counts.asks == ANSWER or next_problem(state, rule):
+            if counts.asks != ANSWER:
+                counts.asks = NOTHING
+                if counts.problems == len(state.problems.time):
+                    counts.asks = ROOM
+                    return OPEN
+                if not find_answer(state, rule, now):
+                    counts.asks = ANSWER
+                    return OPEN
+            counts.asks = NOTHING
+            take(state, rule)
+        if not counts.backfills:
+            if state.search[0].start < 0:
+                counts.asks = PLACE
+                return OPEN
+            more = settle_head(state, places, rule, news)
+            if not (more and counts.backfills):
+                continue
+        if rule.by_slowdown:
+            more = backfill_by_penalty(state, places, rule, news)
+        else:
+            more = backfill_in_order(state, places, rule, news)
+    return DONE

@@ -1,0 +1,136 @@
+"""Decisions on a line of processors in a run: what Python does for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import Kernel
+from optsched.kernel_cache import NotOnDiskError, only_loading
+from optsched.machines._line_nodes import nodes_of
+from optsched.machines.nodes import Nodes
+from optsched.policies.parts import _line
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+
+
+class LineDecisions(CompiledDecisions):
+    """The decisions of a kernel that counts processors, and keeps a log of starts and ends.
+
+    Parameters
+    ----------
+    run : CompiledRun
+        The run.
+    decide, loop : Kernel
+        The kernel that decides, and the one that processes all events with it.
+    state : sequence
+        Their arguments beside the run's.
+    log, tally : int64 array
+        The log, see `nodes_of`, and an array with its length.
+    logged : int
+        The entry of that array.
+
+    Raises
+    ------
+    NotOnDiskError
+        If the kernels are not on disk, and are not worth compiling for the run.
+    """
+
+    states_places = False
+
+    def __init__(
+        self,
+        run: CompiledRun,
+        decide: Kernel,
+        loop: Kernel,
+        state: Sequence[Any],
+        log: tuple[NDArray[np.int64], NDArray[np.int64], int],
+    ) -> None:
+        self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
+        self._log, self._tally, self._logged = log
+        with nullcontext() if run.may_compile else only_loading():
+            if run.is_alone:
+                self.run = loop.bound(run.core, run.way, run.news, *state, numbers=(0,))
+                self.resources()
+            else:
+                self.decide = decide.bound(*state, run.news)
+
+    def place(self, job: int, value: float) -> Any:
+        """Return None: the machine gives the first free nodes."""
+        return None
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        log = self._log[: self._tally[self._logged]]
+        return nodes_of(log, self._processors, self._size)
+
+
+class QueueDecisions(LineDecisions):
+    """The queue of a run as the decision kernel keeps it.
+
+    Parameters
+    ----------
+    run : CompiledRun
+        The run.
+    rule : Rule
+        What is started, see `_line.Rule`.
+    order : mapping
+        The columns of `_line.Line` that state the order, shape (jobs,), for one that is not that of
+        submission.
+    """
+
+    def __init__(
+        self, run: CompiledRun, rule: _line.Rule, order: Mapping[str, NDArray[Any]]
+    ) -> None:
+        processors = run.trace.processors.astype(np.int64)
+        line = _line.new_line(processors, run.core.requested, run.core.submit, run.machine.size)
+        rank, unit, weight = (
+            order.get(name, kept).astype(np.float64)
+            for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
+        )
+        line = line._replace(rank=rank, score=rank, unit=unit, weight=weight)
+        if rule.power:
+            slope = (weight if rule.power == 1 else np.cbrt(weight)) / unit
+            line = line._replace(score=rank.copy(), slope=slope)
+        self._line = line
+        log = line.log, line.tally, _line.LOGGED
+        super().__init__(run, _line.decide, _line.run, (line, rule), log)
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The first shadow time of the blocked job, by job."""
+        job = self._line.tally.item(_line.PROMISED)
+        promised = self._line.times.item(_line.PROMISED_START)
+        return {} if job == _line.NOBODY else {job: promised}
+
+
+def is_line(run: CompiledRun) -> bool:
+    """Return whether the machine gives each job the first free nodes, as `Nodes` does."""
+    own = type(run.machine)
+    return issubclass(own, Nodes) and own.allocate is Nodes.allocate and own.fits is Nodes.fits
+
+
+def queue_decisions(
+    run: CompiledRun,
+    *,
+    power: int = 0,
+    backfills: bool = False,
+    shortest_first: bool = False,
+    keeps: bool = False,
+    **order: NDArray[Any],
+) -> QueueDecisions | None:
+    """Bind the kernel for a queue, see `_line.Rule` and `_line.Line`.
+
+    None on other machines than lines, for numbers that have no order, and where the kernel is not
+    on disk and not worth compiling.
+    """
+    ordered = all(np.isfinite(one).all() for one in order.values())
+    if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
+        return None
+    try:
+        return QueueDecisions(run, _line.Rule(power, backfills, shortest_first, keeps), order)
+    except NotOnDiskError:
+        return None

@@ -1,0 +1,268 @@
+"""Textbook statement of the policies for nodes that share resources: a problem for each question.
+
+Its only purpose is to be compared with `optsched.policies.sjbf` and `optsched.policies.rua`.
+Nothing is left out: candidates without a place and thresholds of one and the same start are posed,
+and feasibility is that of `ThresholdAllocation.violations`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.policies.rua import RUA
+from optsched.policies.sjbf import SJBF
+from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.system import System
+
+
+class Found(NamedTuple):
+    """Place and start of a job: the solution of a problem."""
+
+    problem: ThresholdAllocation
+    placement: Placement
+
+    @property
+    def seconds(self) -> int:
+        """Requested time of the job in whole seconds, raised by the penalty of the place."""
+        lost = self.problem.penalised_time(self.placement)
+        return self.problem.walltime + math.ceil(lost / self.problem.unit)
+
+    @property
+    def end(self) -> int:
+        """Seconds until the end of the raised requested time."""
+        return self.placement.start + self.seconds
+
+
+class Reservation(NamedTuple):
+    """Reservation of a queue head: its exact start in seconds, and its place."""
+
+    job: int
+    start: float
+    found: Found
+
+
+class Textbook:
+    """What both policies do, in the engine."""
+
+    def begin(self, system: System) -> None:
+        """Begin with empty nodes, without a reservation."""
+        self._running: dict[int, tuple[float, np.ndarray]] = {}  # limit, processes on each node
+        self._reservation: Reservation | None = None
+        self._wakes_at = -math.inf
+
+    def promised(self, system: System) -> dict[int, float]:
+        """Return the reserved start of the queue head."""
+        reserved = self._reservation
+        return {} if reserved is None else {reserved.job: reserved.start}
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start queue heads, reserve for the first that has to wait, backfill later jobs."""
+        for job in system.ended:
+            del self._running[job]
+        while system.queue:
+            head = system.queue[0]
+            found = self.place_head(head, system)
+            kept = self.kept(head, found, system)
+            found = kept or found
+            if found.placement.start > 0:
+                break
+            yield self.start(head, found, system)
+        else:
+            return
+        reserved, start = self._reservation, system.now + found.placement.start
+        if reserved is not None and reserved.job == head:
+            start = min(start, reserved.start)
+        if kept is None:
+            self._reservation = Reservation(head, start, found)
+        elif start != self._wakes_at:
+            self._wakes_at = start
+            yield Wake(start)
+        yield from self.backfill(found, system)
+
+    def kept(self, job: int, found: Found, system: System) -> Found | None:
+        """Return the reserved place and start of a job, if the new ones are later."""
+        reserved = self._reservation
+        if reserved is None or reserved.job != job:
+            return None
+        if system.now + found.placement.start < reserved.start + 1:
+            return None
+        start = max(0, math.ceil(reserved.start - system.now))
+        same = self.problem(job, system, threshold=reserved.found.problem.threshold)
+        kept = Found(same, Placement(start, reserved.found.placement.processes))
+        return kept if is_place(*kept) else None
+
+    def breaks(self, job: int, found: Found, head: Found, system: System) -> bool:
+        """Return whether a job that starts now makes the reserved place infeasible."""
+        reserved, limit, now = self._reservation, self.limit(found), system.now
+        if now + limit <= reserved.start:
+            return False
+        processes, start = head.placement.processes, head.placement.start
+        if not ((found.placement.processes > 0) & (processes > 0)).any():
+            return False
+        if limit <= start:
+            return True
+        if now + start > reserved.start:  # a later event may round the start to less
+            limit += 1
+        held = self.rows(system) + self.rows_of(job, found.placement.processes, 0, limit, system)
+        again = self.problem(head.problem.job, system, held, head.problem.threshold)
+        return not is_place(again, head.placement)
+
+    def limit(self, found: Found) -> int:
+        """Return the seconds for which a job may run at a place."""
+        return found.seconds if self.limits == "raised" else found.problem.walltime
+
+    def start(self, job: int, found: Found, system: System) -> Start:
+        """Return the action that starts a job at a place."""
+        limit, processes = self.limit(found), found.placement.processes
+        self._running[job] = system.now + limit, processes
+        return Start(job, system.machine.place(processes), float(limit))
+
+    def thresholds_of(self, job: int, system: System) -> list[int | None]:
+        """Return the thresholds of a job, raised to its factor if spread on an empty machine."""
+        machine, alone = system.machine, 0.0
+        for name, capacity in machine.capacity.items():
+            on_a_node = math.ceil(system.processors[job] / machine.nodes)
+            over = on_a_node * self.demand(job, name, system) - capacity
+            alone += max(over, 0) / capacity
+        least = 1000 + math.ceil(1000 * alone)
+        return [max(factor, least) for factor in self.factors()] or [None]
+
+    def demand(self, job: int, name: str, system: System) -> int:
+        """Return the demand of a process of a job on a resource."""
+        return int(system.annotations[name][job]) if name in system.annotations else 0
+
+    def rows_of(self, job, processes, start, end, system) -> list[list[int]]:
+        """Return the allocations of a job."""
+        demands = [self.demand(job, name, system) for name in system.machine.capacity]
+        return [
+            [node, count, start, end, *demands]
+            for node, count in enumerate(processes.tolist())
+            if count
+        ]
+
+    def rows(self, system: System) -> list[list[int]]:
+        """Return the allocations of running jobs, as seen from now."""
+        found = []
+        for job, (until, processes) in self._running.items():
+            found += self.rows_of(job, processes, 0, max(1, math.ceil(until - system.now)), system)
+        return found
+
+    def with_reservation(self, head: Found, system: System) -> list[list[int]]:
+        """Return the allocations of the reservation and of running jobs."""
+        start, processes = head.placement
+        own = self.rows_of(head.problem.job, processes, start, start + self.limit(head), system)
+        return own + self.rows(system)
+
+    def problem(self, job, system, held=None, threshold=None, goal="start", latest=None):
+        """Return a problem of a job, whose label is its row."""
+        machine = system.machine
+        return ThresholdAllocation(
+            machine.nodes,
+            machine.processors,
+            list(machine.capacity.values()),
+            self.rows(system) if held is None else held,
+            asked=system.processors[job],
+            walltime=math.ceil(system.requested_time[job]),
+            demand=[self.demand(job, name, system) for name in machine.capacity],
+            threshold=threshold,
+            goal=goal,
+            latest=latest,
+            job=job,
+        )
+
+    def pose(self, problem: ThresholdAllocation, system: System) -> Found | None:
+        """Pose a problem; return the place found, None without one."""
+        placement = system.pose(problem)
+        return None if placement is None else Found(problem, placement)
+
+
+class TextbookSJBF(Textbook, SJBF):
+    """Backfilling by requested time."""
+
+    def factors(self) -> list[int]:
+        """Return the threshold in thousandths, if any."""
+        return [round(1000 * self.threshold)] if self.threshold else []
+
+    def place_head(self, job: int, system: System) -> Found:
+        """Return place and start of the queue head."""
+        latest = None if self.threshold else self.first_room(job, system)
+        return self.offer(job, system, self.rows(system), latest)
+
+    def first_room(self, job: int, system: System) -> int:
+        """Return the seconds until enough processors are free, if no other job starts."""
+        free = system.machine.free
+        if free >= system.processors[job]:
+            return 0
+        for until, running in sorted((until, one) for one, (until, _) in self._running.items()):
+            free += system.processors[running]
+            if free >= system.processors[job]:
+                return max(1, math.ceil(until - system.now))
+        raise AssertionError("the job is larger than the machine")
+
+    def offer(self, job, system, held, latest) -> Found | None:
+        """Return the place of least cost, at the first start within a threshold if there is one."""
+        cost = "everybody" if self.goal == "everybody" else "penalty"
+        (threshold,) = self.thresholds_of(job, system)
+        goal = "start" if self.threshold else cost
+        found = self.pose(self.problem(job, system, held, threshold, goal, latest), system)
+        if found is None or not self.threshold or self.goal == "paper":
+            return found
+        at = found.placement.start
+        return self.pose(self.problem(job, system, held, threshold, cost, at), system) or found
+
+    def backfill(self, head: Found, system: System) -> Iterator[Action]:
+        """Start the candidates that have a place now, the shortest first."""
+        for job in sorted(system.queue[1:], key=system.requested_time.__getitem__):
+            if system.processors[job] > system.machine.free:
+                continue
+            found = self.offer(job, system, self.with_reservation(head, system), latest=0)
+            if found is not None and not self.breaks(job, found, head, system):
+                yield self.start(job, found, system)
+
+
+class TextbookRUA(Textbook, RUA):
+    """The least slowdown for each job, and backfilling by the penalty factor."""
+
+    def factors(self) -> list[int]:
+        """Return the thresholds in thousandths; the solver chooses within the largest one."""
+        factors = sorted({round(1000 * float(text)) for text in self.thresholds.split(",")})
+        return factors[-1:] if self.choice == "response" else factors
+
+    def place_head(self, job: int, system: System) -> Found:
+        """Return place and start of the queue head."""
+        return self.offer(job, system, self.rows(system))
+
+    def offer(self, job, system, held) -> Found | None:
+        """Return the place and start with the least end; of equal ones that of least threshold."""
+        goal = "response" if self.choice == "response" else "start"
+        offers = [
+            self.pose(self.problem(job, system, held, one, goal), system)
+            for one in self.thresholds_of(job, system)
+        ]
+        return min(filter(None, offers), key=lambda one: one.end, default=None)
+
+    def backfill(self, head: Found, system: System) -> Iterator[Action]:
+        """Start jobs one by one, each time that with the least penalty factor."""
+        while True:
+            ranked = []
+            for job in system.queue[1:]:
+                found = self.offer(job, system, self.with_reservation(head, system))
+                if found is None or found.placement.start > 0:
+                    continue
+                if not self.breaks(job, found, head, system):
+                    factor = found.problem.factor(found.placement)
+                    ranked.append((factor, found.problem.walltime, job, found))
+            if not ranked:
+                return
+            *_, job, found = min(ranked, key=lambda one: one[:3])
+            yield self.start(job, found, system)
+
+
+def is_place(problem: ThresholdAllocation, placement: Placement) -> bool:
+    """Return whether a placement is feasible, apart from starts that must be at an end."""
+    return all(one.constraint == "start" for one in problem.violations(placement))

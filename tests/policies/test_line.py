@@ -1,0 +1,333 @@
+"""Decisions on a line of processors: the kernels against the policies in Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import registry, simulate
+from optsched.content import bundled
+from optsched.machines._line_nodes import nodes_of
+from optsched.machines.nodes import Nodes
+from optsched.machines.torus import Torus
+from optsched.policies.easy import Easy
+from optsched.policies.parts import _line
+from optsched.policies.parts.line_decisions import is_line
+from optsched.policies.priority import FixedOrder
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.simulate import run_scenario
+from optsched.traces.cleaning import clean
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+PRIORITIES = ["sjf", "saf", "wfp3", "unicef", "f1", "f2", "f3", "f4"]
+COMPILED = ["fcfs", "easy", "easy-sjbf", "conservative", *PRIORITIES]
+COMPILED += [f"{name}, easy" for name in PRIORITIES]
+ORDERS = ["batched", "one-by-one"]
+
+ONE_OF_EACH = {"fcfs", "easy", "easy-sjbf", "conservative", "sjf", "wfp3"}
+ONE_OF_EACH |= {"sjf, easy", "wfp3, easy", "unicef, easy"}
+"""Policies that the kernels treat in their own way; the others differ in their scores alone."""
+
+RANDOMLY = [
+    pytest.param(policy, marks=() if policy in ONE_OF_EACH else pytest.mark.long)
+    for policy in COMPILED
+]
+
+jobs = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 9)),
+    min_size=1,
+    max_size=40,
+)
+
+
+class HalfSpeed(ExecutionModel):
+    """All jobs run at half the speed, so that estimated ends pass."""
+
+    def started(self, job, allocation, system):
+        return [(job, 0.5)]
+
+
+def policies_of(name):
+    """Return a policy with its kernel, and a subclass that decides in Python."""
+    name, _, backfill = name.partition(", ")
+    given, kind = {"backfill": backfill} if backfill else {}, registry.policies[name]
+
+    class InPython(kind):
+        def decide(self, system):
+            return super().decide(system)
+
+    assert InPython.compiled is None
+    return kind(**given), InPython(**given)
+
+
+def assert_same(trace, machine, policy, order, **options):
+    """Compare a run of the kernel alone, one with a journal, and one in Python."""
+    by_kernel, in_python = policies_of(policy)
+    given = {"event_order": order, "compiled_from": 0, **options}
+    fast = simulate(trace, machine, by_kernel, **given)
+    seen = simulate(trace, machine, by_kernel, journal=True, check=True, **given)
+    slow = simulate(trace, machine, in_python, journal=True, **given)
+    for one in (seen, slow):
+        assert np.array_equal(fast.start, one.start, equal_nan=True)
+        assert np.array_equal(fast.end, one.end, equal_nan=True)
+        assert fast.state.tolist() == one.state.tolist()
+        assert list(fast.resources) == list(one.resources)
+        assert fast.schedule.decisions == one.schedule.decisions
+    assert seen.journal.digest() == slow.journal.digest()
+    return fast
+
+
+def trace_of(workload, *, limits_hold=False):
+    gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
+    return clean(
+        Trace(
+            job_id=np.arange(len(gaps)),
+            submit=np.cumsum(gaps),
+            runtime=runtime,
+            requested_time=slack + 1 if limits_hold else runtime + slack,
+            processors=processors,
+            limits_hold=limits_hold,
+        )
+    )
+
+
+@pytest.mark.parametrize("policy", RANDOMLY)
+@pytest.mark.parametrize("order", ORDERS)
+def test_kernel_and_python_decide_alike(policy, order):
+    @given(jobs)
+    @settings(max_examples=40, deadline=None)
+    def compare(workload):
+        assert_same(trace_of(workload), "nodes:8", policy, order)
+
+    compare()
+
+
+@pytest.mark.parametrize("policy", RANDOMLY)
+@pytest.mark.parametrize("order", ORDERS)
+def test_jobs_beyond_their_limit_are_killed_alike(policy, order):
+    @given(jobs)
+    @settings(max_examples=20, deadline=None)
+    def compare(workload):
+        trace = trace_of(workload, limits_hold=True)
+        run = assert_same(trace, "nodes:8", policy, order)
+        beyond = (trace.runtime > trace.requested_time) & (trace.processors <= 8)
+        assert run.summary["killed"] == beyond.sum()
+        assert np.array_equal((run.end - run.start)[beyond], trace.requested_time[beyond])
+
+    compare()
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf, easy", "wfp3, easy", "conservative"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_jobs_that_run_beyond_their_estimated_end_are_treated_alike(policy, order):
+    @given(jobs)
+    @settings(max_examples=20, deadline=None)
+    def compare(workload):
+        by_kernel, in_python = policies_of(policy)
+        by_kernel.enforces_limits = in_python.enforces_limits = False
+        trace, given = trace_of(workload), {"event_order": order, "execution": HalfSpeed()}
+        fast, slow = (
+            simulate(trace, "nodes:8", one, journal=True, compiled_from=0, **given)
+            for one in (by_kernel, in_python)
+        )
+        assert fast.journal.digest() == slow.journal.digest()
+
+    compare()
+
+
+LONG = ["easy", "easy-sjbf", "sjf", "f4, easy", "wfp3, easy", "wfp3", "unicef, easy"]
+
+
+@pytest.mark.parametrize("step", [1, 500])
+@pytest.mark.parametrize("policy", LONG)
+def test_a_long_queue_is_treated_alike(policy, step):
+    random = np.random.default_rng(1)
+    requested = random.integers(10, 5000, size=600) // step * step + 10  # many are equal, or few
+    trace = clean(
+        Trace(
+            job_id=np.arange(600),
+            submit=np.sort(random.integers(0, 2000, size=600)) // step * step,
+            runtime=np.maximum(1, requested * random.random(600)).astype(np.int64),
+            requested_time=requested,
+            processors=random.integers(1, 40, size=600),
+        )
+    )
+    run = assert_same(trace, "nodes:64", policy, "batched")
+    assert (run.start > 2000).sum() > 300
+
+
+@pytest.mark.parametrize(
+    ("log", "policy"),
+    [
+        ("SDSC-BLUE-2000-4.2-cln", "easy"),
+        ("ANL-Intrepid-2009-1200", "easy"),
+        ("RICC-2010-2", "conservative"),
+        ("RICC-2010-2", "wfp3, easy"),
+    ],
+)
+@pytest.mark.long
+def test_a_real_log_is_treated_alike(log, policy, shared):
+    trace = read_trace(shared(f"traces/{log}.swf.gz"))
+    assert_same(trace.jobs(1, min(len(trace), 5000)), None, policy, "batched")
+
+
+def test_the_head_starts_first_and_a_short_job_passes_it():
+    """By hand, on 4 processors.
+
+    Job 0 holds 3 of them from 0 to 10. Job 1 needs 4, so it has a reservation at 10. Job 2 (one
+    processor, 5 s) would end before; job 3 (one processor, 20 s) would delay it.
+    """
+    trace = Trace(*np.array([[0, 1, 2, 3], [0, 1, 2, 2], [10, 5, 5, 20], [10, 5, 5, 20]]),
+                  np.array([3, 4, 1, 1]))  # fmt: skip
+    runs = [simulate(trace, "nodes:4", name, compiled_from=0) for name in ("easy", "fcfs")]
+    assert [run.start.tolist() for run in runs] == [[0, 10, 2, 15], [0, 10, 15, 15]]
+    assert [*runs[0].resources] == ["0-2", "0-3", "3", "0"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts"), [("easy", [0, 0, 20, 30, 130]), ("sjf, easy", [0, 0, 24, 213, 13])]
+)
+def test_a_reservation_whose_time_has_passed(policy, starts):
+    """By hand, on 8 processors: estimated ends at 10 and 12 pass, the jobs end at 20 and 24.
+
+    Job 2 (6 processors) is blocked from 1 on, with nothing to spare at 10; job 3 waits behind it.
+    At 13 both ends are overdue, so that 2 processors are to spare for job 4. EASY looks again only
+    when a job has ended.
+    """
+    requested = [10, 12, 5, 50, 100]
+    trace = Trace(*np.array([[0, 1, 2, 3, 4], [0, 0, 1, 2, 13], requested, requested]),
+                  np.array([4, 2, 6, 8, 2]))  # fmt: skip
+    for one in policies_of(policy):
+        one.enforces_limits = False
+        run = simulate(trace, "nodes:8", one, execution=HalfSpeed(), compiled_from=0)
+        assert run.start.tolist() == starts
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.randoms())
+def test_jobs_are_sorted_by_key_and_then_by_number(keys, random):
+    order = list(range(len(keys)))
+    random.shuffle(order)
+    found = np.array(order)
+    _line.sort(found, len(keys), np.array(keys, dtype=np.float64))
+    assert found.tolist() == sorted(order, key=lambda job: (keys[job], job))
+
+
+def test_the_room_for_runs_of_nodes_grows():
+    """Each second job ends, so that one of 50 nodes holds 50 runs, time and again."""
+    processors = np.array([1] * 100 + [50] * 20)
+    machine, held, log = Nodes(100), {}, [*range(100)]
+    log += [~job for job in range(0, 100, 2)]
+    for wide in range(100, 120):
+        log += [wide, ~wide]
+    found, expected = nodes_of(np.array(log), processors, 100), [""] * 120
+    for entry in log:
+        if entry >= 0:
+            held[entry] = machine.allocate(processors[entry].item())
+            expected[entry] = machine.resources(held[entry])
+        else:
+            machine.release(held.pop(~entry))
+    assert [*found] == expected
+
+
+def test_scores_of_a_subclass_are_those_of_the_kernel(monkeypatch):
+    class Widest(FixedOrder):
+        def scores(self, jobs):
+            return -jobs.processors
+
+    class LastFirst(FixedOrder):
+        def scores(self, jobs):
+            return -jobs.submit
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
+    for kind in (Widest, LastFirst):
+
+        class InPython(kind):
+            def decide(self, system):
+                return super().decide(system)
+
+        in_python = simulate(trace, "nodes:128", InPython())
+        with monkeypatch.context() as patched:
+            patched.setattr(kind, "decide", None)  # the engine would call it
+            by_kernel = simulate(trace, "nodes:128", kind(), compiled_from=0)
+        assert by_kernel.start.tolist() == in_python.start.tolist()
+
+
+def test_a_subclass_is_asked_for_its_own_rule():
+    class Lazy(Easy):
+        def decide(self, system):
+            return ()
+
+    class LongestFirst(Easy):
+        def in_order(self, jobs, system):
+            return sorted(jobs, key=lambda job: -system.requested_time[job])
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 600)
+    assert simulate(trace, policy=Lazy(), compiled_from=0).summary["waiting"] == 600
+    own, easy = (
+        simulate(trace, "nodes:128", one, compiled_from=0).start.tolist()
+        for one in (LongestFirst(), Easy())
+    )
+    assert own != easy
+
+
+def test_kernels_are_for_machines_that_give_the_first_free_nodes():
+    class FromTheTop(Nodes):
+        def allocate(self, processors):
+            stop = self.slots.stops[-1]
+            return self.claim(((stop - processors, stop),), processors)
+
+    found = [is_line(SimpleNamespace(machine=kind(8))) for kind in (Nodes, FromTheTop)]
+    assert [*found, is_line(SimpleNamespace(machine=Torus((2, 2, 2))))] == [True, False, True]
+
+
+@pytest.mark.long
+def test_few_jobs_are_decided_in_python_until_the_kernels_are_on_disk(tmp_path):
+    """In processes of their own, with a cache of their own."""
+    code = """
+import numpy as np
+from optsched.policies.fcfs import FCFS
+from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
+asked, decide = [], FCFS.decide
+FCFS.decide = lambda *given: asked.append(given) or decide(*given)
+trace = Trace(*[np.arange(1, 50)] * 5)
+run = simulate(trace, "nodes:50", "fcfs", **{given})
+print(len(asked) > 0, *run.start.tolist())
+"""
+
+    def started(given: str) -> list[str]:
+        command = [sys.executable, "-c", code.replace("{given}", given)]
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    in_python = started("{}")
+    assert in_python[0] == "True"
+    assert started("{'compiled_from': 0}") == ["False", *in_python[1:]]
+    assert started("{}") == ["False", *in_python[1:]]
+
+
+def test_the_jobs_of_all_runs_decide_whether_kernels_are_compiled(monkeypatch):
+    asked = []
+
+    class Own(Easy):
+        def compiled(self, run):
+            asked.append(run.may_compile)
+
+    module = sys.modules[run_scenario.__module__]
+    monkeypatch.setattr(module, "CORE_FROM", 250)
+    monkeypatch.setattr(module, "_simulated", Counter())
+    trace = Trace(*[np.arange(1, 101)] * 5)
+    for _ in range(3):
+        simulate(trace, "nodes:100", Own())
+    assert asked == [False, False, True]

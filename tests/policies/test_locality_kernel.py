@@ -1,0 +1,172 @@
+"""The decision kernel of planning on a cluster against its textbook and the Python solvers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+from policies.locality_textbook import TextbookLocality
+
+from optsched import read_trace, simulate
+from optsched.content import bundled
+from optsched.policies import _locality
+from optsched.policies.locality import Locality
+from optsched.solvers.data_placement.rules import LocalityAndEvictionAware
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
+RULES = ("fcfs", "eft", "lea", "leo", "lem")
+
+jobs = st.tuples(
+    st.sampled_from([0, 0, 1, 5, 20]),  # seconds since the job before
+    st.integers(1, 30) | st.integers(1, 200),  # run time
+    st.integers(-3, 40) | st.integers(0, 400),  # that the job requests beyond it
+    st.integers(1, 3),  # cores
+    st.integers(-1, 3),  # file
+)
+workloads = st.lists(jobs, min_size=1, max_size=40)
+chosen = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["none", "holes", "holes", "conservative"]),
+        "weight": st.sampled_from([0, 2, 500]),
+        "threshold": st.sampled_from([50, 100]),
+        "replan": st.sampled_from(["authors", "events"]),
+        "stop": st.sampled_from(["full", "short"]),
+        "loads": st.sampled_from(["now", "start"]),
+        "evicted": st.sampled_from(["unused", "memory"]),
+        "opportune": st.sampled_from(["scan", "node"]),
+        "throttle": st.sampled_from([0.0, 0.0, 10.0]),
+    }
+)
+runs = st.fixed_dictionaries(
+    {
+        "solver": st.sampled_from(RULES),
+        "event_order": st.sampled_from(["batched", "batched", "one-by-one"]),
+        "charge_decisions": st.sampled_from([False, False, True]),
+    }
+)
+
+
+def assert_same(trace, machine, settings=None, **given):
+    """Compare a run with one that is followed, and with the textbook.
+
+    The textbook poses each problem, so that the kernel's answers are compared with the solver's.
+    """
+    settings = settings or {}
+    run = simulate(trace, machine, "locality", settings=settings, **given)
+    followed = simulate(trace, machine, "locality", settings=settings, journal=True, **given)
+    textbook = simulate(trace, machine, TextbookLocality(**settings), **given)
+    for other in (followed, textbook):
+        assert run.jobs.to_csv() == other.jobs.to_csv()
+        pd.testing.assert_frame_equal(run.decisions, other.decisions)
+        assert run.summary == other.summary
+        assert run.schedule.decisions == other.schedule.decisions
+
+
+def trace_of(workload, unit=1, **annotations):
+    gaps, runtime, more, cores, files = (np.array(column) for column in zip(*workload))
+    return clean(
+        Trace(
+            np.arange(len(gaps)),
+            np.cumsum(gaps) * unit,
+            1 + runtime * unit,
+            1 + np.maximum(runtime + more, 0) * unit,
+            cores,
+            annotations={"file": files, "file_size": np.maximum(400 * (1 + files), 0)}
+            | annotations,
+            limits_hold=True,
+        )
+    )
+
+
+@limits(max_examples=75, deadline=None)
+@given(
+    workloads | st.lists(jobs, min_size=20, max_size=60),
+    chosen,
+    runs,
+    st.sampled_from(["1x4", "2x3", "3x3:kept=next", "2x4:kept=next", "5x3"]),
+    st.sampled_from([1, 0.7]),
+)
+def test_the_kernel_decides_as_the_textbook(workload, settings, given, machine, unit):
+    assert_same(trace_of(workload, unit), f"cluster:{machine}", settings, **given)
+
+
+@limits(max_examples=30, deadline=None)
+@given(workloads.filter(lambda jobs: len(jobs) > 5), st.sampled_from(RULES), st.data())
+def test_a_run_begins_with_the_history_of_the_cluster(workload, rule, data):
+    count = len(workload)
+    ran = data.draw(st.integers(0, 4))
+    gaps = [0] * ran + [7] + [gap for gap, *_ in workload[ran + 1 :]]
+    workload = [(gap, *job[1:]) for gap, job in zip(gaps, workload)]
+    category = np.array([-2] * ran + [-1] + [0] * (count - ran - 1))
+    numbers = st.lists(st.integers(0, 5), min_size=count, max_size=count)
+    history = {
+        "category": category,
+        "history_start": np.where(category == -2, data.draw(numbers), -1),
+        "history_node": np.where(category == -2, data.draw(numbers), -1),
+    }
+    assert_same(trace_of(workload, **history), "cluster:2x3", solver=rule)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("backfill", ["none", "holes"])
+def test_the_kernel_runs_the_sample_as_the_textbook(rule, backfill):
+    for more in ({}, {"throttle": 30.0}):
+        assert_same(SAMPLE, "cluster:8x20", {"backfill": backfill} | more, solver=rule)
+
+
+@pytest.mark.long
+def test_the_kernel_runs_a_part_of_the_real_day_as_the_textbook(shared):
+    day = read_trace(shared("traces/rackham/2022-09-10_V10000_anonymous.txt.gz"))
+    assert_same(day.jobs(1, 4500), "cluster:486x20", {"stop": "short"}, solver="lem")
+
+
+class LikeLea(LocalityAndEvictionAware):
+    """Decides as LEA does; what it does beside that no kernel knows."""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_called"),
+    [
+        ({}, False),
+        ({"event_order": "one-by-one"}, False),
+        ({"solver": LocalityAndEvictionAware(weight=3)}, False),
+        ({"journal": True}, False),
+        ({"charge_decisions": True}, True),
+        ({"solver": LikeLea()}, True),
+        ({"settings": {"backfill": "conservative"}}, True),
+    ],
+)
+def test_a_kernel_answers_for_the_published_rules_alone(other, is_called):
+    run = simulate(read_trace(SAMPLE).jobs(1, 50), "cluster:8x20", "locality", **other)
+    assert (run.timing["solver_seconds"] > 0) is is_called
+
+
+def test_a_rule_with_options_of_its_own_is_the_same_in_the_kernel():
+    trace = read_trace(SAMPLE).jobs(1, 100)
+    for rule in (LocalityAndEvictionAware(weight=3), LocalityAndEvictionAware(backfill="holes")):
+        assert_same(trace, "cluster:8x20", solver=rule)
+
+
+def test_a_subclass_decides_for_itself():
+    class Lazy(Locality):
+        def decide(self, system):
+            return ()
+
+    run = simulate(read_trace(SAMPLE).jobs(1, 10), "cluster:8x20", Lazy())
+    assert run.summary["waiting"] == 10
+
+
+def test_a_run_stops_at_an_infeasible_plan(monkeypatch):
+    class Wrong:
+        def bound(self, *given, numbers):
+            return lambda arrays: -1
+
+    monkeypatch.setattr(_locality, "plan_by_rule", Wrong())
+    with pytest.raises(RuntimeError, match="infeasible plan"):
+        simulate(SAMPLE, "cluster:8x20", "locality")
