@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Incumbent, Result
 from optsched.solvers.solver import OnIncumbent
@@ -32,6 +31,8 @@ def solve_by_relaxation(
     The part of the relaxation's answer that breaks no rule is a first answer. If the solver is
     exact, CP-SAT goes on from there, and the bound of the relaxation holds.
     """
+    from optsched.solvers.cp_sat import CpSat
+
     progress = Progress(budget, on_incumbent, problem.sense)
     part = Budget(*(limit and limit * SHARE for limit in (budget.seconds, budget.work)))
     first = ask(problem.relaxation, budget=part if exact else budget, hint=hint, seed=seed)
