@@ -115,13 +115,7 @@ def budget_of(time_limit: float | None, work_limit: float | None = None) -> Budg
 
 
 def import_models(places: Sequence[str] | None) -> list[str]:
-    """Run the files of ``--model``, which register their models, and return the names of these.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be run, or holds no model.
-    """
+    """Run the files of ``--model``, which register their models, and return the names of these."""
     names = []
     for place in places or ():
         home = find_class(place)
@@ -134,13 +128,7 @@ def import_models(places: Sequence[str] | None) -> list[str]:
 
 
 def rules_of(places: Sequence[str] | None) -> dict[str, Any]:
-    """Return the rules of ``--rule`` by name.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or two rules have the same name.
-    """
+    """Return the rules of ``--rule`` by name."""
     from optsched.models.node_placement.rules import rules_in
 
     found: dict[str, Any] = {}

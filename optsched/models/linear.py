@@ -351,13 +351,7 @@ class Expression:
         return least.reshape(self.shape) + constant, most.reshape(self.shape) + constant
 
     def coefficients(self, count: int) -> tuple[Ints, int]:
-        """Return the coefficient of each of `count` variables, and the constant.
-
-        Raises
-        ------
-        ValueError
-            If this is not a single expression.
-        """
+        """Return the coefficient of each of `count` variables, and the constant."""
         if self.shape:
             raise ValueError(f"an array of shape {self.shape} as the objective; expected one value")
         found = np.zeros(count, dtype=np.int64)
@@ -437,15 +431,7 @@ class Relation:
 
 
 def integers(value: Any) -> Ints:
-    """Return numbers as an int64 array.
-
-    Raises
-    ------
-    TypeError
-        If they are not integers.
-    InputError
-        If one exceeds 2^53.
-    """
+    """Return numbers as an int64 array."""
     array = np.asarray(value)
     if array.dtype.kind == "b" or not array.size:
         return array.astype(np.int64)

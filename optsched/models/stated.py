@@ -95,26 +95,11 @@ class Values(Mapping[str, NDArray[np.int64]]):
 
 
 class Symbols:
-    """Reading of a statement with symbols: the variables, requirements and objective of a program.
-
-    Parameters
-    ----------
-    base : Program, optional
-        A program to which those of the statement are added.
-
-    Attributes
-    ----------
-    variables : dict
-        The numbers of the variables of each array, by name.
-    derived : dict
-        The numbers of the variables of `some`, by name, and the places that have one; they are no
-        part of an answer.
-    sense : {"max", "min"}
-        Direction of the objective.
-    """
+    """Reading of a statement with symbols: the variables, requirements and objective of a program."""
 
     def __init__(self, base: Program | None = None) -> None:
-        self.variables: dict[str, Ints] = {}
+        self.variables: dict[str, Ints] = {}  # numbers of the variables of each array
+        # numbers of the variables of `some`, which no answer states, and the places that have one
         self.derived: dict[str, tuple[Ints, Ints]] = {}
         self.sense: Literal["max", "min"] = "max" if base is None else base.sense
         self._bounds: dict[str, tuple[Ints, Any, Any]] = {}
@@ -253,15 +238,7 @@ def _check_name(name: str, taken: Mapping[str, Any]) -> None:
 
 
 def read(statement: Statement, reading: Any, *values: Any, **fields: Any) -> None:
-    """Call a statement with a reading.
-
-    Raises
-    ------
-    StatementError
-        If the statement fails, with its line.
-    InputError
-        If the answer that is read has no such form.
-    """
+    """Call a statement with a reading."""
     try:
         statement(reading, *values, **fields)
     except Exception as error:
@@ -294,13 +271,7 @@ class Stated(Problem[Mapping[str, Any]]):
         read(type(self).statement, reading, **fields)
 
     def verified(self, solution: Any) -> Verification:
-        """Return the statement, read with the values of an answer.
-
-        Raises
-        ------
-        InputError
-            If they are missing, unknown, or of another form.
-        """
+        """Return the statement, read with the values of an answer."""
         if not isinstance(solution, Mapping):
             raise InputError(
                 f"a {type(solution).__name__}; expected values by name", field="answer"
@@ -344,13 +315,7 @@ class Stated(Problem[Mapping[str, Any]]):
         return {name: np.asarray(values).tolist() for name, values in solution.items()}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Values:
-        """Return the values written by `solution_to_json`.
-
-        Raises
-        ------
-        InputError
-            If values are missing, unknown, or of another form.
-        """
+        """Return the values written by `solution_to_json`."""
         return Values(self.verified(fields).values)
 
     def describe(self, solution: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:

@@ -23,13 +23,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 
 def stated_page(name: str) -> str:
-    """Return the page of a model, Markdown with equations in LaTeX.
-
-    Raises
-    ------
-    InputError
-        If there is no such model, or it is not one statement.
-    """
+    """Return the page of a model, Markdown with equations in LaTeX."""
     model = models[name]
     if not issubclass(model, Stated):
         raise InputError(f"{name} is not stated in one function; see `optsched list models`")

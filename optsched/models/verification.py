@@ -32,17 +32,7 @@ COMPARED = {
 
 
 class Numbers:
-    """An array of integers, with the operations of an expression.
-
-    Parameters
-    ----------
-    values : array_like of int
-        The numbers.
-    most : int, optional
-        Upper bound of their absolute values; by default the largest one.
-    labels : sequence, optional
-        Names of the places of the first axis, for messages.
-    """
+    """An array of integers, with the operations of an expression."""
 
     __array_ufunc__ = None  # numpy leaves operators to this class
     __hash__ = None  # type: ignore[assignment]
@@ -53,6 +43,7 @@ class Numbers:
         array: NDArray[Any] = np.asarray(values)
         if most is None:
             array, most = _sized(array)
+        # a bound of the absolute values, and names of the places of the first axis
         self.values, self._most, self.labels = array, most, labels
 
     @property
@@ -182,40 +173,17 @@ class Comparison:
 
 
 class Verification:
-    """Reading of a statement with the values of an answer.
-
-    Parameters
-    ----------
-    answer : mapping
-        The values of each array of decisions, by name.
-
-    Attributes
-    ----------
-    values : dict
-        The same values as int64 arrays, in the order and the shapes of the statement.
-    derived : dict
-        The values of `some`, by name.
-    found : list of Violation
-        The bounds and requirements that the answer breaks.
-    objective : int
-        The value of the objective.
-    """
+    """Reading of a statement with the values of an answer."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._answer = answer
-        self.values: dict[str, NDArray[np.int64]] = {}
-        self.derived: dict[str, NDArray[np.int64]] = {}
+        self.values: dict[str, NDArray[np.int64]] = {}  # as int64 arrays, in the statement's order
+        self.derived: dict[str, NDArray[np.int64]] = {}  # the values of `some`
         self.found: list[Violation] = []
         self.objective = 0
 
     def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Numbers:
-        """Return the values of an array of decisions, and check their bounds.
-
-        Raises
-        ------
-        InputError
-            If the answer has no such values.
-        """
+        """Return the values of an array of decisions, and check their bounds."""
         if name not in self._answer:
             raise InputError("missing", field=name)
         values = self._answer[name]
@@ -252,13 +220,7 @@ class Verification:
     minimize = maximize
 
     def done(self) -> None:
-        """Refuse values that the statement does not name.
-
-        Raises
-        ------
-        InputError
-            If there are any.
-        """
+        """Refuse values that the statement does not name."""
         unknown = [f"{name}: no such decisions" for name in self._answer if name not in self.values]
         if unknown:
             raise InputError(*unknown)

@@ -302,13 +302,7 @@ def with_rules(
 
 
 def rules_in(text: str) -> dict[str, Rule]:
-    """Return the rules of a file, ``FILE.py``, or one of them, ``FILE.py:NAME``, by name.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or rule, or the file cannot be executed.
-    """
+    """Return the rules of a file, ``FILE.py``, or one of them, ``FILE.py:NAME``, by name."""
     place = find_class(text)
     found = {
         name: value
@@ -324,22 +318,15 @@ def rules_in(text: str) -> dict[str, Rule]:
 
 
 class RuleNumbers(Verification):
-    """Reading of rules with numbers.
-
-    Attributes
-    ----------
-    excess : dict of str to array
-        By requirement, the amounts by which it does not hold where nothing starts.
-    scale, penalty : int
-        What a unit of the objective of the placement counts, and what the rules minimize.
-    """
+    """Reading of rules with numbers."""
 
     rule = ""
 
     def __init__(self, excess: Mapping[str, Any]) -> None:
         super().__init__({})
         self._allowed = excess
-        self.excess: dict[str, NDArray[Any]] = {}
+        self.excess: dict[str, NDArray[Any]] = {}  # what does not hold where nothing starts
+        # what a unit of the objective of the placement counts, and what the rules minimize
         self.scale, self.penalty = 1, 0
 
     def require(self, name: str, relation: Any) -> None:
