@@ -95,7 +95,7 @@ class Values(Mapping[str, NDArray[np.int64]]):
 
 
 class Symbols:
-    """Reading of a statement with symbols: the variables, requirements and objective of a program."""
+    """Reading of a statement with symbols: the variables, rows and objective of a program."""
 
     def __init__(self, base: Program | None = None) -> None:
         self.variables: dict[str, Ints] = {}  # numbers of the variables of each array
