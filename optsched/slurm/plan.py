@@ -26,6 +26,7 @@ from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply, resource_of
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
+from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
 
 FITS = "it fits alone, but other jobs of the plan take its room"
 
@@ -153,7 +154,8 @@ class Plan:
                 reason += "; Slurm may start it before those of lower priority: see --weigh strict"
             problem = self.situation.posed.problem
             if isinstance(problem, RuledPlacement) and reason.startswith(FITS):
-                reason = problem.blocking(self.placements, place) or reason
+                broken = problem.blocking(self.placements, place)
+                reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
 
@@ -223,9 +225,18 @@ def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping
     if not rules:
         return ""
     posed = placement_problem(queue, supply)
-    problem, count = with_rules(posed.problem, rules), len(posed.rows)
     own = [place for place, row in enumerate(posed.rows) if row.job.job_id == job.job_id]
-    return problem.blocking(Placements(((),) * count, ((),) * count), own[0]) if own else ""
+    if not own:
+        return ""
+    program = with_rules(posed.problem, rules).formulate().program
+    lower, upper = program.lower.copy(), program.upper.copy()
+    upper[: len(posed.rows)] = 0  # the first variables say which jobs start: it alone
+    lower[own[0]] = upper[own[0]] = 1
+    found = conflict_or_vector(replace(program, lower=lower, upper=upper), SECONDS)
+    if not isinstance(found, Conflict):
+        return ""
+    theirs = {row for row in found.families if any(row.startswith(rule) for rule in rules)}
+    return str(found) if theirs else ""
 
 
 def _why_not(request: Request, supply: Supply) -> str:

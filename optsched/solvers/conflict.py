@@ -92,9 +92,14 @@ def conflict(problem: Problem[Any], *, seconds: float = SECONDS) -> Conflict | N
 
 def conflict_or_solution(problem: Problem[Any], seconds: float) -> Any:
     """Return requirements in conflict, or a solution if there is one; see `conflict`."""
-    end = time.monotonic() + seconds
     formulation = problem.formulate()
-    program = formulation.program
+    found = conflict_or_vector(formulation.program, seconds)
+    return found if isinstance(found, Conflict) else formulation.decode(found)
+
+
+def conflict_or_vector(program: Program, seconds: float) -> Conflict | NDArray[np.int64]:
+    """Return rows of a program in conflict, or a vector that it admits; see `conflict`."""
+    end = time.monotonic() + seconds
     if len(program.values) > MOST_ENTRIES:
         raise InputError(f"a program of more than {MOST_ENTRIES:,} entries is not looked at")
     if (program.lower > program.upper).any():
@@ -106,7 +111,7 @@ def conflict_or_solution(problem: Problem[Any], seconds: float) -> Any:
     if trials.possible(tuple(dict.fromkeys(families))):
         if trials.unknown:
             raise InputError("time does not suffice to find out whether there is a solution")
-        return formulation.decode(trials.found)
+        return trials.found
     inside = {*trials.least()}
     names = [program.row_name(r) if of in inside else "" for r, of in enumerate(families)]
     trials = _Trials(program, names, end, trials.unknown)
