@@ -6,6 +6,7 @@ modules are split or renamed. `optsched.testing` checks plug-ins.
 
 from __future__ import annotations
 
+from optsched.compiled import kernel as kernel
 from optsched.errors import InputError as InputError
 from optsched.errors import MissingDependencyError as MissingDependencyError
 from optsched.fields import LARGEST_FIELD as LARGEST_FIELD
@@ -46,12 +47,19 @@ from optsched.report.run_picture import RunFacts as RunFacts
 from optsched.report.run_picture import RunPicture as RunPicture
 from optsched.schedule import Schedule as Schedule
 from optsched.schedule import State as State
+from optsched.simulator._core import DONE as DONE
+from optsched.simulator._core import N_ENDED as N_ENDED
+from optsched.simulator._core import N_SUBMITTED as N_SUBMITTED
+from optsched.simulator._core import OPEN as OPEN
+from optsched.simulator._core import START as START
+from optsched.simulator._core import tell as tell
 from optsched.simulator.actions import Action as Action
 from optsched.simulator.actions import Migrate as Migrate
 from optsched.simulator.actions import Move as Move
 from optsched.simulator.actions import Share as Share
 from optsched.simulator.actions import Start as Start
 from optsched.simulator.actions import Wake as Wake
+from optsched.simulator.compiled_decisions import CompiledDecisions as CompiledDecisions
 from optsched.simulator.execution import ExecutionModel as ExecutionModel
 from optsched.simulator.execution import ExecutionReport as ExecutionReport
 from optsched.simulator.model_policy import ModelPolicy as ModelPolicy

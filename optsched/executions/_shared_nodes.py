@@ -143,10 +143,10 @@ def change_demand(shared: SharedNodes, places: Places, sign: int, job: int) -> N
     """
     counts, capacity, affected = shared.counts[0], shared.capacity, shared.affected
     counts.stamp += 1
-    counts.affected = 0
+    stamp, found = counts.stamp, 0
     if sign > 0:
-        affected[0], counts.affected = job, 1
-        shared.mark[job] = counts.stamp
+        affected[0], found = job, 1
+        shared.mark[job] = stamp
     for entry in range(places.first[job], places.last[job]):
         node = places.node[entry]
         penalty = 0.0
@@ -158,10 +158,11 @@ def change_demand(shared: SharedNodes, places: Places, sign: int, job: int) -> N
         shared.penalty[node] = penalty
         for place in range(shared.on_node_count[node]):
             other = shared.on_node[node, place]
-            if shared.mark[other] != counts.stamp:
-                shared.mark[other] = counts.stamp
-                affected[counts.affected] = other
-                counts.affected += 1
+            if shared.mark[other] != stamp:
+                shared.mark[other] = stamp
+                affected[found] = other
+                found += 1
+    counts.affected = found
 
 
 @kernel(allocates=False)

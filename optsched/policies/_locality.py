@@ -283,7 +283,7 @@ def state_problem(state: State, rule: Rule, arrays: Arrays, now: float) -> int:
 
 
 @kernel
-def plan_by_rule(state: State, options: Options, arrays: Arrays) -> int:
+def plan_by_rule(state: State, options: Options, latest: int, arrays: Arrays) -> int:
     """Plan the queue by a rule; return the objective of the plan, or -1 for an infeasible one."""
     widest = state.widest.copy()
     placed = plan(arrays, options, widest)
@@ -291,7 +291,7 @@ def plan_by_rule(state: State, options: Options, arrays: Arrays) -> int:
     for row in range(len(placed)):
         for column in range(3):
             given[column, row] = state.plan[column, row] = placed[row, column]
-    if not is_sound(arrays, LARGEST_FIELD, given):
+    if not is_sound(arrays, latest, given):
         return -1
     ones = np.ones(len(placed), dtype=np.int64)
     return int(weighed(arrays, given, load_times(arrays, given), ones, 1))
@@ -426,7 +426,9 @@ class LocalityDecisions(CompiledDecisions):
         if solver.only_solves and is_published(chosen) and chosen.backfill != "conservative":
             options = chosen.options(*shape)
             numbers = (self._arrays,)
-            self._plan_by_rule = run.bind(plan_by_rule, self._state, options, numbers=numbers)
+            self._plan_by_rule = run.bind(
+                plan_by_rule, self._state, options, LARGEST_FIELD, numbers=numbers
+            )
         self.resources()  # loads the kernels
 
     def _plan_history(self, job: int, node: int, requested: float) -> None:
