@@ -140,12 +140,13 @@ class Problem(ABC, Generic[Solution]):
         return html
 
     def copy(self) -> Self:
-        """Return a deep copy of the problem."""
-        twin = copy.deepcopy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                vars(twin)[name].flags.writeable = value.flags.writeable
-        return twin
+        """Return a deep copy of the fields, without what was computed from them."""
+        fields = {field.name: vars(self)[field.name] for field in self.schema.fields}
+        copied = copy.deepcopy(fields)
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):  # the copy of a read-only array is not
+                copied[name].flags.writeable = value.flags.writeable
+        return self.trusted(**copied)
 
     @property
     @abstractmethod

@@ -6,12 +6,14 @@ import json
 import os
 import re
 from copy import deepcopy
+from functools import cached_property
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 
-from optsched import load_snapshot, save_snapshot
+from optsched import load_snapshot, registry, save_snapshot
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import WindowMKP
@@ -248,3 +250,21 @@ def test_a_snapshot_that_does_not_fit_into_memory_is_told(tmp_path, monkeypatch)
     monkeypatch.setattr(json, "loads", fail)
     with pytest.raises(InputError, match=r"a.json: does not fit into memory"):
         read_snapshot(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("model", list(registry.models))
+def test_a_copy_has_the_fields_alone_read_only_as_they_are(model):
+    """Compiled kernels tell read-only arrays from others, and would be compiled once more."""
+    for path in snapshot_files(REFERENCE / model):
+        problem = read_snapshot(path).problem
+        before = vars(problem.copy())
+        for name in dir(type(problem)):
+            if isinstance(getattr(type(problem), name), cached_property):
+                getattr(problem, name)
+        after = vars(problem.copy())
+        assert before.keys() == after.keys()
+        for name, value in vars(problem).items():
+            if name in after and isinstance(value, np.ndarray):
+                assert np.array_equal(after[name], value)
+                assert not np.shares_memory(after[name], value) or not value.size
+                assert after[name].flags.writeable == value.flags.writeable
