@@ -103,7 +103,8 @@ def _plain_names(module: str, compiled: str) -> dict[str, Any]:
         if isinstance(one, Kernel):
             own = one.py_func.__module__
             if own == module:
-                names[name] = FunctionType(one.py_func.__code__, names)
+                defaults = one.py_func.__defaults__
+                names[name] = FunctionType(one.py_func.__code__, names, argdefs=defaults)
             elif not (compiled and re.match(compiled, own)):
                 names[name] = one.plain(compiled)
     return names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from optsched.errors import InputError
 
@@ -117,6 +117,11 @@ def percent(share: float) -> str:
         return f"{'< ' if share > 0 else '> -'}{100 * SMALLEST:.4f}%"
     text = f"{100 * share:.4g}%"
     return "> 99.99%" if text == "100%" and share < 1 else text
+
+
+def on_file(number: Any) -> str:
+    """Return a number for a file, without the digits that differ between processors."""
+    return f"{round(number, 12) + 0.0:.12g}"
 
 
 def digits(number: float) -> str:

@@ -68,6 +68,12 @@ def test_adding_a_policy_is_one_file():
     assert mentions == ["easy_sjbf.py"]
 
 
+@pytest.mark.parametrize("room", ["policies", "simulator"])
+def test_no_module_is_longer_than_one_can_read_at_once(room):
+    modules = (ROOT / "optsched" / room).rglob("*.py")
+    assert max(len(module.read_text().splitlines()) for module in modules) <= 700
+
+
 def test_the_page_of_a_model_names_its_snapshots_and_their_optima():
     for page in bundled("models").glob("*/README.md"):
         text = page.read_text()

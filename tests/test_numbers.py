@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
-from optsched.numbers import MOST_PROCESSORS, parse_integer, parse_number, parse_span
+from optsched.numbers import MOST_PROCESSORS, on_file, parse_integer, parse_number, parse_span
 
 NOT_DIGITS = [
     "",
@@ -70,3 +70,9 @@ def test_a_machine_is_of_a_size_in_digits_that_means_something(kind, tmp_path):
     file.write_text(f'kind = "{kind}"\nsize = 99999999999999999999\n')
     with pytest.raises(InputError, match=r"machine.toml: .*expected a whole number from 1 to 1,0"):
         read_machine(file)
+
+
+def test_numbers_on_file_have_no_digits_of_rounding_errors():
+    assert [on_file(x) for x in (-3.4e-17, 0.1 + 0.2, -2.5, 1 / 3, 1e15)] == [
+        "0", "0.3", "-2.5", "0.333333333333", "1e+15",
+    ]  # fmt: skip

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import Numbers, delete, insert, position
 from optsched.machines._interval_text import interval_text
 from optsched.machines.texts import Texts
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 SLOTS, RUNS, DONE = range(3)
 """Entries of `Held.tally`: free runs, runs of the jobs, entries of the log that are processed."""
@@ -34,11 +31,28 @@ class Held(NamedTuple):
     tally: Numbers
 
 
-def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
-    """Return the nodes that each job held, as interval sets.
+@by_reference
+class Log(NamedTuple):
+    """The number of each job that started, and ``~job`` of each that ended, in order."""
 
-    `log`: the number of each job that started, and ``~job`` of each that ended, in order.
-    """
+    entries: Numbers
+    number: Numbers  # one entry: of these
+
+
+def new_log(jobs: int) -> Log:
+    """Return the log before the first event."""
+    return Log(np.zeros(2 * jobs, dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+
+@kernel(allocates=False)
+def note(log: Log, entry: int) -> None:
+    """Add an entry."""
+    log.entries[log.number[0]] = entry
+    log.number[0] += 1
+
+
+def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
+    """Return the nodes that each job held by the entries of a log, as interval sets."""
     jobs = len(processors)
     free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
     first, last = np.zeros((2, jobs), dtype=np.int64)
@@ -49,38 +63,6 @@ def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
         runs = np.concatenate((held.runs, np.empty_like(held.runs)))
         held = held._replace(runs=runs)
     return Texts(*interval_text(held.first, held.last, held.runs[: held.tally[RUNS]]))
-
-
-@kernel(allocates=False)
-def position(times: Times, count: int, time: float) -> int:
-    """Return the first of `count` ascending entries that is at least `time`."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if times[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel(allocates=False)
-def insert(array: NDArray[Any], count: int, position: int, value: float) -> None:
-    """Insert a value into the first `count` entries.
-
-    Indices are unsigned in loops that shift entries: signed ones can be negative, and what handles
-    that keeps the compiler from moving several entries at a time.
-    """
-    for entry in range(np.uint64(position), np.uint64(count + 1)):
-        array[entry], value = value, array[entry]
-
-
-@kernel(allocates=False)
-def delete(array: NDArray[Any], count: int, position: int) -> None:
-    """Delete an entry of the first `count`."""
-    one = np.uint64(1)
-    for entry in range(np.uint64(position), np.uint64(count - 1)):
-        array[entry] = array[entry + one]
 
 
 @kernel(allocates=False)
@@ -129,7 +111,7 @@ def give(held: Held, job: int) -> None:
     tally, start, stop = held.tally, held.free_start, held.free_stop
     for run in range(held.first[job], held.last[job]):
         first, last, slots = held.runs[run, 0], held.runs[run, 1], tally[SLOTS]
-        after = position(start, slots, first)
+        after = position(start, slots, first) + 1
         touches_next = after < slots and start[after] == last
         if after > 0 and stop[after - 1] == first:
             stop[after - 1] = stop[after] if touches_next else last

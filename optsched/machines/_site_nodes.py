@@ -1,4 +1,4 @@
-"""Free amounts of the nodes of a site, and the placement of chunks on them, compiled."""
+"""Free amounts of the nodes of a site, places of chunks on them, and who held which, compiled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._interval_text import interval_text
+from optsched.machines.texts import Texts
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -49,6 +51,16 @@ class Place(NamedTuple):
 
     node: Numbers
     chunks: Numbers
+
+
+@by_reference
+class Log(NamedTuple):
+    """Nodes that each job has held, as runs of contiguous ones."""
+
+    runs: Numbers  # shape (runs, 2): first node and end of each
+    number: Numbers  # one entry: of these
+    first: Numbers  # runs[first[job]:last[job]] are those of a job
+    last: Numbers
 
 
 @kernel(allocates=False)
@@ -181,3 +193,42 @@ def can_take(asked: Asked, free: Free, request: int, one: int, place: Place) -> 
         missing -= count
         before = node
     return bool(missing == 0)
+
+
+def new_log(jobs: int) -> Log:
+    """Return the log of a site on which no job has run."""
+    first, last = np.zeros((2, jobs), dtype=np.int64)
+    return Log(np.zeros((2 * jobs, 2), dtype=np.int64), np.zeros(1, dtype=np.int64), first, last)
+
+
+def with_runs(log: Log, more: int) -> Log:
+    """Return the same log with twice the space, and a number of further runs."""
+    space = np.zeros((len(log.runs) + more, 2), dtype=np.int64)
+    return log._replace(runs=np.concatenate((log.runs, space)))
+
+
+def log_texts(log: Log) -> Texts:
+    """Return the nodes of each job, as interval sets."""
+    return Texts(*interval_text(log.first, log.last, log.runs[: log.number[0]]))
+
+
+@kernel(allocates=False)
+def has_room(log: Log, nodes: int) -> bool:
+    """Return whether there is room for jobs on so many nodes in all."""
+    return bool(log.number[0] + nodes <= len(log.runs))
+
+
+@kernel(allocates=False)
+def note_start(log: Log, job: int) -> None:
+    """Note that a job starts."""
+    log.first[job] = log.last[job] = log.number[0]
+
+
+@kernel(allocates=False)
+def note_node(log: Log, job: int, node: int) -> None:
+    """Note a node of the job that has just started, after those of lower number."""
+    at, runs = log.number[0], log.runs
+    if log.first[job] == at or runs[at - 1, 1] != node:
+        runs[at, 0] = node
+        log.number[0] = log.last[job] = at + 1
+    runs[log.number[0] - 1, 1] = node + 1

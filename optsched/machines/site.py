@@ -302,9 +302,8 @@ def _for_kernels(requests: Requests) -> Asked:
     """Return requests as arrays."""
     from optsched.machines._site_nodes import Asked
 
-    all_of_them = requests.alternatives
+    all_of_them, count = requests.alternatives, len(requests.alternatives)
     members = [np.flatnonzero(nodes) for nodes in requests.nodes]
-    shape = len(all_of_them), -1
 
     def column(name: str) -> Numbers:
         return np.array([getattr(each, name) for each in all_of_them], dtype=np.int64)
@@ -314,8 +313,8 @@ def _for_kernels(requests: Requests) -> Asked:
         column("chunks"),
         column("most_per_node"),
         column("exclusive") > 0,
-        column("demand").reshape(shape) if all_of_them else np.zeros((0, 2), np.int64),
-        column("licences").reshape(len(all_of_them), len(requests.site.licences)),
+        column("demand").reshape(count, len(requests.site.resources)),
+        column("licences").reshape(count, len(requests.site.licences)),
         column("nodes"),
         np.concatenate([np.zeros(0, dtype=np.int64), *members]),
         np.cumsum([0, *map(len, members)]),

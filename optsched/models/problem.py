@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -141,7 +142,7 @@ class Problem(ABC, Generic[Solution]):
 
     def copy(self) -> Self:
         """Return a deep copy of the fields, without what was computed from them."""
-        fields = {field.name: vars(self)[field.name] for field in self.schema.fields}
+        fields = {field.name: vars(self)[field.name] for field in dataclasses.fields(self)}
         copied = copy.deepcopy(fields)
         for name, value in fields.items():
             if isinstance(value, np.ndarray):  # the copy of a read-only array is not

@@ -1,8 +1,4 @@
-"""The decisions of locality-aware scheduling, compiled but for the problems.
-
-`decide` is the one statement of the policy. It starts what is due, leaves the planning open, and
-goes on with the plan: books its cores, and starts what is then due.
-"""
+"""The decisions of locality-aware scheduling, compiled; the planning is left open."""
 
 from __future__ import annotations
 
@@ -39,10 +35,11 @@ from optsched.simulator._core import (
     tell,
 )
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.data_placement._plan import Options, plan
 from optsched.solvers.data_placement.holes import update_widest
 from optsched.solvers.data_placement.rules import is_published
+from optsched.solvers.result import Status
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -378,21 +375,11 @@ def runs_of(node: Numbers, cores: Numbers, width: int) -> tuple[Numbers, Numbers
 
 
 class LocalityDecisions(CompiledDecisions):
-    """The plan of a run as the decision kernel keeps it.
-
-    A kernel answers problems as a published rule does, if the problem solver does nothing but
-    solve.
-
-    Attributes
-    ----------
-    node : int64 array, shape (jobs,)
-        The node of each job that is running or planned.
-    """
+    """The plan of a run as the decision kernel keeps it."""
 
     def __init__(self, run: CompiledRun, rule: Rule, history: dict[int, int]) -> None:
         machine, trace, solver = run.machine, run.trace, run.problem_solver
         assert isinstance(machine, Cluster)
-        assert isinstance(solver, ProblemSolver)
         self._run, self._rule, self._memory = run, rule, machine.files
         shape = (machine.nodes, machine.cores)
         unknown = np.full(len(trace), NOWHERE)
@@ -426,6 +413,7 @@ class LocalityDecisions(CompiledDecisions):
         if solver.only_solves and is_published(chosen) and chosen.backfill != "conservative":
             options = chosen.options(*shape)
             numbers = (self._arrays,)
+            self.answers = True
             self._plan_by_rule = run.bind(
                 plan_by_rule, self._state, options, LARGEST_FIELD, numbers=numbers
             )
@@ -441,7 +429,7 @@ class LocalityDecisions(CompiledDecisions):
         state.cores[job] = sum(1 << core for core in order.tolist())
         add_planned.plain()(state, job)
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Have the queue planned by the kernel, or pose the problem."""
         now, memory = self._run.news.now.item(), self._memory
         count = self._state_problem(now)
@@ -482,20 +470,21 @@ class LocalityDecisions(CompiledDecisions):
             jobs=tuple(self._run.trace.job_id[queue[: len(jobs)]].tolist()),
         )
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered."""
         if not self._answered:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         nodes, cores = self._state.holder.shape
-        times, decisions, counts, objectives = zip(*self._answered)
+        own_time, found = self._run.own_time, Status.FEASIBLE
         problem_solver.record(
             "data-placement",
-            times=[self._run.own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{count}x{nodes}x{cores}" for count in counts],
-            objectives=objectives,
-            works=[nodes * count for count in counts],
+            (
+                (
+                    *(own_time.get(time, time), decision, f"{count}x{nodes}x{cores}", found),
+                    *(objective, None, None, nodes * count, False),
+                )
+                for time, decision, count, objective in self._answered
+            ),
         )
         self._answered.clear()
 

@@ -12,7 +12,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.metrics.measure import Group, Measure
-from optsched.policies.parts.site_room import SiteRoom
+from optsched.policies.parts.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Policy
@@ -35,13 +35,7 @@ class AsLogged(Policy):
     machines = frozenset({"nodes", "site"})
 
     def begin(self, system: System) -> None:
-        """Compute when each job is due.
-
-        Raises
-        ------
-        InputError
-            If the log states no wait at all.
-        """
+        """Compute when each job is due."""
         if not (system.logged_wait != UNKNOWN).any():
             raise InputError(
                 "no job of the trace has a logged wait, which policy as-logged repeats; expected "
@@ -101,12 +95,7 @@ class AsLogged(Policy):
     }  # fmt: skip
 
     def figures(self, system: System) -> dict[str, Any]:
-        """Return how far the run is from the log.
-
-        ``started_late`` jobs started after they were due, and ``mean_delay`` is the mean number of
-        seconds from due to start, over the jobs with a logged wait that started. The log states no
-        wait of ``without_logged_wait`` jobs.
-        """
+        """Return how far the run is from the log."""
         known = system.logged_wait != UNKNOWN
         start = np.array(system.start, dtype=np.float64)  # nan for a job that never started
         delays = (start - self._due)[known & ~np.isnan(start)]

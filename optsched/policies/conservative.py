@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.machines.site import SiteMachine
-from optsched.policies.parts.node_reservations import NodeReservations, ReservationsByKernel
+from optsched.compiled import Kernel
+from optsched.machines.site import Held, SiteMachine
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    stated,
+)
 from optsched.simulator.holds import COLUMNS
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from optsched.simulator.problem_solver import ProblemSolver
 
 
 @policies.register("conservative")
@@ -35,12 +41,12 @@ class Conservative(Policy):
     Notes
     -----
     Like jobs that are adjacent in the queue move as one, and only reservations that can move are
-    examined, see `optsched.policies.parts._reservations`. If an execution model slows jobs down, a
+    examined, see `optsched.policies._reservations`. If an execution model slows jobs down, a
     reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
     On a site where jobs ask for more than cores, are held, or in several partitions, reservations
-    are for certain nodes, see `optsched.policies.parts.node_reservations`. A job can then wait for
+    are for certain nodes, see `optsched.policies.parts._site_reservations`. A job can then wait for
     one that would leave enough room on other nodes.
 
     References
@@ -53,14 +59,15 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        self._on_nodes: NodeReservations | ReservationsByKernel | None = None
+        self._on_nodes: NodeReservations | None = None
         machine = system.machine
         if isinstance(machine, SiteMachine):
             holds = not COLUMNS.isdisjoint((*system.annotations, *system.texts))
             if holds or not (machine.requests.only_cores and machine.queues.is_one):
                 self._on_nodes = NodeReservations(system, machine)
                 return
-        from optsched.policies.parts import _profile, _reservations
+        from optsched.policies import _reservations
+        from optsched.policies.parts import _profile
 
         self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
@@ -71,14 +78,11 @@ class Conservative(Policy):
         self._decide: Callable[..., int] | None = None
         self._is_kept = True
         self._promised: dict[int, float] = {}
-        self._starts = np.full(len(system.submit), np.inf)
-        self._started = np.empty(len(system.submit), dtype=np.int64)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
         if self._on_nodes is not None:
-            assert isinstance(self._on_nodes, NodeReservations)
-            return self._on_nodes.decide()
+            return self._on_nodes.actions(system)
         if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
@@ -95,13 +99,12 @@ class Conservative(Policy):
 
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
-        ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        others = self._starts, ended, submitted, self._started
+        heard = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
+        now = float(system.now), *heard
         if self._decide is None:
-            self._decide = self._by_runs.decide.bound(self._table, numbers=(0.0, *others))
-        count = self._decide(float(system.now), *others)
+            self._decide = self._by_runs.decide.bound(self._table, numbers=now)
         refused = []
-        for job in self._started[:count].tolist():
+        for job in self._table.started[: self._decide(*now)].tolist():
             if system.processors[job] <= system.machine.free:
                 yield Start(job)
             else:
@@ -110,20 +113,15 @@ class Conservative(Policy):
             self._leave_runs(refused)
 
     def _leave_runs(self, refused: Sequence[int]) -> None:
-        """Take over the profile and the reservations of the runs."""
+        """Take over the reservations of the runs."""
         self._is_kept = False
-        profile = self._table.profile
-        here = slice(*profile.ends)
-        self._times, self._free = profile.times[here].copy(), profile.free[here].copy()
-        self._count = len(self._times)
         for job, start in self._by_runs.reserved_starts(self._table).items():
-            self._starts[job] = start
+            self._table.start[job] = start
         self._stable = bool(self._table.tally[self._by_runs.SETTLED]) and not refused
 
     def _place_again(self, system: System) -> Iterator[Action]:
         """Place every waiting job again after an end, and start the jobs whose time has come."""
-        now = system.now
-        self._make_room(2 * (len(system.running) + len(system.queue) + len(system.ended)) + 4)
+        now, starts, processors = float(system.now), self._table.start, system.processors
         for job in system.ended:
             self._release(job, now)
         if system.ended and not self._stable:
@@ -132,78 +130,108 @@ class Conservative(Policy):
             self._stable = not self._place(waited, now)
         if system.submitted:
             self._place(system.submitted, now)
-        starts, processors = self._starts, system.processors
         for job in list(system.queue):
             if starts[job] <= now:
                 if processors[job] <= system.machine.free:
                     yield Start(job)
                 else:
                     self._stable = False
-        self._count = self._kernels.forget(self._times, self._free, self._count, now)
+        self._kernels.forget(self._table.profile, now)
 
     def _release(self, job: int, now: float) -> None:
         """Free the processors of an ended job in the profile until its estimated end."""
-        estimated_end = self._starts[job] + self._durations[job]
+        estimated_end, profile = self._table.start[job] + self._durations[job], self._table.profile
         if estimated_end > now:
             self._stable = False
-            self._count = self._kernels.change(
-                self._times,
-                self._free,
-                self._count,
-                float(now),
-                estimated_end,
-                self._processors[job],
-            )
+            entry = self._kernels.entry_at(profile, now)
+            self._kernels.change(profile, now, estimated_end, self._processors[job], entry)
 
     def _place(self, jobs: Sequence[int], now: float) -> bool:
         """Place jobs, first or again; return whether any reservation has changed."""
-        self._count, moved = self._kernels.place(
-            self._times,
-            self._free,
-            self._count,
-            float(now),
-            np.array(jobs, dtype=np.int64),
-            self._processors,
-            self._durations,
-            self._starts,
-        )
+        columns = np.array(jobs, dtype=np.int64), self._processors, self._durations
+        moved = self._kernels.place_again(self._table.profile, now, *columns, self._table.start)
         return bool(moved)
 
-    def _make_room(self, entries: int) -> None:
-        if entries + 2 > len(self._times):
-            grow = entries + 2
-            self._times = np.concatenate((self._times, np.zeros(grow)))
-            self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
-
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
-        """Bind the decision kernel of the machine, unless jobs ask for licences or may end late.
-
-        Nor is it for partitions of several tiers, or for reservations of the site.
-        """
-        machine, trace = run.machine, run.trace
-        over = trace.runtime - trace.requested_time
+        """Bind the decision kernel of the machine; on a line, unless jobs may end late."""
+        if self._on_nodes is not None:
+            return self._on_nodes.compiled(run)
+        over = run.trace.runtime - run.trace.requested_time
         is_late = ((over > 0) & (over <= run.way.tolerance)).any()
-        if self._on_nodes is None or not isinstance(machine, SiteMachine):
-            is_late |= run.execution is not None or self.interval > 0
-            return None if is_late else self._on_line(run)
-        queues = machine.queues
-        if is_late or machine.asked.licences.any() or queues.has_tiers or queues.reservations:
-            return None
-        self._on_nodes = ReservationsByKernel(run, machine)
-        return self._on_nodes
+        is_late |= run.execution is not None or self.interval > 0
+        return None if is_late else self._on_line(run)
 
     def _on_line(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, if it is on disk or worth compiling."""
-        from optsched.kernel_cache import NotOnDiskError
-        from optsched.policies.parts.line_decisions import LineDecisions, is_line
+        from optsched.policies._line_decisions import LineDecisions, if_at_hand, is_line
 
-        if not is_line(run):
-            return None
-        kernels, table = self._by_runs, self._table
-        log = np.zeros(2 * len(run.trace), dtype=np.int64)
-        state = table, self._starts, self._started, log
-        kept = log, table.tally, kernels.LOGGED
-        try:
-            return LineDecisions(run, kernels.decide_by_news, kernels.run, state, kept)
-        except NotOnDiskError:
-            return None
+        kernels = self._by_runs.decide_by_news, self._by_runs.run
+        bind = partial(LineDecisions, run, *kernels, self._table)
+        return if_at_hand(bind) if is_line(run) else None
+
+
+class NodeReservations(CompiledDecisions):
+    """The start and the nodes that are reserved for each waiting job.
+
+    `system`: the system before the first event; `machine`: its machine.
+    """
+
+    def __init__(self, system: System, machine: SiteMachine) -> None:
+        from optsched.policies.parts import _site_closed, _site_reservations
+        from optsched.simulator._core import new_news
+
+        self._news = new_news(len(system.submit))
+        self._bind: Callable[..., Callable[[], int]] = Kernel.bound
+        queues, self._kernels = machine.queues, _site_reservations
+        closed = _site_closed.closed_nodes(queues, system.submit[0])
+        self.tables = _site_reservations.new_reservations(
+            *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
+            *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
+            tier=np.array(queues.tier),
+        )
+
+    @property
+    def promised(self) -> Mapping[int, float]:
+        """The start that is reserved for each waiting job, if any: none moves later."""
+        jobs = self.tables.order[: self.tables.waiting[0]]
+        starts = zip(jobs.tolist(), self.tables.start[jobs].tolist())
+        return {job: start for job, start in starts if start < np.inf}
+
+    def actions(self, system: System) -> Iterator[Action]:
+        """Update the reservations, and start the jobs whose reservations begin."""
+        from optsched.simulator._core import DONE
+
+        if not hasattr(self, "decide"):
+            self.answer()
+        hear(self._news, system)
+        while self.decide() != DONE:
+            self.answer()
+        yield from stated(self._news, self.place)
+
+    def compiled(self, run: CompiledRun) -> NodeReservations:
+        """Return the decisions of a run."""
+        self._news, self._bind = run.news, run.bind
+        self.answer()
+        return self
+
+    def answer(self, problem_solver: ProblemSolver | None = None) -> None:
+        """Let the tables be longer."""
+        self.tables = self._kernels.with_room(self.tables)
+        self.decide = self._bind(self._kernels.decide, self.tables, self._news)
+
+    def place(self, job: int, value: float) -> Held:
+        """Return the nodes that are reserved for a job."""
+        from optsched.policies.parts._site_lines import NONE
+
+        table = self.tables
+        entries, entry = [], int(table.first[job])
+        while entry != NONE:
+            entries.append(entry)
+            entry = int(table.next[entry])
+        return Held(int(table.alternative[job]), table.node[entries], table.chunks[entries])
+
+    def resources(self) -> Sequence[str]:
+        """Return the nodes that each job held, as interval sets."""
+        from optsched.machines._site_nodes import log_texts
+
+        return log_texts(self.tables.log)

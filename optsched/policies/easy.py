@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from optsched.policies.parts.partition_queues import queues_of
-from optsched.policies.parts.reservation import backfill, promise, reserve
+from optsched.policies.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -16,7 +16,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.policies.parts.line_decisions import QueueDecisions
+    from optsched.policies._line_decisions import QueueDecisions
 
 
 @policies.register("easy")
@@ -43,11 +43,7 @@ class Easy(Policy):
         self._line: QueueDecisions | None = None
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
-
-        As long as no job has ended and the head is the same, a job that could not be backfilled
-        still cannot, since its estimated end only moves later. So only new jobs are tried.
-        """
+        """Start queue heads while they fit, reserve for the blocked head, backfill later jobs."""
         if self._queues is not None:
             in_order = partial(self.in_order, system=system)
             yield from self._queues.actions(system, in_order=in_order)
@@ -79,7 +75,7 @@ class Easy(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine, unless the order of backfilling is another."""
-        from optsched.policies.parts.line_decisions import queue_decisions
+        from optsched.policies._line_decisions import queue_decisions
 
         if type(self).in_order is not Easy.in_order:
             return None

@@ -38,6 +38,6 @@ class FCFS(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
         """Bind the decision kernel of the machine."""
-        from optsched.policies.parts.line_decisions import queue_decisions
+        from optsched.policies._line_decisions import queue_decisions
 
         return queue_decisions(run) if self._queues is None else self._queues.compiled(run)

@@ -84,8 +84,8 @@ class Gang(Policy):
 
     def compiled(self, run: CompiledRun) -> CompiledDecisions:
         """Bind the decision kernel to a run, with an empty matrix."""
-        from optsched.policies.parts._gang import ASK, SHARINGS, Rule
-        from optsched.policies.parts.gang_decisions import GangDecisions
+        from optsched.policies._gang import ASK, SHARINGS, Rule
+        from optsched.policies._gang_decisions import GangDecisions
 
         rule = Rule(
             columns=run.machine.size,

@@ -41,10 +41,7 @@ IDLE_FLAGS = ("CALCULATE_RUNNING", "FAIR_TREE", "NO_NORMAL_ASSOC")
 
 
 class Weights(NamedTuple):
-    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds.
-
-    `left_out` names the settings that are not modeled.
-    """
+    """The settings of slurm.conf about priorities, with Slurm's defaults; times in seconds."""
 
     age: int = 0
     fair_share: int = 0
@@ -56,7 +53,7 @@ class Weights(NamedTuple):
     half_life: float = WEEK
     resources: Mapping[str, float] = MappingProxyType({})
     flags: frozenset[str] = frozenset()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # settings that are not modeled
 
     @property
     def has_any(self) -> bool:
@@ -214,30 +211,17 @@ class Multifactor(PriorityOrder):
 
 
 class _Usage:
-    """Processor time of users, which decays by half in each half-life.
-
-    Parameters
-    ----------
-    system : System
-        The system before the first event.
-    half_life : float
-        Half-life in seconds; 0 or infinity for no decay.
-
-    Attributes
-    ----------
-    owner : int64 array, shape (jobs,)
-        Number of the user of each job, with the account.
-    """
+    """Processor time of users, which decays by half in each half-life."""
 
     def __init__(self, system: System, half_life: float) -> None:
         unknown = np.full(len(system.job_id), -1)
         columns = (system.owners.get(name, unknown) for name in ("group", "user"))
         pairs, self.owner = np.unique(np.array([*columns]).T, axis=0, return_inverse=True)
-        self.owner = self.owner.ravel()
+        self.owner = self.owner.ravel()  # user, with the account, of each job
         _, self._account = np.unique(pairs[:, 0], return_inverse=True)
         self._rate, self._used = np.zeros((2, len(pairs)))
         self._processors = system.processors
-        self._constant = math.log(2) / half_life if half_life else 0.0
+        self._constant = math.log(2) / half_life if half_life else 0.0  # infinite: no decay
         self._since = system.now
 
     def start(self, job: int) -> None:
@@ -269,13 +253,7 @@ class _Usage:
 
 
 def read_weights(path: Path, site: Site) -> Weights:
-    """Return the weights that slurm.conf states, of a site whose resources have the names.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a value has another form.
-    """
+    """Return the weights that slurm.conf states, of a site whose resources have the names."""
     found: dict[str, Any] = {}
     known = {"node", *map(_resource_name, site.resources)}
     left_out: list[str] = []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.policies.parts.partition_queues import queues_of
-from optsched.policies.parts.reservation import backfill, promise, reserve
+from optsched.policies.reservation import backfill, promise, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
@@ -21,7 +21,7 @@ from optsched.simulator.system import System
 from optsched.traces.trace import UNKNOWN
 
 if TYPE_CHECKING:
-    from optsched.policies.parts.line_decisions import QueueDecisions
+    from optsched.policies._line_decisions import QueueDecisions
 
 Column = NDArray[np.float64]
 SERIAL = 1e-9
@@ -95,7 +95,7 @@ class PriorityOrder(Policy):
 
     def _on_line(self, run: CompiledRun, **order: Any) -> CompiledDecisions | None:
         """Bind the decision kernel of a line, with the order of its queue."""
-        from optsched.policies.parts.line_decisions import queue_decisions
+        from optsched.policies._line_decisions import queue_decisions
 
         self._line = queue_decisions(run, backfills=self.backfill == "easy", **order)
         return self._line
@@ -121,13 +121,7 @@ class Priority(PriorityOrder):
     """
 
     def begin(self, system: System) -> None:
-        """Store the priorities.
-
-        Raises
-        ------
-        InputError
-            If the trace states no priority at all.
-        """
+        """Store the priorities, if the trace states any."""
         super().begin(system)
         priorities = system.annotations.get("priority", np.array([UNKNOWN]))
         if (priorities == UNKNOWN).all():
@@ -189,15 +183,9 @@ class FixedOrder(ScoreOrder):
 
 
 class WaitOrder(ScoreOrder):
-    """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job.
+    """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job."""
 
-    Attributes
-    ----------
-    power : int
-        The power k, 1 or 3.
-    """
-
-    power: ClassVar[int] = 1
+    power: ClassVar[int] = 1  # or 3
 
     @abstractmethod
     def terms(self, processors: Column, requested: Column) -> tuple[Column, Column]:
@@ -273,10 +261,18 @@ class UNICEF(WaitOrder):
         return np.maximum(np.log2(processors), SERIAL) * requested, np.ones_like(requested)
 
 
-class _Regression(FixedOrder):
-    """Score by a nonlinear function that was fitted to simulated queues.
+def log_since_first(jobs: Waiting) -> Column:
+    """Return ``log10(s)``: s counts from the first job of the trace, and is at least 1 s."""
+    logarithm: Column = np.log10(np.maximum(jobs.submit - jobs.submit[:1], 1.0))
+    return logarithm
 
-    The submission time counts from the first job of the trace, and is at least 1 s.
+
+@policies.register("f1")
+@dataclass
+class F1(FixedOrder):
+    """F1 of Carastan-Santos and de Camargo (2017).
+
+    F1 to F4 were fitted to simulated queues.
 
     References
     ----------
@@ -284,61 +280,36 @@ class _Regression(FixedOrder):
     and machine learning", SC 2017, table 3.
     """
 
-    factor: ClassVar[float]
-
     def scores(self, jobs: Waiting) -> Column:
-        """Return a function of r and n, plus ``factor log10(s)``."""
-        since_first = np.maximum(jobs.submit - jobs.submit[:1], 1.0)
-        return self.of_size(jobs) + self.factor * np.log10(since_first)
-
-    @abstractmethod
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return the part of the score that the size determines."""
-
-
-@policies.register("f1")
-@dataclass
-class F1(_Regression):
-    """F1 of Carastan-Santos and de Camargo (2017)."""
-
-    factor = 870
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``log10(r) n``."""
-        return np.log10(jobs.requested) * jobs.processors
+        """Return ``log10(r) n + 870 log10(s)``."""
+        return np.log10(jobs.requested) * jobs.processors + 870 * log_since_first(jobs)
 
 
 @policies.register("f2")
 @dataclass
-class F2(_Regression):
+class F2(FixedOrder):
     """F2 of Carastan-Santos and de Camargo (2017)."""
 
-    factor = 25_600
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``sqrt(r) n``."""
-        return np.sqrt(jobs.requested) * jobs.processors
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``sqrt(r) n + 25600 log10(s)``."""
+        return np.sqrt(jobs.requested) * jobs.processors + 25_600 * log_since_first(jobs)
 
 
 @policies.register("f3")
 @dataclass
-class F3(_Regression):
+class F3(FixedOrder):
     """F3 of Carastan-Santos and de Camargo (2017)."""
 
-    factor = 6_860_000
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``r n``."""
-        return jobs.requested * jobs.processors
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``r n + 6860000 log10(s)``."""
+        return jobs.requested * jobs.processors + 6_860_000 * log_since_first(jobs)
 
 
 @policies.register("f4")
 @dataclass
-class F4(_Regression):
+class F4(FixedOrder):
     """F4 of Carastan-Santos and de Camargo (2017)."""
 
-    factor = 530_000
-
-    def of_size(self, jobs: Waiting) -> Column:
-        """Return ``r sqrt(n)``."""
-        return jobs.requested * np.sqrt(jobs.processors)
+    def scores(self, jobs: Waiting) -> Column:
+        """Return ``r sqrt(n) + 530000 log10(s)``."""
+        return jobs.requested * np.sqrt(jobs.processors) + 530_000 * log_since_first(jobs)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.numbers import parse_number
-from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Sharing
+from optsched.policies.sharing import LARGEST_FACTOR, WEIGHED, Sharing
 from optsched.registry import policies
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.policy import Answers

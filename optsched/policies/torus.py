@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.metrics.measure import Group, Measure
-from optsched.policies.parts.preparation import MEASURES, Reason, Scan, forecast
+from optsched.policies._preparation import MEASURES, Reason, Scan, forecast
 from optsched.registry import policies
 from optsched.settings import later
 from optsched.simulator.actions import Action, Migrate, Start
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from optsched.boxes.box import Box
     from optsched.models.migration import Plan
     from optsched.models.reconfiguration import Arrangement
-    from optsched.policies.parts.preparation import Prepared
-    from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
+    from optsched.policies._preparation import Prepared
+    from optsched.policies._torus_fitting import BoxReservation, Fitting
 
 PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
@@ -145,7 +145,7 @@ class TorusBoxes(Policy):
         """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
         from optsched.models.torus import LONGEST_SIDE
-        from optsched.policies.parts.torus_fitting import InBins, InBoxes
+        from optsched.policies._torus_fitting import InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
@@ -249,11 +249,8 @@ class TorusBoxes(Policy):
         return started
 
     def _reserve(self, system: System) -> BoxReservation:
-        """Return the reservation of the queue head, which does not fit now.
-
-        It stays the same until a box is taken, freed or moved.
-        """
-        from optsched.policies.parts.torus_fitting import BoxReservation
+        """Return the reservation of the queue head, as long as no box is taken, freed or moved."""
+        from optsched.policies._torus_fitting import BoxReservation
 
         head, changes = system.queue[0], self._torus.boxes.changes
         if self._scan is not None and (prepared := self._scan.prepared.get(head)) is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import add, delete
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -317,11 +318,7 @@ def submit_next(core: Core, news: News) -> None:
 @kernel(allocates=False)
 def add_timer(core: Core, time: float) -> None:
     """Set a timer."""
-    at = core.tally[WAKES]
-    while at > 0 and core.wakes[at - 1] > time:
-        core.wakes[at] = core.wakes[at - 1]
-        at -= 1
-    core.wakes[at] = time
+    add(core.wakes, core.tally[WAKES], time)
     core.tally[WAKES] += 1
 
 
@@ -480,9 +477,8 @@ def advance(core: Core, way: Way, news: News) -> int:
         elif phase == WAKING:
             tally[PHASE] = SETTLING
             if tally[WAKES] and core.wakes[0] == now:
+                delete(core.wakes, tally[WAKES], 0)
                 tally[WAKES] -= 1
-                for at in range(tally[WAKES]):
-                    core.wakes[at] = core.wakes[at + 1]
                 request_decision(core, way, now)
             if clock[WAKES_AT] == now:
                 request_decision(core, way, now)

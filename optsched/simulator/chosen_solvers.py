@@ -31,33 +31,15 @@ As text, ``MODEL=NAME,...`` (unless a file has that name). Other models keep the
 
 @dataclass(frozen=True)
 class ChosenSolver:
-    """The solver of the problems of one model.
-
-    Parameters
-    ----------
-    name : str
-        Name of the solver or the profile.
-    solver : Solver
-        The solver.
-    profile : Profile
-        Options, budget and seed of the solver.
-    fallback : Solver
-        The heuristic that decides when the solver does not.
-    budget : Budget
-        Budget for one problem.
-    seed : int
-        Seed of the solver's random choices.
-    options : mapping
-        Options by the policy's settings, see `Answers`.
-    """
+    """The solver of the problems of one model."""
 
     name: str
     solver: Solver
     profile: Profile
-    fallback: Solver
-    budget: Budget
+    fallback: Solver  # decides when the solver does not
+    budget: Budget  # for one problem
     seed: int
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # by the policy's settings, see `Answers`
 
     @property
     def is_compared(self) -> bool:
@@ -85,26 +67,7 @@ def choose_solvers(
     budget: Budget | None = None,
     seed: int | None = None,
 ) -> dict[str, ChosenSolver]:
-    """Return the solver for each model of a policy.
-
-    Parameters
-    ----------
-    models : mapping of str to Answers
-        The models of the policy, each with its default solver and fallback.
-    choice : str, Solver or mapping, optional
-        The user's choice, see `SolverChoice`.
-    budget : Budget, optional
-        Budget for one problem; by default the profile's, or the solver's default work, so that a
-        run does not depend on the machine.
-    seed : int, optional
-        Seed of random choices; the profile's by default.
-
-    Raises
-    ------
-    InputError
-        If a solver or model does not exist, a solver does not support a model, or a solver states
-        no valid nominal time of its work.
-    """
+    """Return the solver of each model of a policy: the user's choice, or the policy's own."""
     names: dict[str, Named] = {model: own.solver for model, own in models.items()}
     names |= _solvers_of_choice(models, choice)
     chosen = {}
@@ -118,7 +81,7 @@ def choose_solvers(
                 f"solver {solver.name!r} is a rule, which ignores the objective that the settings "
                 f"choose; expected one that optimizes it, such as {models[model].solver}"
             )
-        own = profile.budget
+        own = profile.budget  # so that a run does not depend on the machine
         if budget is None and own == Budget():
             own = Budget(work=solver.default_work)
         chosen[model] = ChosenSolver(
@@ -169,27 +132,13 @@ def _solvers_of_choice(models: Mapping[str, Answers], choice: SolverChoice) -> M
 
 
 def names_models(text: str, base: Path | None = None) -> bool:
-    """Return whether a text is ``MODEL=NAME,...``, and not the name of a file.
-
-    Parameters
-    ----------
-    text : str
-        The user's choice of solvers.
-    base : path, optional
-        The folder that a relative path starts from; the current one by default.
-    """
+    """Return whether a text is ``MODEL=NAME,...``, and not a file's name, from `base` on."""
     file = text.rpartition(":")[0] or text
     return "=" in text and not Path(base or "", file).is_file()
 
 
 def read_models(text: str) -> dict[str, str]:
-    """Return the solvers of ``MODEL=NAME,...``, by model.
-
-    Raises
-    ------
-    InputError
-        If the text is not of that form.
-    """
+    """Return the solvers of ``MODEL=NAME,...``, by model."""
     read: dict[str, str] = {}
     for part in text.split(","):
         model, equals, name = part.partition("=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,10 @@ import numpy as np
 from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines.machine import Machine
+from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
+from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class CompiledRun(NamedTuple):
 
     trace: Trace
     machine: Machine
-    problem_solver: ProblemSolver | NoProblems
+    problem_solver: ProblemSolver
     core: Core
     way: Way
     news: News
@@ -92,6 +94,8 @@ class CompiledDecisions(ABC):
     run : callable or None
         A kernel that makes decisions, and processes the events between them, where the policy is
         alone. It takes the most decisions, and returns 0 after the last event.
+    answers : bool
+        Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool
         Whether `place` states where each job starts.
     places : named tuple or None
@@ -101,14 +105,15 @@ class CompiledDecisions(ABC):
 
     decide: Callable[[], int]
     run: Callable[[int], int] | None = None
+    answers: bool = False
     states_places: bool = True
     places: Any = None
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Answer the problem that the kernel has left open, in the state of the kernel."""
         raise NotImplementedError
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:  # noqa: B027 (most have none)
+    def record(self, problem_solver: ProblemSolver) -> None:  # noqa: B027 (most have none)
         """Record the problems that the kernel itself has answered since the last call."""
 
     @abstractmethod
@@ -121,3 +126,28 @@ class CompiledDecisions(ABC):
     @abstractmethod
     def resources(self) -> Sequence[str]:
         """Return the processors that each job held, as interval sets."""
+
+
+def hear(news: News, system: System) -> None:
+    """Tell a kernel what has happened since the last decision."""
+    from optsched.simulator import _core
+
+    news.now[0], news.counts[_core.N_ACTIONS] = system.now, 0
+    for heard, count, jobs in (
+        (news.ended, _core.N_ENDED, system.ended),
+        (news.submitted, _core.N_SUBMITTED, system.submitted),
+        (news.rejected, _core.N_REJECTED, system.rejected),
+    ):
+        heard[: len(jobs)] = jobs
+        news.counts[count] = len(jobs)
+
+
+def stated(news: News, place: Callable[[int, float], Any]) -> Iterator[Action]:
+    """Yield the starts and wakes that a kernel has stated, for a policy in Python."""
+    from optsched.simulator._core import N_ACTIONS, START
+
+    count = slice(news.counts.item(N_ACTIONS))
+    news.counts[N_ACTIONS] = 0
+    columns = (column[count].tolist() for column in (news.kind, news.job, news.value))
+    for kind, job, value in zip(*columns):
+        yield Start(job, place(job, value)) if kind == START else Wake(value)

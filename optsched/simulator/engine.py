@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.numbers import counted
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator import _core
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun, hear
 from optsched.simulator.execution import ExecutionModel, Speeds
 from optsched.simulator.failures import refused
 from optsched.simulator.holds import Holds
@@ -28,7 +29,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.simulator.journal import Journal
-    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+    from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
 
 
@@ -52,19 +53,8 @@ class EventOrder(StrEnum):
     ONE_BY_ONE = "one-by-one"
 
 
-CALLED: dict[str, tuple[int | float, ...]] = {
-    "advance": (),
-    "act": (),
-    "set_speed": (0, 0.0),
-    "start": (0, 0.0),
-    "begin": (0, 0.0),
-    "predict_end": (0,),
-    "set_share": (0, 0.0),
-    "count_work": (0,),
-    "stop_until": (0, 0.0, 0.0),
-    "request_decision": (0.0,),
-}
-"""Kernels of the core that the engine calls, with numbers like those that it gives them."""
+LIKE = {"int": 0, "float": 0.0}
+"""Numbers of the types of the parameters of kernels."""
 
 
 class _Kernels:
@@ -75,9 +65,11 @@ class _Kernels:
         self._bind = run.bind
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        kernel, numbers = getattr(_core, name), CALLED[name]
-        taken = [one for one in inspect.signature(kernel).parameters if one in self._given]
-        bound = self._bind(kernel, *map(self._given.get, taken), numbers=numbers)
+        kernel = getattr(_core, name)
+        taken = inspect.signature(kernel).parameters
+        given = [self._given[one] for one in taken if one in self._given]
+        numbers = [LIKE[taken[one].annotation] for one in taken if one not in self._given]
+        bound = self._bind(kernel, *given, numbers=numbers)
         setattr(self, name, bound)
         return bound
 
@@ -92,47 +84,19 @@ class Engine:
     policy sees, and carries its actions out. Where the decision of the policy is a kernel and
     nothing reads the queue or the machine, the engine keeps neither: the core carries out the
     actions.
-
-    Parameters
-    ----------
-    execution : ExecutionModel, optional
-        The model that sets the speeds of jobs; by default every job runs at speed 1.
-    order : EventOrder
-        The order of the events of an instant.
-    journal : Journal, optional
-        Records every event and action.
-    observe : callable, optional
-        Called with the engine whenever the events and decisions of an instant are done.
-    progress : callable, optional
-        Called every `PROGRESS_EVERY` decisions and at the end, with the number of jobs that have
-        left the queue and the simulated time.
-    may_compile : bool
-        Whether the core is compiled where it is not on disk yet; else it runs in plain Python.
-
-    Attributes
-    ----------
-    start : list of float or None
-        Start of each job in seconds.
-    state : list of State
-        State of each job.
-    resources : list of str
-        The processors that each job held, as interval sets.
-    migrations : list of Migration
-        The migrations so far.
-    reasons : dict of int to str
-        Why jobs were rejected.
     """
 
     trace: Trace
     machine: Machine
     policy: Policy
-    problem_solver: ProblemSolver | NoProblems
+    problem_solver: ProblemSolver
     execution: ExecutionModel | None = None
     order: EventOrder = EventOrder.BATCHED
     journal: Journal | None = None
-    observe: Callable[[Engine], None] | None = None
+    observe: Callable[[Engine], None] | None = None  # called at the end of each instant
+    # called with the jobs that have left the queue and the time
     progress: Callable[[int, float], None] | None = None
-    may_compile: bool = True
+    may_compile: bool = True  # the kernels of the core that are not on disk
 
     def __post_init__(self) -> None:
         trace, jobs = self.trace, len(self.trace)
@@ -146,7 +110,7 @@ class Engine:
             for column in (trace.submit, trace.runtime, trace.requested_time)
         )
         admitted = np.ones(jobs, dtype=np.bool_)
-        self._core = core = _core.new_core(submit, runtime, requested, admitted)
+        self.core = core = _core.new_core(submit, runtime, requested, admitted)
         self._news = _core.new_news(jobs)
         self._submitted_at: dict[float, float] = {}  # the trace's own numbers
         if trace.submit.dtype.kind != "f":
@@ -167,18 +131,15 @@ class Engine:
         self._handlers: dict[int, Callable[[], object]] | None = None
 
     def prepare(self) -> None:
-        """Let execution model and policy begin, and bind the kernels.
-
-        The core is compiled if it is worth it, else loaded from disk or run in plain Python.
-        """
+        """Let execution model and policy begin, and bind the kernels."""
         system, policy, execution = self.system, self.policy, self.execution
         if execution is not None:  # first: checks the columns that the policy reads too
             execution.begin(system, self.trace)
-            self._core.requested[:] = system.requested_time  # the model may have raised it
+            self.core.requested[:] = system.requested_time  # the model may have raised it
         policy.begin(system)
         self._way = _core.Way(
             one_by_one=self.order is EventOrder.ONE_BY_ONE,
-            tells=self._hears_each(),
+            tells=execution is not None or self._has_listeners(),
             watched=self.observe is not None,
             enforces=policy.enforces_limits,
             interval=float(policy.interval),
@@ -188,7 +149,7 @@ class Engine:
             self.trace,
             self.machine,
             self.problem_solver,
-            self._core,
+            self.core,
             self._way,
             self._news,
             self._submitted_at,
@@ -197,11 +158,13 @@ class Engine:
             may_compile=self.may_compile,
         )
         self._decisions = None if policy.compiled is None else policy.compiled(run)
+        if self._decisions is None or not self._decisions.answers:
+            self.problem_solver.prepare(policy.posed())
         self._is_followed = self._decisions is None or self._needs_view(run)
         if run.is_alone and self._decisions is not None:
             self._loop = self._decisions.run
         self._kernels = _Kernels(run)
-        tally = self._core.tally
+        tally = self.core.tally
         if self._is_followed:
             self._handlers = {
                 _core.DECIDE: self._decide,
@@ -229,7 +192,7 @@ class Engine:
         if self._handlers is None:
             self.prepare()
         assert self._handlers is not None
-        system, clock, own = self.system, self._core.clock, self._submitted_at
+        system, clock, own = self.system, self.core.clock, self._submitted_at
         handlers, is_followed = self._handlers, self._is_followed
         while self._loop is not None and self._loop(PROGRESS_EVERY):
             self._keep_time()
@@ -249,25 +212,15 @@ class Engine:
             self._decisions.record(self.problem_solver)
         self._report_progress()
 
-    def _hears_each(self) -> bool:
-        """Return whether something beside the decisions depends on single events."""
+    def _has_listeners(self) -> bool:
+        """Return whether something beside policy and execution model depends on single events."""
         return bool(
-            self.journal is not None
-            or self.observe is not None
-            or self.execution is not None
-            or self.holds
-            or self._last_start
+            self.journal is not None or self.observe is not None or self.holds or self._last_start
         )
 
     def _is_seen(self) -> bool:
         """Return whether something beside a decision kernel reads the queue or the machine."""
-        return bool(
-            self.journal is not None
-            or self.observe is not None
-            or self.holds
-            or self._last_start
-            or is_extended(type(self.policy))
-        )
+        return self._has_listeners() or is_extended(type(self.policy))
 
     def _needs_view(self, run: CompiledRun) -> bool:
         """Return whether something reads the queue or the machine while a kernel decides."""
@@ -284,27 +237,7 @@ class Engine:
     @property
     def decisions(self) -> int:
         """Number of decisions so far."""
-        return int(self._core.tally[_core.DECISIONS])
-
-    @property
-    def due(self) -> float:
-        """Time of the next decision; infinite if none is due."""
-        return float(self._core.clock[_core.DUE])
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """End of each job in seconds, NaN before, shape (jobs,)."""
-        return self._core.end
-
-    @property
-    def runtime(self) -> NDArray[np.float64]:
-        """Work of each job in seconds, shape (jobs,)."""
-        return self.trace.runtime.astype(np.float64)
-
-    @property
-    def work_left(self) -> NDArray[np.float64]:
-        """Work left of each job in seconds at its last change, shape (jobs,)."""
-        return self._core.work_left
+        return int(self.core.tally[_core.DECISIONS])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -317,7 +250,7 @@ class Engine:
 
     def schedule(self) -> Schedule:
         """Return the schedule so far."""
-        core = self._core
+        core = self.core
         resources: Sequence[str] = self.resources
         state = np.array(self.state, dtype=object)
         if not self._is_followed:
@@ -346,7 +279,7 @@ class Engine:
 
     def _report_progress(self) -> None:
         if self.progress is not None:
-            tally, queue = self._core.tally, self.system.queue
+            tally, queue = self.core.tally, self.system.queue
             waiting = len(queue) if self._is_followed else int(tally[_core.WAITING])
             self.progress(int(tally[_core.NEXT]) - waiting, self.system.now)
 
@@ -355,7 +288,7 @@ class Engine:
         self.observe(self)
 
     def _decide(self) -> None:
-        system, problem_solver, core = self.system, self.problem_solver, self._core
+        system, problem_solver, core = self.system, self.problem_solver, self.core
         tally, has_ticks = core.tally, self.policy.interval > 0
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._report_progress()
@@ -389,15 +322,8 @@ class Engine:
                 raise found from error
 
     def _decide_by_kernel(self, decisions: CompiledDecisions) -> None:
-        """Tell the kernel of the jobs that came into the queue and ended, and do what it states."""
-        system, news = self.system, self._news
-        for heard, count, jobs in (
-            (news.ended, _core.N_ENDED, system.ended),
-            (news.submitted, _core.N_SUBMITTED, system.submitted),
-            (news.rejected, _core.N_REJECTED, system.rejected),
-        ):
-            heard[: len(jobs)] = jobs
-            news.counts[count] = len(jobs)
+        """Tell the kernel what has happened, and do what it states."""
+        hear(self._news, self.system)
         self._complete(decisions, decisions.decide())
         self._carry_out(decisions)
 
@@ -406,7 +332,7 @@ class Engine:
         while outcome == _core.OPEN:
             self._carry_out(decisions)  # what was stated before is not charged for this problem
             decisions.answer(self.problem_solver)
-            self._core.clock[_core.CHARGED] = self.problem_solver.charged
+            self.core.clock[_core.CHARGED] = self.problem_solver.charged
             outcome = decisions.decide()
         if outcome == _core.WRONG:
             raise RuntimeError("a decision kernel has made an infeasible decision")
@@ -421,26 +347,21 @@ class Engine:
         news = self._news
         stated = slice(news.counts.item(_core.N_ACTIONS))
         news.counts[_core.N_ACTIONS] = 0
-        moves: dict[int, object] = {}
         limits: dict[int, float] = {}
         columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
-        for kind, job, value in zip(*columns):
+        for kind, group in groupby(zip(*columns), itemgetter(0)):
             if kind == _core.MOVE:
-                moves[job] = decisions.place(job, value)
+                self._move({job: decisions.place(job, value) for _, job, value in group})
                 continue
-            if moves:
-                self._move(moves)
-                moves = {}
-            if kind == _core.START:
-                self._start(job, decisions.place(job, value), limits.get(job))
-            elif kind == _core.LIMIT:
-                limits[job] = value
-            elif kind == _core.SHARE:
-                self._share(job, value)
-            else:
-                self._wake_at(value)
-        if moves:
-            self._move(moves)
+            for _, job, value in group:
+                if kind == _core.START:
+                    self._start(job, decisions.place(job, value), limits.get(job))
+                elif kind == _core.LIMIT:
+                    limits[job] = value
+                elif kind == _core.SHARE:
+                    self._share(job, value)
+                else:
+                    self._wake_at(value)
 
     def _decide_unseen(self) -> None:
         """Have the kernel decide; the core carries out what it states."""
@@ -456,14 +377,14 @@ class Engine:
             self._complete(decisions, outcome)
 
     def _keep_time(self) -> None:
-        now = self._core.clock.item(_core.NOW)
+        now = self.core.clock.item(_core.NOW)
         self.system.now = self._submitted_at.get(now, now)
 
     def _start_unseen(self) -> None:
         """Have the execution model set speeds after a start that the core carries out."""
         assert self._decisions is not None
         assert self.execution is not None
-        tally = self._core.tally
+        tally = self.core.tally
         job, value = tally.item(_core.CHANGED), self._news.value.item(tally.item(_core.ACTED))
         self._keep_time()
         self.held[job] = self._decisions.place(job, value)
@@ -472,7 +393,7 @@ class Engine:
     def _end_unseen(self) -> None:
         """Have the execution model set speeds after an end."""
         assert self.execution is not None
-        job = self._core.tally.item(_core.CHANGED)
+        job = self.core.tally.item(_core.CHANGED)
         self._keep_time()
         self._change_speeds(self.execution.ended(job, self.held.pop(job), self.system))
 
@@ -481,7 +402,7 @@ class Engine:
         system = self.system
         for job in range(len(self.trace)):
             if not self.policy.admits(job, system):
-                self._core.admitted[job] = False
+                self.core.admitted[job] = False
                 self.reasons[job] = system.machine.why_never(system.demands[job])
 
     def _hear(self) -> None:
@@ -512,11 +433,11 @@ class Engine:
         if not time > self.system.now:
             raise ValueError(f"wake at {time} requested at {self.system.now}")
         heappush(self._wakes, time)
-        self._core.clock[_core.WAKES_AT] = self._wakes[0]
+        self.core.clock[_core.WAKES_AT] = self._wakes[0]
 
     def _wake(self) -> None:
         heappop(self._wakes)
-        self._core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
+        self.core.clock[_core.WAKES_AT] = self._wakes[0] if self._wakes else NEVER
 
     def _submit(self, job: int) -> None:
         system = self.system
@@ -544,7 +465,7 @@ class Engine:
                 self._reject(job, last.reason)
                 return
             heappush(self._expiring, (last.at, job))
-            self._core.clock[_core.EXPIRES] = self._expiring[0][0]
+            self.core.clock[_core.EXPIRES] = self._expiring[0][0]
         self.state[job] = State.WAITING
         self.system.queue.append(job)
         self.system.submitted.append(job)
@@ -554,7 +475,7 @@ class Engine:
     def _expire(self) -> None:
         """Reject a job that still waits after the last time at which it could start."""
         at, job = heappop(self._expiring)
-        self._core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
+        self.core.clock[_core.EXPIRES] = self._expiring[0][0] if self._expiring else NEVER
         if self.state[job] is State.WAITING:
             self.system.queue.remove(job)
             self.system.rejected.append(job)
@@ -576,16 +497,16 @@ class Engine:
                 self.journal.record(self.system.now, "held", job)
         if until < NEVER:
             heappush(self._eligible, (max(until, self.system.now), job))
-            self._core.clock[_core.LETS_GO] = self._eligible[0][0]
+            self.core.clock[_core.LETS_GO] = self._eligible[0][0]
 
     def _let_go(self) -> None:
         """Put a job that was held into the queue, if it is still held."""
         _, job = heappop(self._eligible)
-        self._core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
+        self.core.clock[_core.LETS_GO] = self._eligible[0][0] if self._eligible else NEVER
         if job in self._held_back:
             self._held_back.remove(job)
             self._enqueue(job)
-            self._core.tally[_core.HAPPENED] = 1
+            self.core.tally[_core.HAPPENED] = 1
 
     def _review_dependents(self, job: int) -> None:
         """Hold the jobs that depend on a job until the time that is known now."""
@@ -603,7 +524,7 @@ class Engine:
             allocation = system.machine.claim(place, system.demands[job])
         begins = system.now + charged
         if charged:
-            self._core.clock[_core.CHARGED] = charged
+            self.core.clock[_core.CHARGED] = charged
         self.held[job] = allocation
         self.start[job] = begins
         self.state[job] = State.RUNNING
@@ -619,19 +540,16 @@ class Engine:
             return
         self._kernels.begin(job, float(seconds))
         if delay := self.execution.delay(job, allocation, system):
-            self._core.works_since[job] += delay
+            self.core.works_since[job] += delay
         self._change_speeds(self.execution.started(job, allocation, system))
         self._kernels.predict_end(job)
 
     def _share(self, job: int, share: float) -> None:
-        """Change a running job's share of the time from now on.
-
-        A job whose share has been 0 since it got its processors starts now.
-        """
+        """Change the share of the time of a running job; one that had none so far starts now."""
         if not 0 <= share <= 1:
             raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
         self._kernels.set_share(job, float(share))
-        self.start[job] = self._core.start.item(job)
+        self.start[job] = self.core.start.item(job)
         if self.journal is not None:
             self.journal.record(self.system.now, "share", job, share)
 
@@ -665,7 +583,7 @@ class Engine:
             delay += self.problem_solver.charged  # the job is stopped during the decision
             taken = machine.resources(self.held[job])
             # a job that is stopped during a restart has not spent the rest of that delay
-            added = delay - max(0.0, self._core.works_since.item(job) - now)
+            added = delay - max(0.0, self.core.works_since.item(job) - now)
             row = Migration(now, job, source[job], taken, job in parked, delay)
             at = self._last_migration.get(job, -1)
             if at >= 0 and self.migrations[at].time == now:  # one stop: no time in between
@@ -679,7 +597,7 @@ class Engine:
             system.running.put_off(job, added)
 
     def _end(self, job: int) -> None:
-        system, core = self.system, self._core
+        system, core = self.system, self.core
         allocation = self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)

@@ -44,31 +44,12 @@ class Holds:
     ``after:130+5`` (minutes), ``singleton``, with ``,`` for all and ``?`` for any of several. A job
     that the trace states neither for waits until `eligible`. Conditions on jobs that are not in the
     trace count as fulfilled.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    state : list of State
-        The state of each job, which changes.
-    start : list of float or None
-        The start of each job, which changes.
-
-    Attributes
-    ----------
-    absent : int
-        Number of conditions on jobs that are not in the trace.
-
-    Raises
-    ------
-    InputError
-        If a dependency is not of that form.
     """
 
     def __init__(self, trace: Trace, state: Sequence[State], start: Sequence[float | None]) -> None:
-        self._state, self._start = state, start
+        self._state, self._start = state, start  # of each job, which change
         self._failed = [status in UNSUCCESSFUL for status in trace.status.tolist()]
-        self.absent = 0
+        self.absent = 0  # conditions on jobs that are not in the trace
         self._conditions: dict[int, list[_Condition]] = {}
         self._any: set[int] = set()
         self._dependents: dict[int, list[int]] = defaultdict(list)
@@ -149,11 +130,9 @@ def _conditions(
             continue
         kind, *numbers = part.split(":")
         jobs = [_JOB.fullmatch(number) for number in numbers]
-        if kind not in _KINDS or not jobs:
+        if kind not in _KINDS or not jobs or None in jobs:
             raise InputError(f"{text!r}; expected jobs to wait for, afterok:130 for instance")
-        for job in jobs:
-            if job is None:
-                raise InputError(f"{text!r}; expected jobs to wait for, afterok:130 for instance")
+        for job in filter(None, jobs):
             if (row := row_of.get(int(job[1]))) is None:
                 absent += 1
             else:

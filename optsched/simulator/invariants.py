@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from optsched.schedule import State
+from optsched.simulator._core import DUE
 
 if TYPE_CHECKING:
     from optsched.simulator.engine import Engine
@@ -27,11 +28,6 @@ class InvariantChecker:
     A job with a reservation starts by the time that `Policy.promised` states, at the first tick
     from then on if the policy has ticks. All promises of the moment are void when a job runs beyond
     its estimated end or a decision is charged for: then others start later than the policy assumes.
-
-    Attributes
-    ----------
-    checks : int
-        Number of checks so far.
     """
 
     def __init__(self) -> None:
@@ -42,13 +38,7 @@ class InvariantChecker:
         self._void: set[int] = set()
 
     def check(self, engine: Engine) -> None:
-        """Check the state of `engine` between two events.
-
-        Raises
-        ------
-        InvariantError
-            If an invariant does not hold; the message lists all such invariants.
-        """
+        """Check the state of `engine` between two events; one error lists what is broken."""
         self.checks += 1
         system = engine.system
         found = system.machine.violations(engine.held)
@@ -62,9 +52,9 @@ class InvariantChecker:
         both = set(system.queue) & set(engine.held)
         found += [f"job row {job} waits and runs" for job in both]
         found += [
-            f"job row {job} has {engine.work_left[job]} s of work left"
+            f"job row {job} has {engine.core.work_left[job]} s of work left"
             for job in engine.held
-            if engine.work_left[job] < -ROUNDING * engine.runtime[job]
+            if engine.core.work_left[job] < -ROUNDING * engine.trace.runtime[job]
         ]
         found += self._broken_promises(engine)
         if found:
@@ -85,27 +75,21 @@ class InvariantChecker:
             if start is not None and start > at + policy.interval:
                 found.append(f"job row {job} started at {start}, but was promised {at}")
             is_waiting = engine.state[job] is State.WAITING and job in promised
-            if is_waiting and at <= system.now and engine.due == math.inf:
+            if is_waiting and at <= system.now and engine.core.clock[DUE] == math.inf:
                 found.append(f"job row {job} waits, but was promised to start by {at}")
         self._promised = {job: at for job, at in promised.items() if system.start[job] is None}
         return found
 
     def check_end(self, engine: Engine) -> None:
-        """Check, after the last event, that every job is accounted for and its work conserved.
-
-        Raises
-        ------
-        InvariantError
-            As by `check`.
-        """
+        """Check, after the last event, that every job is accounted for and its work conserved."""
         found = []
         for job, state in enumerate(engine.state):
             if state in (State.UNSUBMITTED, State.RUNNING):
                 found.append(f"job row {job} is {state.name.lower()} after the last event")
             if state is State.FINISHED:
-                left = engine.work_left[job]
-                coarse = STEPS * math.ulp(engine.end[job])
-                if abs(left) > ROUNDING * max(1.0, engine.runtime[job]) + coarse:
+                left = engine.core.work_left[job]
+                coarse = STEPS * math.ulp(engine.core.end[job])
+                if abs(left) > ROUNDING * max(1.0, engine.trace.runtime[job]) + coarse:
                     found.append(f"job row {job} finished with {left} s of work left")
         if found:
             raise InvariantError("at the end: " + "; ".join(found))

@@ -23,34 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """A column of a few different texts, each stored once.
+    """A column of a few different texts, each stored once."""
 
-    Parameters
-    ----------
-    texts : list of str
-        The different texts, in order.
-    code : int8 array, shape (rows,)
-        The position in `texts` of each row's text.
-    """
-
-    texts: list[str]
-    code: NDArray[np.int8]
+    texts: list[str]  # the different ones, in order
+    code: NDArray[np.int8]  # place of each row's text in these
 
 
 @dataclass(frozen=True, eq=False)
 class Optional:
-    """A column of integers, some of them missing.
-
-    Parameters
-    ----------
-    values : int64 array, shape (rows,)
-        The integers; any for rows without one.
-    missing : bool array, shape (rows,)
-        Which rows have none.
-    """
+    """A column of integers, some of them missing."""
 
     values: NDArray[np.int64]
-    missing: NDArray[np.bool_]
+    missing: NDArray[np.bool_]  # which rows have none
 
 
 Column = Repeated | Optional | Texts | NDArray[Any] | Sequence[Any]

@@ -10,18 +10,10 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Events and actions in the order in which they took place.
-
-    Attributes
-    ----------
-    entries : list of (float, str, int, str)
-        Time in seconds; ``waiting``, ``held``, ``rejected``, ``start``, ``limit``, ``move``,
-        ``migrate``, ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace;
-        detail (allocation of a start or a move, limit in place of the requested time, new speed or
-        share, reason of a rejection).
-    """
+    """Events and actions in the order in which they took place."""
 
     def __init__(self) -> None:
+        # time; event; row of the job; place, limit, speed or share, or the reason of a rejection
         self.entries: list[tuple[float, str, int, str]] = []
 
     def __repr__(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,40 +73,6 @@ class ProblemSolver:
     Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
     answer, or finds no solution or a worse one than the fallback within its budget, the fallback
     decides, and the event is counted. `ties` says which of equally good solutions is used.
-
-    Parameters
-    ----------
-    solvers : mapping of str to ChosenSolver
-        The solver of each model.
-    charge : bool
-        Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
-        delays the decision.
-    ties : Ties
-        Which of equally good solutions is used; random draws use the seed of the solver.
-    capture : path, optional
-        Folder for snapshots of the problems.
-    capture_every : int
-        Interval of the capture: every N-th problem of each model is written.
-    origin : mapping
-        Origin that captured snapshots state.
-
-    Attributes
-    ----------
-    config : dict
-        Solvers, budgets and fallbacks, for the record of the run.
-    charged : float
-        Nominal seconds charged for the present decision so far.
-    rows : list of tuple
-        One row per problem, in the order of `COLUMNS`.
-    fallbacks : int
-        Number of problems that the fallback decided.
-    solver_seconds : float
-        Wall-clock seconds spent in the solvers.
-
-    Raises
-    ------
-    InputError
-        If ties are to be broken at random and a model cannot list equally good solutions.
     """
 
     def __init__(
@@ -123,14 +90,11 @@ class ProblemSolver:
             if not issubclass(models[model], ListsEquallyGood):
                 reason = f"model {model!r} cannot list its equally good solutions"
                 raise InputError(f"'random'; {reason}, expected heuristic or solver", field="ties")
-        for chosen in solvers.values():
-            prepare(chosen.solver, chosen.name)
-            prepare(chosen.fallback, chosen.fallback.name)
-        self.charge = charge
+        self.charge = charge  # whether the nominal time of solvers delays decisions
         self.ties = ties
         self._draws = {model: random.Random(one.seed) for model, one in solvers.items()}
         self.capture = capture
-        self.capture_every = capture_every
+        self.capture_every = capture_every  # of each model
         self.origin = dict(origin or {})
         self.config = {
             "solver": text_of(solvers),
@@ -138,14 +102,23 @@ class ProblemSolver:
             "charge_decisions": charge,
             "ties": str(ties),
         }
-        self.charged = 0.0
-        self.rows: list[tuple[Any, ...]] = []
+        self.charged = 0.0  # nominal seconds, for the present decision so far
+        self.rows: list[tuple[Any, ...]] = []  # with `COLUMNS`
         self.fallbacks = 0
         self.solver_seconds = 0.0
+        self._unprepared = set(solvers)
         self._now = 0.0
         self._decision = 0
         self._posed = 0
         self._posed_of = dict.fromkeys(solvers, 0)
+
+    def prepare(self, models: Iterable[str]) -> None:
+        """Let solvers and fallbacks of models import and compile what they need, once."""
+        for model in self._unprepared.intersection(models):
+            chosen = self.solvers[model]
+            prepare(chosen.solver, chosen.name)
+            prepare(chosen.fallback, chosen.fallback.name)
+            self._unprepared.remove(model)
 
     def begin_decision(self, now: float, number: int | None = None) -> None:
         """Begin a decision of the policy at `now` seconds, by default the next one by number."""
@@ -155,21 +128,13 @@ class ProblemSolver:
         self.charged = 0.0
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Return a verified solution of `problem`, None if neither solver nor fallback finds one.
-
-        Raises
-        ------
-        InputError
-            If both the solver and the fallback fail, or too many solutions are equally good to draw
-            one of them.
-        ValueError
-            If the policy does not name the model of the problem.
-        """
+        """Return a verified solution, None if neither solver nor fallback finds one."""
         chosen = self.solvers.get(getattr(problem, "name", ""))
         if chosen is None:
             what = problem.name if isinstance(problem, Problem) else type(problem).__name__
             known = " or ".join(self.solvers)
             raise ValueError(f"cannot pose {what!r}; the models of the policy are {known}")
+        self.prepare([problem.name])
         began = clock()
         result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
@@ -225,60 +190,24 @@ class ProblemSolver:
         """Whether problems are neither charged for nor written, and ties are the fallback's."""
         return not self.charge and self.capture is None and self.ties is Ties.HEURISTIC
 
-    def record(
-        self,
-        model: str,
-        *,
-        times: Sequence[float],
-        decisions: Sequence[int],
-        sizes: Sequence[str],
-        objectives: Sequence[int | None],
-        works: Sequence[int],
-        statuses: Sequence[Status] | None = None,
-        heuristics: Sequence[int | None] | None = None,
-        bounds: Sequence[int | None] | None = None,
-        fallbacks: Sequence[bool] | None = None,
-    ) -> None:
+    def record(self, model: str, problems: Iterable[tuple[Any, ...]]) -> None:
         """Record problems that a decision kernel has solved, with the solver's results.
 
-        Their models do not say what there is to choose (`Problem.choice`). By default all
-        results are feasible, without the fallback's objective, without a bound, and
-        not worse than the fallback's. `objectives` are those of the results used.
+        Of each: time, decision, size, status, objective of the result used, that of the fallback's,
+        bound, work, and whether the fallback's result is used. Their models do not say what there
+        is to choose (`Problem.choice`).
         """
-        none: list[None] = [None] * len(times)
-        fell_back = fallbacks or [False] * len(times)
         chosen = self.solvers[model]
-        ends = {}
-        for work, fell in set(zip(works, fell_back)):
-            message = _worse(chosen.name, chosen.fallback.name) if fell else ""
-            ends[work, fell] = (work, _nominal_time(chosen.solver, work), fell, False, message, "")
-        self.fallbacks += sum(fell_back)
-        self.rows += [
-            (
-                now,
-                decision,
-                model,
-                size,
-                "",
-                status.value,
-                objective,
-                heuristic,
-                bound,
-                *ends[work, fell],
-            )
-            for now, decision, size, status, objective, heuristic, bound, work, fell in zip(
-                times,
-                decisions,
-                sizes,
-                statuses or [Status.FEASIBLE] * len(times),
-                objectives,
-                heuristics or none,
-                bounds or none,
-                works,
-                fell_back,
-                strict=True,
-            )
-        ]
+
+        @cache
+        def last_columns(work: int, fell_back: bool) -> tuple[Any, ...]:
+            message = _worse(chosen.name, chosen.fallback.name) if fell_back else ""
+            return work, _nominal_time(chosen.solver, work), fell_back, False, message, ""
+
+        for time, decision, size, status, *values, work, fell_back in problems:
+            self.fallbacks += fell_back
+            last = last_columns(work, fell_back)
+            self.rows.append((time, decision, model, size, "", status.value, *values, *last))
 
     def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""
@@ -311,11 +240,7 @@ def _nominal_time(solver: Solver, work: float) -> float:
 def _choose_result(
     problem: Problem[Any], result: Result, heuristic: Result, ties: Ties
 ) -> tuple[Result, bool, str]:
-    """Return the result to use, whether the fallback decided in place of the solver, and a message.
-
-    The solver's result is used if its objective is better than the heuristic's, and of two equally
-    good results, if `ties` says so.
-    """
+    """Return the result to use, whether the fallback decided for the solver, and a message."""
     if result.status is Status.ERROR and heuristic.status is Status.ERROR:
         raise InputError(f"the fallback {heuristic.solver} failed: {heuristic.message}")
     if result.status is Status.ERROR:
@@ -340,13 +265,7 @@ def _worse(solver: str, fallback: str) -> str:
 
 
 def mishaps(decisions: pd.DataFrame) -> list[str]:
-    """Return a message for each kind of mishap of the solvers of a run.
-
-    Parameters
-    ----------
-    decisions : pandas.DataFrame
-        One row per problem, with the columns `COLUMNS`.
-    """
+    """Return a message for each kind of mishap of solvers in the problems of a run."""
     if decisions.empty:
         return []
     wrong, failed = decisions["wrong"], decisions["status"] == Status.ERROR
@@ -374,28 +293,16 @@ def never_answered(decisions: pd.DataFrame) -> bool:
     return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
 
 
-class NoProblems:
-    """Stand-in for `ProblemSolver` under a policy that poses no problems."""
-
-    charged = 0.0
-    fallbacks = 0
-    solver_seconds = 0.0
-    compared: frozenset[str] = frozenset()
-    rows: tuple[tuple[Any, ...], ...] = ()
+class NoProblems(ProblemSolver):
+    """The problem solver of a policy that names no models, and so poses no problems."""
 
     def __init__(self) -> None:
-        self.config: dict[str, Any] = {}
-        self.solvers: Mapping[str, ChosenSolver] = {}
+        super().__init__({})
+        self.config = {}
 
     def begin_decision(self, now: float, number: int | None = None) -> None:
         """Do nothing."""
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Raise an error.
-
-        Raises
-        ------
-        RuntimeError
-            Always: the policy names no models.
-        """
+        """Raise an error."""
         raise RuntimeError("this policy names no models, so it cannot pose problems")

@@ -21,7 +21,7 @@ from optsched.numbers import counted
 from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import UNKNOWN, Trace
@@ -41,12 +41,7 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 
 
 def workload_sha256(trace: Trace) -> str:
-    """Return the SHA-256 of the columns of a trace that a simulation reads.
-
-    These are submission, run and requested times, processors, and, where the trace states any,
-    the waits, the requested times before cleaning beside partitions, and the annotations and texts
-    by name.
-    """
+    """Return the SHA-256 of the columns of a trace that a simulation reads."""
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
         digest.update(column.astype("<f8").tobytes())
@@ -70,12 +65,9 @@ def describe(
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    problem_solver: ProblemSolver | NoProblems,
+    problem_solver: ProblemSolver,
 ) -> dict[str, Any]:
-    """Return the config of a run.
-
-    The scenario has the policy's defaults filled in. The run takes the jobs `trace` of `source`.
-    """
+    """Return the config of a run of the jobs `trace` of `source`."""
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,
@@ -140,7 +132,7 @@ def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
     return (in_file or is_registered) and has_plain_settings(type(part))
 
 
-def _names_solvers(problem_solver: ProblemSolver | NoProblems) -> bool:
+def _names_solvers(problem_solver: ProblemSolver) -> bool:
     """Return whether a command can name the solvers, as none was built with options."""
     for chosen in problem_solver.solvers.values():
         if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:

@@ -17,13 +17,7 @@ from optsched.traces.trace import Trace
 
 
 def policy_report(policy: Policy, system: System) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the figures and the notes of a policy.
-
-    Raises
-    ------
-    InputError
-        If they are of other types than `Policy.figures` and `Policy.notes` return.
-    """
+    """Return the figures and the notes of a policy, after a check of their types."""
     of = f"of policy {policy.name!r}"
     return _figures(policy.figures(system), of), _notes(policy.notes(), of)
 
@@ -31,13 +25,7 @@ def policy_report(policy: Policy, system: System) -> tuple[Mapping[str, Any], tu
 def execution_report(
     execution: ExecutionModel, trace: Trace, schedule: Schedule
 ) -> ExecutionReport:
-    """Return the report of an execution model.
-
-    Raises
-    ------
-    InputError
-        If it is none, or has figures, notes or columns of other types or lengths.
-    """
+    """Return the report of an execution model, after a check of its types and lengths."""
     found, of = execution.report(trace, schedule), f"of execution model {execution.name!r}"
     if not isinstance(found, ExecutionReport):
         raise InputError(f"{brief(found)}; expected an ExecutionReport", field=f"report {of}")

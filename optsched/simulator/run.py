@@ -23,11 +23,12 @@ from optsched.metrics.jobs import (
     utilization_between,
 )
 from optsched.metrics.measure import Metric
+from optsched.metrics.rejections import why_rejected
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
+from optsched.simulator.holds import NEVER, Holds
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
 from optsched.simulator.journal import Journal
-from optsched.simulator.never_started import why_never_started
 from optsched.simulator.plots import Plots
 from optsched.simulator.problem_solver import COLUMNS, mishaps, never_answered
 from optsched.traces.requests import OWNERS, TEXT_OF
@@ -35,6 +36,9 @@ from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+HELD = "a job that it depends on never ends"
+QUEUED = "the policy never starts it"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,7 +231,7 @@ class Run:
             columns |= self.execution_report.columns
         if self.measured is not None:
             columns["measured"] = self.measured.astype(np.int64)
-        if reasons := why_never_started(trace, self.machine, self.schedule):
+        if reasons := _why_never_started(trace, self.machine, self.schedule):
             columns["reason"] = [reasons.get(row, "") for row in range(len(trace))]
         return columns
 
@@ -284,3 +288,15 @@ class Run:
     def _repr_html_(self) -> str:
         html: str = display_of("run")(self)
         return html
+
+
+def _why_never_started(trace: Trace, machine: Machine, schedule: Schedule) -> dict[int, str]:
+    """Return the reason of each job that was rejected or waits at the end, by its row."""
+    reasons = why_rejected(trace, machine, schedule)
+    waiting = np.flatnonzero(schedule.state == State.WAITING).tolist()
+    reasons |= dict.fromkeys(waiting, QUEUED)
+    if waiting and machine.follows_requests:
+        start = [at if at == at else None for at in schedule.start.tolist()]
+        holds = Holds(trace, schedule.state.tolist(), start)
+        reasons |= {job: HELD for job in waiting if holds.eligible(job) == NEVER}
+    return reasons

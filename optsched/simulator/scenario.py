@@ -33,32 +33,14 @@ from optsched.traces.trace import Trace
 
 
 class Option(NamedTuple):
-    """An option of a run, in the form of the command line and of sweep files.
-
-    Parameters
-    ----------
-    name : str
-        Name in Python and in a sweep file.
-    kind : type
-        Type of a value: str, int, float, bool, `pathlib.Path`, dict for ``KEY=VALUE``, or the tuple
-        of choices.
-    default : object
-        The default value.
-    expected : str
-        The expected value in messages about a sweep file; empty for an option that only the command
-        line has.
-    help : str
-        Help of the command line, if it differs from the docstring of the field.
-    needs_problems : str
-        Words for the option in messages, if only a policy that poses problems has a use for it.
-    """
+    """An option of a run, in the form of the command line and of sweep files."""
 
     name: str
-    kind: Any
+    kind: Any  # str, int, float, bool, Path, dict for ``KEY=VALUE``, or the tuple of choices
     default: Any = None
-    expected: str = ""
-    help: str = ""
-    needs_problems: str = ""
+    expected: str = ""  # in messages about a sweep file; empty if only the command line has it
+    help: str = ""  # if it differs from the docstring of the field
+    needs_problems: str = ""  # words for it in messages, if only problems have a use for it
 
     @property
     def flag(self) -> str:
@@ -367,13 +349,7 @@ def described() -> dict[str, str]:
 
 
 def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Scenario` for values of `OPTIONS`; None stands for the default.
-
-    Raises
-    ------
-    InputError
-        If a limit is not above 0.
-    """
+    """Return the arguments of `Scenario` for values of `OPTIONS`; None stands for the default."""
     stated = {name: value for name, value in words.items() if value is not None}
     limits = [stated.pop(option.name, None) for option in BUDGET]
     return stated | ({} if limits == [None, None] else {"budget": Budget(*limits)})
@@ -387,12 +363,6 @@ def configure(
     """Return a policy and an execution model, by default the policy's choice, with their settings.
 
     Settings belong to those of the two that are given by class or name.
-
-    Raises
-    ------
-    InputError
-        If there is no such policy or execution model, a setting belongs to neither of them, or a
-        value is not of the setting's type.
     """
     parts: dict[str, type[Any]] = {}
     if not isinstance(policy, Policy):
@@ -416,13 +386,7 @@ def configure(
 
 
 def check_use(policy: Policy, for_problems: Sequence[Option], field: str | None = None) -> None:
-    """Check that a policy has a use for options that need posed problems.
-
-    Raises
-    ------
-    InputError
-        If there are such options and the policy poses no problems; for the given field of a file.
-    """
+    """Check that a policy has a use for options that need posed problems."""
     if for_problems and not policy.posed():
         words = ", ".join(dict.fromkeys(option.needs_problems for option in for_problems))
         reason = f"poses no problems, so it has no use for {words}"

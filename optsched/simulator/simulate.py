@@ -177,11 +177,6 @@ def prepare_trace(
     """Return a cleaned trace from a trace, a file, a name or a DataFrame.
 
     In a file, negative times may count as unknown, as in `optsched.read_trace`.
-
-    Raises
-    ------
-    InputError
-        If the trace cannot be read, has no job to run, or has times that may be rounded.
     """
     if is_frame(trace):
         trace = trace_from_frame(trace)
@@ -201,13 +196,7 @@ def prepare_trace(
 
 
 def prepared(scenario: Scenario) -> Trace:
-    """Return the cleaned trace of a scenario, or the one that its workload model generates.
-
-    Raises
-    ------
-    InputError
-        If there is no such trace or model, or it cannot be used.
-    """
+    """Return the cleaned trace of a scenario, or the one that its workload model generates."""
     if scenario.workload is None or scenario.trace is not None:
         assert scenario.trace is not None
         return prepare_trace(scenario.trace, scenario.unknown_negative)
@@ -220,10 +209,7 @@ def prepared(scenario: Scenario) -> Trace:
 def _jobs_to_run(
     scenario: Scenario, trace: Trace
 ) -> tuple[Scenario, Trace, NDArray[np.bool_] | None]:
-    """Return the scenario with numbers of jobs, the jobs that run, and which of them are measured.
-
-    The jobs are chosen first, then come load and shake.
-    """
+    """Return the scenario with numbers of jobs, the jobs that run, and which are measured."""
     if scenario.span is not None:
         first, last = numbers_in(scenario.span, trace)
         trace, scenario = trace.jobs(first, last), replace(scenario, jobs=(first, last))
@@ -311,7 +297,7 @@ def _may_compile(scenario: Scenario, jobs: int) -> bool:
 
 def _problem_solver(
     scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
-) -> ProblemSolver | NoProblems:
+) -> ProblemSolver:
     """Return the problem solver of a run, with its solvers prepared."""
     if posed := policy.posed():
         return ProblemSolver(

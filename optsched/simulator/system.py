@@ -48,13 +48,7 @@ class Queue(Sequence[int]):
             self._jobs.append(job)
 
     def remove(self, job: int) -> None:
-        """Remove a job that starts.
-
-        Raises
-        ------
-        ValueError
-            If the job is not waiting.
-        """
+        """Remove a job that starts, which must wait."""
         position = bisect_left(self._jobs, job)
         if position == len(self._jobs) or self._jobs[position] != job:
             raise ValueError(f"job row {job} does not wait")
@@ -62,17 +56,12 @@ class Queue(Sequence[int]):
 
 
 class RunningJobs:
-    """The running jobs in order of their estimated ends.
-
-    Attributes
-    ----------
-    by_estimated_end : list of (float, int)
-        Estimated end in seconds (start plus requested time) and job; read-only.
-    """
+    """The running jobs in order of their estimated ends."""
 
     __slots__ = ("_estimated_end", "by_estimated_end")
 
     def __init__(self) -> None:
+        # start plus requested time, and job; read-only
         self.by_estimated_end: list[tuple[float, int]] = []
         self._estimated_end: dict[int, float] = {}
 

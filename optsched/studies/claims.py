@@ -36,7 +36,6 @@ KEYS: Expected = {
 """Keys of a claim with their types; all others are arguments of its functions."""
 
 PARTS = ("low", "high", "half", "n", "smallest")  # of intervals and noise floors, with names
-DIGITS = "%.12g"  # of numbers in files: without those that differ between processors
 
 NOTHING = Interval(nan, nan, nan, 0, "none")
 

@@ -13,11 +13,11 @@ from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text
 from optsched.folders import REPORT, Expected, checked, read_object, read_pictures
 from optsched.metrics.jobs import MEASURES
-from optsched.numbers import counted, written
+from optsched.numbers import counted, on_file, written
 from optsched.report import style
 from optsched.report.page import Cell, Figure, Page, Section, Table, cell, compact, write_page
 from optsched.simulator.provenance import versions
-from optsched.studies.claims import DIGITS, FAILS, HOLDS, MARKS, OPEN, Claim, Region
+from optsched.studies.claims import FAILS, HOLDS, MARKS, OPEN, Claim, Region
 from optsched.studies.effects import (
     ALL,
     EQUAL,
@@ -100,7 +100,7 @@ def described(found: Effects, sweep: Path) -> dict[str, Any]:
         numbers = zip(NUMBERS, (one.before, one.after, *one.change[:3]))
         rows.append(
             {"figure": one.figure, "of": one.of, "compared": one.compared}
-            | {name: float(DIGITS % x) if isfinite(x) else None for name, x in numbers}
+            | {name: float(on_file(x)) if isfinite(x) else None for name, x in numbers}
             | {"n": one.change.n, "interval": one.change.kind, "unit": one.unit}
             | {"verdict": one.verdict, "needed": one.needed}
         )

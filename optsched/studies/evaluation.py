@@ -15,10 +15,11 @@ from optsched.errors import InputError
 from optsched.files import FolderKind, write_json, write_text, written_folder
 from optsched.folders import read_object, read_table
 from optsched.markdown import markdown
+from optsched.numbers import on_file
 from optsched.report import style
 from optsched.report.dark_mode import with_dark_variant
 from optsched.studies import page
-from optsched.studies.claims import DIGITS, NotRunError, frame_of, judge, named, summary
+from optsched.studies.claims import NotRunError, frame_of, judge, named, summary
 from optsched.studies.figures import claims_panel
 from optsched.studies.folder import CODE, PAGE, PLAN, RESULTS, StudyFolder
 
@@ -85,7 +86,7 @@ class Evaluated:
         data = [f"# Data of {self._study.name}", lead]
         for name, table in self.frames().items():
             index = table.index.names != [None]
-            text = table.to_csv(index=index, lineterminator="\n", float_format=DIGITS)
+            text = table.to_csv(index=index, lineterminator="\n", float_format=on_file)
             write_text(folder / f"{name}.csv", text)
             data += [f"## {name}", f"{len(table):,} rows in [{name}.csv]({name}.csv)."]
             data += [shown[name]] * (len(table) <= MOST_ROWS)

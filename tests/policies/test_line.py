@@ -18,9 +18,9 @@ from optsched.content import bundled
 from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
 from optsched.machines.torus import Torus
+from optsched.policies import _line
+from optsched.policies._line_decisions import is_line
 from optsched.policies.easy import Easy
-from optsched.policies.parts import _line
-from optsched.policies.parts.line_decisions import is_line
 from optsched.policies.priority import FixedOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.simulate import run_scenario

@@ -18,37 +18,38 @@ HORIZON = 60
 )
 @settings(deadline=None)
 def test_reservations_are_the_earliest_possible(jobs, data):
-    times, free, count = _profile.new_profile(0.0, SIZE, capacity=64)
+    profile = _profile.new_profile(SIZE, jobs=len(jobs))
     level = [SIZE] * 1000  # processors free in each second
     placed = []
     for now, processors, duration in jobs:
-        start = int(_profile.earliest(times, free, count, float(now), processors, float(duration)))
+        start, entry = _profile.first_window(profile, float(now), processors, float(duration))
+        start = int(start)
         wanted = now
         while any(level[s] < processors for s in range(wanted, wanted + duration)):
             wanted += 1
         assert start == wanted
-        count = _profile.change(
-            times, free, count, float(start), float(start + duration), -processors
-        )
+        _profile.change(profile, float(start), float(start + duration), -processors, entry)
         for second in range(start, start + duration):
             level[second] -= processors
         placed.append((start, start + duration, processors))
         if data.draw(st.booleans()):
             start, end, processors = placed.pop(data.draw(st.integers(0, len(placed) - 1)))
-            count = _profile.change(times, free, count, float(start), float(end), processors)
+            entry = _profile.entry_at(profile, float(start))
+            _profile.change(profile, float(start), float(end), processors, entry)
             for second in range(start, end):
                 level[second] += processors
-        stated = [free[_profile.position(times, count, float(second))] for second in range(200)]
+        stated = [profile.free[_profile.entry_at(profile, float(s))] for s in range(200)]
         assert stated == level[:200]
-        assert (np.diff(times[:count]) > 0).all()
+        assert (np.diff(profile.times[slice(*profile.ends)]) > 0).all()
 
 
 def test_what_lies_before_now_is_forgotten():
-    times, free, count = _profile.new_profile(0.0, SIZE, capacity=8)
-    count = _profile.change(times, free, count, 5.0, 9.0, -3)
-    count = _profile.forget(times, free, count, 7.0)
-    assert times[:count].tolist() == [7.0, 9.0]
-    assert free[:count].tolist() == [7, 10]
+    profile = _profile.new_profile(SIZE, jobs=1)
+    _profile.change(profile, 5.0, 9.0, -3, _profile.entry_at(profile, 5.0))
+    _profile.forget(profile, 7.0)
+    here = slice(*profile.ends)
+    assert profile.times[here].tolist() == [7.0, 9.0]
+    assert profile.free[here].tolist() == [7, 10]
 
 
 @given(
@@ -62,13 +63,12 @@ def test_what_lies_before_now_is_forgotten():
 @settings(deadline=None, max_examples=300)
 def test_what_is_placed_again_stays_whatever_the_rounding(jobs, now):
     """Nothing was freed since, so no reservation moves: its own hole fits a job again."""
-    times, free, count = _profile.new_profile(now, SIZE, capacity=100)
+    profile = _profile.new_profile(SIZE, len(jobs))
     rows = np.arange(len(jobs))
     processors, durations = (np.array(column) for column in zip(*jobs))
     starts = np.full(len(jobs), np.inf)
     arguments = (rows, processors, durations, starts)
-    count, _ = _profile.place(times, free, count, now, *arguments)
+    _profile.place_again(profile, now, *arguments)
     before = starts.copy()
-    count, moved = _profile.place(times, free, count, now, *arguments)
+    assert not _profile.place_again(profile, now, *arguments)
     assert starts.tolist() == before.tolist()
-    assert not moved

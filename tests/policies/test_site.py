@@ -257,6 +257,43 @@ def test_long_jobs_take_no_more_than_heads_can_spare(policy, backfill, several, 
     compare()
 
 
+CONTESTED = replace(
+    plain_site(6, 4),
+    features=(("ib",), ("fat",), ("ib",)) * 2,
+    partitions=(
+        Partition("batch", np.arange(6), default=True),
+        Partition("left", np.arange(4)),
+        Partition("right", np.arange(2, 6), priority_tier=2),
+    ),
+    licences={"matlab": 3},
+)
+"""Few nodes, so that many jobs wait."""
+
+WINDOWS = (
+    Reservation("early", ("n1", "n2"), 9, 24),
+    Reservation("late", ("n2", "n4"), 30, 50),
+)
+"""Reservations on these."""
+
+
+@pytest.mark.parametrize("windows", [(), WINDOWS], ids=["licences", "reservations"])
+def test_reservations_of_many_jobs_equal_the_textbook(windows, site_textbook):
+    # jobs end early, so that what others wait for becomes free, some of it licences or a hole
+    # between reservations
+    site = replace(CONTESTED, reservations=windows)
+    names = st.sampled_from(["", "", *(each.name for each in windows)])
+    features = st.sampled_from(["", "", "", "[ib|fat]"])
+    job = st.tuples(on_nodes(4, [1, 2, 4], (1, 9)), names, features)
+    job = job.map(lambda parts: parts[0] | dict(zip(("reservation", "features"), parts[1:])))
+
+    @given(st.lists(job, min_size=8, max_size=18))
+    @settings(max_examples=150, deadline=None)
+    def compare(rows):
+        assert_equal_to_the_textbook(trace_of(rows), site, "conservative", "all", site_textbook)
+
+    compare()
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "as-logged", "placement"])
 def test_reservations_hold(policy):
     chosen = {"interval": 0.0} if policy == "placement" else {}
@@ -400,13 +437,8 @@ def test_kernels_and_engine_agree(policy, chosen):
     @settings(max_examples=60, deadline=None)
     def compare(rows, order, several):
         options = {"settings": chosen, "event_order": order}
-        if policy == "conservative":  # no licences, and a job that asks for more than a core
-            alone = dict.fromkeys(rows[0], -1) | dict.fromkeys(TEXTS, "") | {"exclusive": 1}
-            alone |= {"gap": 0, "runtime": 1, "slack": 0, "processors": 1}
-            rows = [alone, *(row | {"licences": ""} for row in rows)]
         trace = trace_of(rows if several else [row | {"partition_name": ""} for row in rows])
-        tiers = replace(KEPT, states=SITE.states, reservations=())
-        site = SITE if policy == "conservative" else tiers
+        site = replace(KEPT, states=SITE.states, reservations=())
         assert_equal_to_the_engine(trace, site, policy, **options)
 
     compare()
@@ -528,6 +560,19 @@ def test_jobs_that_are_late_within_the_tolerance_count_as_ended_for_a_head():
     # as the first job ends, all should have: the head can spare one of the four nodes
     assert run.start[4] == late
     assert_equal_to_the_engine(trace, plain_site(4, 1), "easy", {})
+
+
+def test_reserved_jobs_wait_for_nodes_of_jobs_that_are_late_within_the_tolerance():
+    # the third job is to start at 10 s on the node of the first, which runs on while one comes
+    late = 10 + 5e-7
+    rows = (0, late, 10, 1), (0, 10, 10, 1), (2, 5, 5, 1), (2.5, 7, 7, 1)
+    submit, runtime, requested, size = np.array(rows, dtype=np.float64).T
+    alone = {"exclusive": np.ones(4, dtype=np.int64)}
+    trace = Trace(np.arange(4), submit, runtime, runtime, size.astype(np.int64), annotations=alone)
+    trace = replace(clean(trace), requested_time=requested)
+    run = simulate(trace, SiteMachine(plain_site(2, 1)), "conservative", check=True)
+    assert run.start.tolist() == [0, 0, late, 10]
+    assert_equal_to_the_engine(trace, plain_site(2, 1), "conservative", {})
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "wfp3"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.machines.nodes import Nodes
-from optsched.policies.parts.slot_reservation import backfill_slots, reserve_slot
+from optsched.policies.window import backfill_slots, reserve_slot
 from optsched.simulator.actions import Start
 from optsched.simulator.system import System
 

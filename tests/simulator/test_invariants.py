@@ -77,7 +77,7 @@ def test_a_sound_state_passes(engine):
         (lambda e: e.system.queue._jobs.append(0), "waits and runs"),
         (lambda e: e.system.queue._jobs.reverse(), "out of order"),
         (lambda e: e.system.running.remove(0), "not those that hold"),
-        (lambda e: e.work_left.__setitem__(0, -5.0), "of work left"),
+        (lambda e: e.core.work_left.__setitem__(0, -5.0), "of work left"),
     ],
 )
 def test_a_damaged_state_is_told(engine, damage, message):
@@ -199,6 +199,6 @@ def test_the_end_accounts_for_every_job(engine):
     engine.run()
     InvariantChecker().check_end(engine)
     engine.state[1] = State.RUNNING
-    engine.work_left[2] = 3.0
+    engine.core.work_left[2] = 3.0
     with pytest.raises(InvariantError, match=r"row 1 is running.*row 2 finished with 3\.0 s"):
         InvariantChecker().check_end(engine)

@@ -22,7 +22,7 @@ def test_kernels_are_compiled_before_the_clock_starts():
     """In a process of its own: no other test has compiled them there."""
     code = """
 import numpy as np
-from optsched.policies.parts import _line
+from optsched.policies import _line
 from optsched.simulator.engine import Engine
 from optsched.simulator.simulate import simulate
 from optsched.traces.trace import Trace

@@ -15,7 +15,8 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    `first` is the index of the first event of each node, shape (nodes + 1,). Each event has its
+    `first` is the index of the first event of each node, shape (nodes + 1,), and last the number of
+    events, of which the other arrays may have more. Each event has its
     time in seconds, the change of the number of processes, and that of the demand, shape (events,
     resources).
     """
@@ -137,7 +138,7 @@ def add_room(
 def processors_free(events: Timeline, processors: int, start: int) -> int:
     """Return the number of processors of all nodes that are free at a time."""
     free = processors * (len(events.first) - 1)
-    for event in range(len(events.time)):
+    for event in range(events.first[-1]):
         if events.time[event] <= start:
             free -= events.processes[event]
     return free
@@ -193,7 +194,7 @@ def starts_within(
 def next_end(events: Timeline, after: int) -> int:
     """Return the first end of an allocation after a time, -1 without one."""
     found = -1
-    for event in range(len(events.time)):
+    for event in range(events.first[-1]):
         at = events.time[event]
         if at > after and events.processes[event] < 0 and (at < found or found < 0):
             found = at

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import position
 from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
@@ -32,7 +33,6 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
-from optsched.policies.parts._profile import position
 from optsched.policies.parts._site_backfilling import (
     Running,
     Shortages,
@@ -41,27 +41,11 @@ from optsched.policies.parts._site_backfilling import (
     is_short,
     most_beside,
 )
+from optsched.policies.parts._site_closed import Closed, note_closed
 
 Times = NDArray[np.float64]
 
 NO_HEAD = UNKNOWN = -1
-
-
-@by_reference
-class Closed(NamedTuple):
-    """When nodes are closed to jobs of none of the reservations, or to those of each.
-
-    See `optsched.sites.queues.Windows`.
-    """
-
-    first: Numbers  # windows first[own] to before first[own + 1] count for the jobs of one
-    start: Times
-    end: Times
-    closed: Flags  # shape (windows, nodes)
-    edges: Times  # finite starts and ends, ascending
-    holds: Flags  # which windows count for a job, for the search
-    open: Flags  # nodes that are open to a job, for the search
-    own: Numbers  # one entry: for the jobs of which
 
 
 @by_reference
@@ -178,25 +162,6 @@ def count_late(heads: Heads, end: float) -> int:
         if end > heads.shadow[head]:
             late += 1
     return late
-
-
-@kernel(allocates=False)
-def note_closed(closed: Closed, own: int, start: float, end: float) -> bool:
-    """Note which nodes are open from a time to before another; return whether any changed."""
-    first, stop, changed = closed.first[own], closed.first[own + 1], closed.own[0] != own
-    closed.own[0] = own
-    for window in range(first, stop):
-        holds = closed.start[window] < end and start < closed.end[window]
-        if holds != closed.holds[window]:
-            closed.holds[window] = holds
-            changed = True
-    if changed:
-        for node in range(len(closed.open)):
-            closed.open[node] = True
-            for window in range(first, stop):
-                if closed.holds[window] and closed.closed[window, node]:
-                    closed.open[node] = False
-    return bool(changed)
 
 
 @kernel(allocates=False)

@@ -1,145 +1,168 @@
-"""Availability profile: free processors over time, compiled.
+"""Free processors over time, as a step function, compiled.
 
-A profile is two arrays, shape (capacity,), of which the first `count` entries are used: from
-``times[i]`` to ``times[i + 1]`` there are ``free[i]`` free processors, and the last entry holds
-indefinitely. The reference in plain Python is in ``tests/policies/test_profile.py``.
+There are ``free[i]`` from ``times[i]`` to ``times[i + 1]``, and the last entry holds indefinitely.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
+from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import Numbers, Times, position
 
-Times = NDArray[np.float64]
-Levels = NDArray[np.int64]
+HEAD, STOP = 0, 1
+"""Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`. Those
+before it are earlier times, ascending too."""
 
-
-@kernel(allocates=False)
-def position(times: Times, count: int, at: float) -> int:
-    """Return the index of the last entry whose time is at most `at`."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if times[middle] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
+SHORT = 1024
+"""Number of dropped entries from which the profile moves to the front of its arrays."""
 
 
-@kernel(allocates=False)
-def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
-    """Ensure an entry at the time `at`; return its index and the new count."""
-    here = position(times, count, at)
-    if times[here] == at:
-        return here, count
-    for entry in range(count, here + 1, -1):
-        times[entry] = times[entry - 1]
-        free[entry] = free[entry - 1]
-    times[here + 1] = at
-    free[here + 1] = free[here]
-    return here + 1, count + 1
+@by_reference
+class Profile(NamedTuple):
+    """Free processors over time."""
+
+    times: Times
+    free: Numbers
+    ends: Numbers
+
+
+def new_profile(free: int, jobs: int) -> Profile:
+    """Return the profile of an idle machine, with room for that many jobs."""
+    room = 4 * jobs + 2 * SHORT  # untouched pages of zeros take no memory
+    times, level = np.zeros(room), np.zeros(room, dtype=np.int64)
+    times[0], level[0] = -np.inf, free
+    return Profile(times, level, np.array([0, 1]))
 
 
 @kernel(allocates=False)
-def change(
-    times: Times, free: Levels, count: int, start: float, end: float, processors: int
-) -> int:
-    """Add `processors` (negative to reserve) from `start` to `end`; return the new count.
+def entry_at(profile: Profile, at: float) -> int:
+    """Return the last entry whose time is at most `at`, which is not before the profile."""
+    return position(profile.times, profile.ends[STOP], at)
 
-    Entries at both ends that equal the previous one are removed.
+
+@kernel(allocates=False)
+def entry_from(profile: Profile, entry: int, at: float) -> int:
+    """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
+    times, stop = profile.times, profile.ends[STOP]
+    step = 1
+    while entry + step < stop and times[entry + step] <= at:
+        entry += step
+        step *= 2
+    high = min(stop, entry + step)
+    return entry + position(times[entry:high], high - entry, at)
+
+
+@kernel(allocates=False)
+def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
+    """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
+
+    Equal neighbors are merged. The entries behind move only if the number of entries changes.
+    Returns the entry that holds at `start` now.
     """
-    first, count = split(times, free, count, start)
-    last, count = split(times, free, count, end)
-    for entry in range(first, last):
-        free[entry] += processors
-    if free[last] == free[last - 1]:
-        count = _drop(times, free, count, last)
-    if first > 0 and free[first] == free[first - 1]:
-        count = _drop(times, free, count, first)
-    return count
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    last = entry_from(profile, entry, end)
+    level, before = free[last], free[entry]
+    inner, tail = entry, last
+    first_grows, last_grows = 0, 0
+    if times[entry] < start:
+        first_grows = 1
+        inner = entry + 1
+    elif entry > profile.ends[HEAD] and before + processors == free[entry - 1]:
+        first_grows = -1
+    if times[last] != end:
+        last_grows = 1
+        tail = last + 1
+    elif (free[last - 1] if last > entry else before) + processors == level:
+        last_grows = -1
+    grows = first_grows + last_grows
+    if grows > 0:
+        for e in range(stop - 1, tail - 1, -1):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    if first_grows > 0:
+        for e in range(tail - 1, inner - 1, -1):
+            times[e + 1] = times[e]
+            free[e + 1] = free[e] + processors
+        times[inner] = start
+        free[inner] = before + processors
+        changed = inner
+    elif first_grows < 0:
+        for e in range(inner + 1, tail):
+            times[e - 1] = times[e]
+            free[e - 1] = free[e] + processors
+        changed = entry - 1
+    else:
+        for e in range(inner, tail):
+            free[e] += processors
+        changed = entry
+    if last_grows > 0:
+        times[tail + first_grows] = end
+        free[tail + first_grows] = level
+    if grows < 0:
+        for e in range(tail + (last_grows < 0), stop):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    profile.ends[STOP] = stop + grows
+    return changed
 
 
 @kernel(allocates=False)
-def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
-    for later in range(entry, count - 1):
-        times[later] = times[later + 1]
-        free[later] = free[later + 1]
-    return count - 1
-
-
-@kernel(allocates=False)
-def earliest(
-    times: Times, free: Levels, count: int, now: float, processors: int, duration: float
-) -> float:
-    """Return the earliest time from `now` at which `processors` are free for `duration`."""
-    entry = position(times, count, now)
-    start = now
-    while entry < count:
-        if free[entry] < processors:
+def first_window(
+    profile: Profile, since: float, processors: int, duration: float
+) -> tuple[float, int]:
+    """Return the earliest start from `since` of a free window, and its entry."""
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    entry = entry_at(profile, since)
+    start = since
+    while True:
+        while free[entry] < processors:
             entry += 1
             start = times[entry]
-            continue
+        first = entry
         # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
-        if entry + 1 == count or times[entry + 1] >= start + duration:
-            return start
+        end = start + duration
         entry += 1
-    return start
+        while entry < stop and times[entry] < end and free[entry] >= processors:
+            entry += 1
+        if entry == stop or times[entry] >= end:
+            return start, first
 
 
 @kernel(allocates=False)
-def forget(times: Times, free: Levels, count: int, now: float) -> int:
-    """Drop the entries before `now`; return the new count."""
-    here = position(times, count, now)
-    if here > 0:
-        for entry in range(here, count):
-            times[entry - here] = times[entry]
-            free[entry - here] = free[entry]
-        count -= here
-    times[0] = now
-    return count
+def forget(profile: Profile, now: float) -> None:
+    """Drop the entries before `now`."""
+    here = entry_at(profile, now)
+    profile.times[here] = now
+    profile.ends[HEAD] = here
+    count = profile.ends[STOP] - here
+    if here > SHORT and here > count:
+        for e in range(count):
+            profile.times[e] = profile.times[here + e]
+            profile.free[e] = profile.free[here + e]
+        profile.ends[HEAD], profile.ends[STOP] = 0, count
 
 
 @kernel(allocates=False)
-def place(
-    times: Times,
-    free: Levels,
-    count: int,
-    now: float,
-    jobs: Levels,
-    processors: Levels,
-    durations: Times,
-    starts: Times,
-) -> tuple[int, bool]:
-    """Give each of `jobs`, in order, the earliest reservation, in place of an earlier one if any.
+def place_again(
+    profile: Profile, now: float, jobs: Numbers, processors: Numbers, duration: Times, start: Times
+) -> bool:
+    """Give each of some jobs the earliest reservation, in place of an earlier one if any.
 
-    A job finds at least its old place, so no reservation is ever delayed.
-
-    Returns
-    -------
-    count : int
-        The new count.
-    moved : bool
-        Whether any of `starts`, inf without a reservation, has changed. If not, another call
-        changes nothing until further processors are freed.
+    A job finds at least its old place, so no reservation is ever delayed. Returns whether any start
+    has changed, infinite without a reservation: if not, another call changes nothing until further
+    processors are freed.
     """
     moved = False
     for job in jobs:
-        if starts[job] < np.inf:
-            held_until = starts[job] + durations[job]
-            count = change(times, free, count, starts[job], held_until, processors[job])
-        start = earliest(times, free, count, now, processors[job], durations[job])
-        count = change(times, free, count, start, start + durations[job], -processors[job])
-        moved |= start != starts[job]
-        starts[job] = start
-    return count, moved
-
-
-def new_profile(now: float, free: int, capacity: int) -> tuple[Times, Levels, int]:
-    """Return arrays and count of a profile with `free` processors from `now` on."""
-    times = np.zeros(capacity)
-    levels = np.zeros(capacity, dtype=np.int64)
-    times[0], levels[0] = now, free
-    return times, levels, 1
+        width, since, end = processors[job], max(start[job], now), start[job] + duration[job]
+        if since < end < np.inf:
+            change(profile, since, end, width, entry_at(profile, since))
+        at, entry = first_window(profile, now, width, duration[job])
+        change(profile, at, at + duration[job], -width, entry)
+        moved |= at != start[job]
+        start[job] = at
+    return moved

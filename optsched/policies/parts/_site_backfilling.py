@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import position
 from optsched.machines._site_nodes import (
     Asked,
     Free,
@@ -22,7 +23,6 @@ from optsched.machines._site_nodes import (
     most_on,
     room_for,
 )
-from optsched.policies.parts._profile import position
 
 Times = NDArray[np.float64]
 

@@ -12,7 +12,17 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._site_nodes import Flags, Numbers, Place, give, take
+from optsched.machines._site_nodes import (
+    Flags,
+    Log,
+    Numbers,
+    Place,
+    give,
+    has_room,
+    note_node,
+    note_start,
+    take,
+)
 from optsched.policies.parts._partition_queues import (
     Candidates,
     Room,
@@ -34,7 +44,7 @@ from optsched.policies.parts._site_backfilling import (
     ease,
     entry_of,
 )
-from optsched.policies.parts._site_log import Log, has_room, note_node, note_start
+from optsched.policies.parts._site_closed import ask_again
 from optsched.simulator._core import (
     DONE,
     N_ENDED,
@@ -43,7 +53,6 @@ from optsched.simulator._core import (
     NO_JOB,
     OPEN,
     START,
-    WAKE,
     News,
     tell,
 )
@@ -78,10 +87,9 @@ class Stops(NamedTuple):
     blocked: Numbers  # the blocked job of each queue, or `NO_JOB`
     open: Flags  # cells of no queue of a blocked job
     stopped: Flags  # queues
-    is_kept: Flags  # one entry, as the next three: whether all of this still holds
+    is_kept: Flags  # one entry, as the next two: whether all of this still holds
     last: Times  # the highest rank of a blocked job
     until: Times  # when nodes are next closed or opened
-    woken: Times  # for when a decision was asked for
 
 
 @by_reference
@@ -214,20 +222,6 @@ def hear(queues: Queues, news: News) -> None:
 
 
 @kernel(allocates=False)
-def ask_again(queues: Queues, news: News) -> None:
-    """Ask for a decision when nodes are next closed or opened."""
-    now, stops, edges = news.now[0], queues.stops, queues.room.closed.edges
-    following = np.inf
-    for edge in range(len(edges)):
-        if edges[edge] > now:
-            following = min(following, edges[edge])
-    if following != stops.woken[0]:
-        stops.woken[0] = following
-        if following < np.inf:
-            tell(news, WAKE, NO_JOB, following)
-
-
-@kernel(allocates=False)
 def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
     """Start jobs up to the blocked ones, which become heads where jobs are backfilled.
 
@@ -237,7 +231,7 @@ def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
     candidates = waiting.candidates
     if waiting.number[0] == 0:
         return 0
-    ask_again(queues, news)
+    ask_again(room.closed, news)
     if room.free.total[0] == 0:
         stops.is_kept[0] = False
         return 0
@@ -266,7 +260,7 @@ def start_in_order(queues: Queues, news: News, backfills: bool) -> int:
         stops.last[0] = max(stops.last[0], waiting.rank[job])
         if backfills:
             reserve(room, queues.running, candidates, job, now)
-    stops.is_kept[0], stops.until[0] = True, stops.woken[0]
+    stops.is_kept[0], stops.until[0] = True, room.closed.woken[0]
     number = 0
     for at in range(count if backfills else 0):
         job = behind[at]

@@ -1,8 +1,13 @@
 """Timelines of the nodes of a site: what is free on each of them over time, compiled.
 
-The profile of `_site_profile` by nodes in place of rows: a node has a segment for each time at
-which something changes on it, and these are few, whatever happens on other nodes. The segments of
-all nodes are entries of one `Free`, as if each were a node, so that `most_on` holds for them.
+A timeline has a segment for each time at which something changes on it, and these are few, whatever
+happens on other nodes. The segments of all lines are entries of one `Free`, as if each were a node,
+so that `most_on` holds for them.
+
+A node has a line for the jobs of none of the reservations of the site, and one for those of each:
+the entry ``own * nodes + node``. On each it is closed at the times of `Closed`, as by a job that
+shares it with no other. Licences have one line, the last, as if they were resources of one more
+node: what an alternative asks of them is an alternative too, see `licences_of`.
 """
 
 from __future__ import annotations
@@ -14,166 +19,203 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import position
 from optsched.machines._site_nodes import Asked, Free, Numbers, Place, is_full, most_on
+from optsched.policies.parts._site_closed import Closed
 
 Times = NDArray[np.float64]
 
 NONE = -1
 """In place of a segment: there is none."""
 
+LICENSED = 1 << 40
+"""What the licences of a job count for, in chunks: more than there are on all nodes."""
+
 
 @by_reference
 class Lines(NamedTuple):
-    """The segments of each node, in order of time; the last one holds indefinitely."""
+    """The segments of each line, in order of time; the last one holds indefinitely.
 
-    first: Numbers  # shape (nodes,)
-    time: Times  # shape (segments,): when each begins
+    And the instants: now, and the times at which reservations begin or end later, or closed nodes
+    are opened.
+    """
+
+    asked: Asked
+    free: Free  # in each segment
+    first: Numbers  # the first segment of each line
+    time: Times  # when each segment begins
     next: Numbers
     spare: Numbers  # one entry: the first unused segment, of which `next` is the second
+    instant: Times  # ascending
+    uses: Numbers  # how many reservations begin or end at each
+    instants: Numbers  # one entry: of these
 
 
-@by_reference
-class Instants(NamedTuple):
-    """Now, and the times at which reservations begin or end later, ascending."""
-
-    time: Times
-    uses: Numbers  # how many begin or end at each
-    number: Numbers  # one entry: of these times
-
-
-def new_lines(free: Free, segments: int) -> tuple[Lines, Free]:
-    """Return the timelines of an idle site, in tables for that many segments."""
-    nodes, resources = free.amount.shape
+def new_lines(asked: Asked, free: Free, closed: Closed, jobs: int) -> Lines:
+    """Return the lines of an idle site before the first event, without segments for jobs."""
+    asked, (nodes, resources) = with_licences(asked), free.amount.shape
+    kinds = len(closed.first) - 1
+    lines = kinds * nodes + 1
+    segments = lines + 2 * int(closed.closed.sum()) + 2  # for a moment
+    amount = np.zeros((segments, asked.demand.shape[1]), dtype=np.int64)
+    amount[: lines - 1, :resources] = np.tile(free.amount, (kinds, 1))
+    amount[lines - 1, : len(free.licences)] = free.licences
     following = np.arange(1, segments + 1)
-    following[:nodes] = following[-1] = NONE
-    lines = Lines(np.arange(nodes), np.full(segments, -np.inf), following, np.array([nodes]))
-    amount = np.zeros((segments, resources), dtype=np.int64)
-    amount[:nodes] = free.amount
-    jobs = np.zeros(segments, dtype=np.int64)
-    return lines, Free(amount, jobs, free.licences, free.total)
+    following[:lines] = following[-1] = NONE
+    instants = 2 * jobs + 2 + len(closed.end)
+    return Lines(
+        asked,
+        Free(amount, np.zeros(segments, dtype=np.int64), free.licences, free.total),
+        np.arange(lines),
+        np.full(segments, -np.inf),
+        following,
+        np.array([lines]),
+        instant=np.full(instants, -np.inf),
+        uses=np.zeros(instants, dtype=np.int64),
+        instants=np.ones(1, dtype=np.int64),
+    )
 
 
-def with_segments(lines: Lines, segments: Free, more: int) -> tuple[Lines, Free]:
+def with_licences(asked: Asked) -> Asked:
+    """Return requests in which the licences of each alternative are an alternative too.
+
+    The last one is that of closed nodes.
+    """
+    count, resources = asked.demand.shape
+    licences = asked.licences.shape[1]
+    demand = np.zeros((2 * count + 1, max(resources, licences)), dtype=np.int64)
+    demand[:count, :resources], demand[count:-1, :licences] = asked.demand, asked.licences
+    asks = asked.licences.any(axis=1).astype(np.int64)
+    return asked._replace(
+        chunks=np.concatenate((asked.chunks, asks, [0])),
+        most_per_node=np.concatenate((asked.most_per_node, asks, [0])),
+        exclusive=np.concatenate((asked.exclusive, asks < 0, [True])),
+        demand=demand,
+    )
+
+
+def with_segments(lines: Lines, more: int) -> Lines:
     """Return the same timelines in tables with a number of further segments."""
-    there = len(lines.time)
+    there, free = len(lines.time), lines.free
     following = np.concatenate((lines.next, np.arange(there + 1, there + more + 1)))
     following[-1] = lines.spare[0]
-    time = np.concatenate((lines.time, np.zeros(more)))
-    amount = np.zeros((more, segments.amount.shape[1]), dtype=np.int64)
-    jobs = np.concatenate((segments.jobs, np.zeros(more, dtype=np.int64)))
-    longer = Free(np.concatenate((segments.amount, amount)), jobs, *segments[2:])
-    return Lines(lines.first, time, following, np.array([there])), longer
-
-
-def no_instants(jobs: int) -> Instants:
-    """Return the instants of an idle site, with space for the reservations of that many jobs."""
-    number = np.ones(1, dtype=np.int64)
-    return Instants(np.zeros(2 * jobs + 2), np.zeros(2 * jobs + 2, dtype=np.int64), number)
+    none = np.zeros((more, free.amount.shape[1]), dtype=np.int64)
+    amount, jobs = np.concatenate((free.amount, none)), np.concatenate((free.jobs, none[:, 0]))
+    return lines._replace(
+        free=free._replace(amount=amount, jobs=jobs),
+        time=np.concatenate((lines.time, np.zeros(more))),
+        next=following,
+        spare=np.array([there]),
+    )
 
 
 @kernel(allocates=False)
-def rank(instants: Instants, at: float) -> int:
+def licences_of(lines: Lines, one: int) -> int:
+    """Return the alternative that stands for the licences of another, or `NONE`."""
+    licences = len(lines.asked.chunks) // 2 + one
+    return licences if lines.asked.chunks[licences] > 0 else NONE
+
+
+@kernel(allocates=False)
+def rank(lines: Lines, at: float) -> int:
     """Return the first instant that is not before a time."""
-    low, high = 0, instants.number[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if instants.time[middle] < at:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    here = position(lines.instant, lines.instants[0], at)
+    return here if lines.instant[here] == at else here + 1
 
 
 @kernel(allocates=False)
-def rank_reaching(instants: Instants, duration: float, at: float) -> int:
+def rank_reaching(lines: Lines, duration: float, at: float) -> int:
     """Return the first instant from which a job runs beyond a time."""
-    low, high = 0, instants.number[0]
-    while low < high:
-        middle = (low + high) >> 1
-        # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
-        if instants.time[middle] + duration <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
+    return position(lines.instant, lines.instants[0], at, duration) + 1
 
 
 @kernel(allocates=False)
-def use(instants: Instants, at: float) -> None:
+def use(lines: Lines, at: float) -> None:
     """Count a time at which a reservation begins or ends, unless it is past."""
-    if at <= instants.time[0]:
+    instant, uses, count = lines.instant, lines.uses, lines.instants[0]
+    if at <= instant[0]:
         return
-    here, count = rank(instants, at), instants.number[0]
-    if here == count or instants.time[here] != at:
+    here = rank(lines, at)
+    if here == count or instant[here] != at:
         for entry in range(count, here, -1):
-            instants.time[entry] = instants.time[entry - 1]
-            instants.uses[entry] = instants.uses[entry - 1]
-        instants.time[here], instants.uses[here] = at, 0
-        instants.number[0] = count + 1
-    instants.uses[here] += 1
+            instant[entry], uses[entry] = instant[entry - 1], uses[entry - 1]
+        instant[here], uses[here] = at, 0
+        lines.instants[0] = count + 1
+    uses[here] += 1
 
 
 @kernel(allocates=False)
-def disuse(instants: Instants, at: float) -> None:
+def disuse(lines: Lines, at: float) -> None:
     """Uncount such a time."""
-    if at <= instants.time[0]:
+    if at <= lines.instant[0]:
         return
-    here = rank(instants, at)
-    instants.uses[here] -= 1
-    if instants.uses[here] == 0:
-        instants.number[0] -= 1
-        for entry in range(here, instants.number[0]):
-            instants.time[entry] = instants.time[entry + 1]
-            instants.uses[entry] = instants.uses[entry + 1]
+    here = rank(lines, at)
+    lines.uses[here] -= 1
+    if lines.uses[here] == 0:
+        drop_instants(lines, here, 1)
 
 
 @kernel(allocates=False)
-def forget(instants: Instants, now: float) -> None:
+def drop_instants(lines: Lines, first: int, count: int) -> None:
+    """Remove a number of instants."""
+    instant, uses, kept = lines.instant, lines.uses, lines.instants[0] - count
+    for entry in range(first, kept):
+        instant[entry], uses[entry] = instant[entry + count], uses[entry + count]
+    lines.instants[0] = kept
+
+
+@kernel(allocates=False)
+def forget(lines: Lines, now: float) -> None:
     """Let the instants begin now."""
-    passed = rank(instants, now)
-    if passed == instants.number[0] or instants.time[passed] > now:
-        passed -= 1
-    if passed > 0:
-        instants.number[0] -= passed
-        for entry in range(instants.number[0]):
-            instants.time[entry] = instants.time[entry + passed]
-            instants.uses[entry] = instants.uses[entry + passed]
-    instants.time[0] = now
+    drop_instants(lines, 0, position(lines.instant, lines.instants[0], now))
+    lines.instant[0] = now
 
 
 @kernel(allocates=False)
-def begin_now(lines: Lines, node: int, now: float) -> int:
-    """Let the timeline of a node begin now; return its first segment."""
-    segment, following = lines.first[node], lines.next[lines.first[node]]
+def begin_now(lines: Lines, line: int) -> int:
+    """Let a line begin now; return its first segment."""
+    segment, now = lines.first[line], lines.instant[0]
+    following = lines.next[segment]
     while following != NONE and lines.time[following] <= now:
         lines.next[segment], lines.spare[0] = lines.spare[0], segment
         segment, following = following, lines.next[following]
-    lines.first[node] = segment
+    lines.first[line] = segment
     lines.time[segment] = now
     return int(segment)
 
 
 @kernel(allocates=False)
-def split(lines: Lines, segments: Free, segment: int, at: float) -> int:
+def segment_at(lines: Lines, line: int, at: float) -> int:
+    """Let a line begin now; return its segment that holds at a time, the first if that is past."""
+    segment = begin_now(lines, line)
+    following = lines.next[segment]
+    while following != NONE and lines.time[following] <= at:
+        segment, following = following, lines.next[following]
+    return int(segment)
+
+
+@kernel(allocates=False)
+def split(lines: Lines, segment: int, at: float) -> int:
     """Split a segment at a time; return the later part."""
-    new = lines.spare[0]
+    free, new = lines.free, lines.spare[0]
     lines.spare[0] = lines.next[new]
     lines.time[new], lines.next[new] = at, lines.next[segment]
     lines.next[segment] = new
-    segments.jobs[new] = segments.jobs[segment]
-    for resource in range(segments.amount.shape[1]):
-        segments.amount[new, resource] = segments.amount[segment, resource]
+    free.jobs[new] = free.jobs[segment]
+    for resource in range(free.amount.shape[1]):
+        free.amount[new, resource] = free.amount[segment, resource]
     return int(new)
 
 
 @kernel(allocates=False)
-def merge(lines: Lines, segments: Free, segment: int) -> None:
+def merge(lines: Lines, segment: int) -> None:
     """Merge a segment with the next one if nothing changes between them."""
-    following = lines.next[segment]
-    if segments.jobs[segment] != segments.jobs[following]:
+    free, following = lines.free, lines.next[segment]
+    if free.jobs[segment] != free.jobs[following]:
         return
-    for resource in range(segments.amount.shape[1]):
-        if segments.amount[segment, resource] != segments.amount[following, resource]:
+    for resource in range(free.amount.shape[1]):
+        if free.amount[segment, resource] != free.amount[following, resource]:
             return
     lines.next[segment] = lines.next[following]
     lines.next[following], lines.spare[0] = lines.spare[0], following
@@ -181,86 +223,95 @@ def merge(lines: Lines, segments: Free, segment: int) -> None:
 
 @kernel(allocates=False)
 def book(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    one: int,
-    node: int,
-    chunks: int,
-    start: float,
-    end: float,
-    now: float,
-    sign: int,
+    lines: Lines, one: int, line: int, chunks: int, start: float, end: float, sign: int
 ) -> None:
-    """Take (1) or free (-1) chunks on a node from `start`, or from now on, to `end`."""
-    before, segment = NONE, begin_now(lines, node, now)
+    """Take (1) or free (-1) chunks on a line from `start`, or from now on, to `end`."""
+    asked, free = lines.asked, lines.free
+    before, segment = NONE, begin_now(lines, line)
     following = lines.next[segment]
     while following != NONE and lines.time[following] <= start:
         before, segment, following = segment, following, lines.next[following]
     if lines.time[segment] < start:
-        before, segment = segment, split(lines, segments, segment, start)
+        before, segment = segment, split(lines, segment, start)
     last = segment
     while True:
         following = lines.next[last]
         if following == NONE or lines.time[following] > end:
-            following = split(lines, segments, last, end)
-        for resource in range(segments.amount.shape[1]):
-            segments.amount[last, resource] -= sign * chunks * asked.demand[one, resource]
+            following = split(lines, last, end)
+        for resource in range(free.amount.shape[1]):
+            free.amount[last, resource] -= sign * chunks * asked.demand[one, resource]
         if asked.exclusive[one]:
-            segments.jobs[last] = -1 if sign > 0 else 0
+            free.jobs[last] = -1 if sign > 0 else 0
         else:
-            segments.jobs[last] += sign
+            free.jobs[last] += sign
         if lines.time[following] == end:
             break
         last = following
-    merge(lines, segments, last)
+    merge(lines, last)
     if before != NONE:
-        merge(lines, segments, before)
+        merge(lines, before)
 
 
 @kernel(allocates=False)
-def chunks_on(asked: Asked, segments: Free, one: int, segment: int) -> int:
+def close(lines: Lines, closed: Closed) -> None:
+    """Close nodes at the times at which they are, before the first event."""
+    nobody, nodes = len(lines.asked.chunks) - 1, closed.closed.shape[1]
+    for own in range(len(closed.first) - 1):
+        for window in range(closed.first[own], closed.first[own + 1]):
+            start, end = closed.start[window], closed.end[window]
+            for node in range(nodes):
+                if closed.closed[window, node]:
+                    book(lines, nobody, own * nodes + node, 0, start, end, 1)
+            if end < np.inf:
+                use(lines, end)
+
+
+@kernel(allocates=False)
+def chunks_on(asked: Asked, free: Free, one: int, segment: int) -> int:
     """Return the most chunks of an alternative that fit in a segment."""
-    if is_full(asked, segments, one, segment):
-        return 0
-    return most_on(asked, segments, one, segment)
+    return 0 if is_full(asked, free, one, segment) else most_on(asked, free, one, segment)
 
 
 @kernel(allocates=False)
-def lowest(
-    asked: Asked, lines: Lines, segments: Free, one: int, segment: int, end: float, most: int
-) -> int:
-    """Return the chunks, at most `most`, that fit on a node from a segment on until a time."""
-    most = min(most, chunks_on(asked, segments, one, segment))
+def lowest(lines: Lines, one: int, segment: int, end: float, most: int) -> int:
+    """Return the chunks, at most `most`, that fit on a line from a segment on until a time."""
+    asked, free = lines.asked, lines.free
+    most = min(most, chunks_on(asked, free, one, segment))
     segment = lines.next[segment]
     while most > 0 and segment != NONE and lines.time[segment] < end:
-        most = min(most, chunks_on(asked, segments, one, segment))
+        most = min(most, chunks_on(asked, free, one, segment))
         segment = lines.next[segment]
     return most
 
 
 @kernel(allocates=False)
-def place_at(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    one: int,
-    start: float,
-    duration: float,
-    now: float,
-    place: Place,
-) -> int:
-    """Place an alternative on the first nodes that have room as long; return how many, or 0."""
-    missing, used, group = asked.chunks[one], 0, asked.nodes[one]
+def is_licensed(lines: Lines, one: int, start: float, end: float) -> bool:
+    """Return whether there are the licences of an alternative from one time to another."""
+    licences, pool = licences_of(lines, one), len(lines.first) - 1
+    if licences == NONE:
+        return True
+    return lowest(lines, licences, segment_at(lines, pool, start), end, 1) > 0
+
+
+@kernel(allocates=False)
+def place_at(lines: Lines, one: int, base: int, start: float, duration: float, place: Place) -> int:
+    """Place an alternative on the first nodes that have room as long; return how many, or 0.
+
+    The line of a node is the entry `base` + node.
+    """
+    asked, free, used = lines.asked, lines.free, 0
+    missing, group = asked.chunks[one], asked.nodes[one]
+    if not is_licensed(lines, one, start, start + duration):
+        return 0
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
-        segment = begin_now(lines, node, now)
+        segment = begin_now(lines, base + node)
         following = lines.next[segment]
         while following != NONE and lines.time[following] <= start:
             segment, following = following, lines.next[following]
-        if is_full(asked, segments, one, segment):
+        if is_full(asked, free, one, segment):
             continue
-        most = lowest(asked, lines, segments, one, segment, start + duration, missing)
+        most = lowest(lines, one, segment, start + duration, missing)
         if most > 0:
             place.node[used], place.chunks[used] = node, most
             used += 1
@@ -272,103 +323,99 @@ def place_at(
 
 @kernel(allocates=False)
 def earliest_of(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    one: int,
-    duration: float,
-    before: float,
-    change: Numbers,
+    lines: Lines, one: int, base: int, duration: float, before: float, change: Numbers
 ) -> tuple[float, int]:
     """Return the earliest start of an alternative before a time, and what is missing sooner.
 
     The start is infinite if there is none. Missing are the fewest chunks that have no place, of all
-    starts that are sooner. `change`, zeros, is for the search: by how much the chunks that have a
-    place are more for a start at an instant than for one just before it.
+    starts that are sooner; without the licences, `LICENSED` more. `change`, zeros, is for the
+    search: by how much the chunks that have a place are more for a start at an instant than for one
+    just before it.
     """
-    now, count, group = instants.time[0], instants.number[0], asked.nodes[one]
-    for member in range(asked.first_member[group], asked.first_member[group + 1]):
-        segment = begin_now(lines, asked.member[member], now)
+    asked, free, licences = lines.asked, lines.free, licences_of(lines, one)
+    count, wanted, group = lines.instants[0], asked.chunks[one], asked.nodes[one]
+    stop, what, each = asked.first_member[group + 1], one, 1
+    for member in range(asked.first_member[group], stop + (licences != NONE)):
+        line = base + asked.member[member] if member < stop else len(lines.first) - 1
+        if member == stop:
+            what, each = licences, LICENSED
+            wanted += LICENSED
+        segment = begin_now(lines, line)
         while segment != NONE and lines.time[segment] < before:
             following = lines.next[segment]
-            level, later = chunks_on(asked, segments, one, segment), following
+            level, later = chunks_on(asked, free, what, segment), following
             end = lines.time[segment] + duration
             while level > 0 and later != NONE and lines.time[later] < end:
-                level = min(level, chunks_on(asked, segments, one, later))
+                level = min(level, chunks_on(asked, free, what, later))
                 later = lines.next[later]
             if level > 0:
                 until = np.inf if following == NONE else lines.time[following]
-                stop = rank(instants, until)
-                change[rank(instants, lines.time[segment])] += level
+                last = rank(lines, until)
+                change[rank(lines, lines.time[segment])] += each * level
                 horizon = min(until, before) + duration
                 while level > 0 and later != NONE and lines.time[later] < horizon:
-                    most = chunks_on(asked, segments, one, later)
+                    most = chunks_on(asked, free, what, later)
                     if most < level:
-                        reaching = rank_reaching(instants, duration, lines.time[later])
-                        if reaching >= stop:
+                        reaching = rank_reaching(lines, duration, lines.time[later])
+                        if reaching >= last:
                             break
-                        change[reaching] -= level - most
+                        change[reaching] -= each * (level - most)
                         level = most
                     later = lines.next[later]
-                change[stop] -= level
+                change[last] -= each * level
             segment = following
     start, room, best = np.inf, 0, 0
     for instant in range(count):
         room += change[instant]
         change[instant] = 0
-        if start == np.inf and instants.time[instant] < before:
-            if room >= asked.chunks[one]:
-                start = instants.time[instant]
+        if start == np.inf and lines.instant[instant] < before:
+            if room >= wanted:
+                start = lines.instant[instant]
             else:
                 best = max(best, room)
     change[count] = 0
-    return start, asked.chunks[one] - best
+    return start, wanted - best
 
 
 @kernel(allocates=False)
 def best_on(
-    asked: Asked,
     lines: Lines,
-    segments: Free,
     one: int,
-    node: int,
+    line: int,
     freed: float,
     until: float,
     duration: float,
     before: float,
     horizon: float,
 ) -> int:
-    """Return the chunks that fit on a node for a job that would use what was freed for a while.
+    """Return the chunks that fit on a line for a job that would use what was freed for a while.
 
     That is for a start before a time, and for as long as the job may run, up to a horizon.
     """
-    best, segment, most = 0, lines.first[node], asked.most_per_node[one]
+    asked, free = lines.asked, lines.free
+    best, segment, most = 0, lines.first[line], asked.most_per_node[one]
     while best < most and segment != NONE and lines.time[segment] < min(until, before):
         following = lines.next[segment]
         is_late = following == NONE or lines.time[following] + duration > freed
-        if is_late and not is_full(asked, segments, one, segment):
+        if is_late and not is_full(asked, free, one, segment):
             end = min(lines.time[segment] + duration, horizon)
-            best = max(best, lowest(asked, lines, segments, one, segment, end, most))
+            best = max(best, lowest(lines, one, segment, end, most))
         segment = following
     return best
 
 
 @kernel(allocates=False)
-def note_peak(
-    lines: Lines, segments: Free, node: int, freed: float, until: float, peaks: Free, at: int
-) -> None:
-    """Note, as if of one node, the most of everything that a node has between two times."""
-    segment, following = lines.first[node], lines.next[lines.first[node]]
-    while following != NONE and lines.time[following] <= freed:
-        segment, following = following, lines.next[following]
-    peaks.jobs[at] = segments.jobs[segment]
-    for resource in range(segments.amount.shape[1]):
-        peaks.amount[at, resource] = segments.amount[segment, resource]
+def note_peak(lines: Lines, line: int, freed: float, until: float, peaks: Free, at: int) -> None:
+    """Note, as if of one node, the most of everything that a line has between two times."""
+    free, segment = lines.free, segment_at(lines, line, freed)
+    following = lines.next[segment]
+    peaks.jobs[at] = free.jobs[segment]
+    for resource in range(free.amount.shape[1]):
+        peaks.amount[at, resource] = free.amount[segment, resource]
     while following != NONE and lines.time[following] < until:
         segment, following = following, lines.next[following]
-        if segments.jobs[segment] == 0 or peaks.jobs[at] < 0:
-            peaks.jobs[at] = segments.jobs[segment]
-        for resource in range(segments.amount.shape[1]):
-            most = max(peaks.amount[at, resource], segments.amount[segment, resource])
+        if free.jobs[segment] == 0 or peaks.jobs[at] < 0:
+            peaks.jobs[at] = free.jobs[segment]
+        for resource in range(free.amount.shape[1]):
+            most = max(peaks.amount[at, resource], free.amount[segment, resource])
             peaks.amount[at, resource] = most

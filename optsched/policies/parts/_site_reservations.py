@@ -1,9 +1,13 @@
 """Conservative backfilling on the nodes of a site, compiled.
 
-`optsched.policies.parts.node_reservations` states what is computed here: at a submission a job gets
-the earliest place that delays no other, and after an end the waiting jobs are placed again, in
-order of submission. The schedules are the same; the cost follows the jobs that can move in place of
-the jobs that wait.
+At a submission a job gets the earliest place that delays no other: the first nodes that have room
+for as long as it may run. After an end, where something has become free, the waiting jobs are
+placed again one by one, those of a higher tier first, then in order of submission; each starts
+earlier, or stays where it is. A job without any time at which it could start within a reservation
+of the site is placed once there is one. Jobs of the same tier that are submitted at once are placed
+in the order in which the news has them.
+
+Only jobs that can move are examined.
 
 Argument
 --------
@@ -16,6 +20,11 @@ is taken from what is missing, and a job need not be examined as long as somethi
 would stay where it is. What is taken since then, or has passed, can only increase what is missing.
 On a node of its own, the job counts as running only until s: behind it, where its reservation is,
 its chunks had a place before, and more fit only where they do beside it.
+
+Licences are as if on a node more, where they count for `LICENSED` chunks: so many are missing for a
+start without them, and as many are taken from what is missing when any become free. Reservations of
+the site are there from the beginning, as nodes that are closed; s is infinite for a job that has no
+place.
 """
 
 from __future__ import annotations
@@ -31,95 +40,109 @@ from optsched.machines._site_nodes import (
     NOWHERE,
     Asked,
     Free,
+    Log,
     Numbers,
     Place,
+    give,
+    has_room,
     is_full,
+    may_fit,
     most_on,
+    new_log,
+    note_node,
+    note_start,
+    take,
+    with_runs,
 )
+from optsched.policies.parts._site_closed import Closed, ask_again
 from optsched.policies.parts._site_lines import (
+    LICENSED,
     NONE,
-    Instants,
     Lines,
     best_on,
     book,
+    close,
     disuse,
     earliest_of,
     forget,
+    licences_of,
     new_lines,
-    no_instants,
     note_peak,
     place_at,
     use,
     with_segments,
 )
-from optsched.policies.parts._site_log import (
-    Log,
-    has_room,
-    new_log,
-    note_node,
-    note_start,
-    with_runs,
+from optsched.simulator._core import (
+    DONE,
+    N_ENDED,
+    N_REJECTED,
+    N_SUBMITTED,
+    OPEN,
+    START,
+    News,
+    tell,
 )
-from optsched.simulator._core import DONE, N_ENDED, N_SUBMITTED, OPEN, START, News, tell
 
 Times = NDArray[np.float64]
-
-WAITING, PENDING, ENTRIES, CHANGES = range(4)
-"""Entries of `Reservations.tally`: waiting jobs, whether the present events are still to be
-processed, most nodes of all jobs that wait or run, whether waiting jobs may be able to move."""
 
 
 @by_reference
 class Reservations(NamedTuple):
-    """What is reserved for each job that waits or runs."""
+    """What is reserved for each job that waits or runs.
 
-    requests: Numbers
-    nodes: Numbers  # shape (jobs,): the most nodes that each job can have
-    start: Times
+    The nodes of jobs are entries of common tables, which are longer than all jobs need.
+    """
+
+    lines: Lines
+    free: Free  # now, without the jobs that run
+    closed: Closed
+    log: Log
+    requests: Numbers  # of each job, as the next nine
+    requested: Times
+    own: Numbers  # number of its reservation of the site, 0 for none
+    tier: Numbers  # 0 for the highest
+    most: Numbers  # entries that it can have
+    start: Times  # infinite for a job that waits and has no place
     end: Times
     alternative: Numbers
     missing: Numbers
-    first: Numbers  # the first entry of the job in the next three
-    node: Numbers
+    first: Numbers  # its first entry
+    order: Numbers  # the waiting jobs, in order of submission
+    node: Numbers  # of each entry, as the next two
     chunks: Numbers
     next: Numbers
-    spare: Numbers  # one entry: the first unused one
-    order: Numbers  # the waiting jobs, in order of submission
-    tally: Numbers
-
-
-@by_reference
-class Search(NamedTuple):
-    """Space for searches."""
-
-    change: Numbers  # see `earliest_of`
-    before: Numbers  # nodes on which a job was before it moved
-
-
-@by_reference
-class OnNodes(NamedTuple):
-    """All of it."""
-
-    asked: Asked
-    lines: Lines
-    segments: Free
-    instants: Instants
-    table: Reservations
-    search: Search
+    spare: Numbers  # one entry, as the next six: the first unused one
+    room: Numbers  # for so many entries of jobs there is room
+    entries: Numbers  # of the jobs that wait or run
+    tiers: Numbers
+    waiting: Numbers  # jobs that wait
+    is_heard: Numbers  # whether the present submissions are in `entries`
+    changes: Numbers  # whether waiting jobs may be able to move
+    change: Numbers  # for the search, see `earliest_of`; as the next three
     place: Place
+    before: Place  # of a job that has just given it up
     peaks: Free
-    requested: Times
-    log: Log
 
 
 @kernel(allocates=False)
-def keep(table: Reservations, job: int, place: Place, used: int) -> None:
-    """Note the place of a job: the first `used` nodes of a place."""
+def copy_place(table: Reservations, job: int, place: Place) -> int:
+    """Write the place of a job to `place`; return how many nodes it has."""
+    used, entry = 0, table.first[job]
+    while entry != NONE:
+        place.node[used], place.chunks[used] = table.node[entry], table.chunks[entry]
+        used += 1
+        entry = table.next[entry]
+    return used
+
+
+@kernel(allocates=False)
+def keep(table: Reservations, job: int, used: int) -> None:
+    """Note the place of a job: the first `used` nodes of the one that was found."""
     last = NONE
     for entry in range(used):
         new = table.spare[0]
         table.spare[0] = table.next[new]
-        table.node[new], table.chunks[new] = place.node[entry], place.chunks[entry]
+        table.node[new], table.chunks[new] = table.place.node[entry], table.place.chunks[entry]
         table.next[new] = NONE
         if last == NONE:
             table.first[job] = new
@@ -129,59 +152,49 @@ def keep(table: Reservations, job: int, place: Place, used: int) -> None:
 
 
 @kernel(allocates=False)
-def let_go(table: Reservations, job: int, nodes: Numbers) -> int:
-    """Drop the place of a job, and write its nodes to `nodes`; return how many they are."""
-    count, entry = 0, table.first[job]
-    while entry != NONE:
-        nodes[count] = table.node[entry]
-        count += 1
+def let_go(table: Reservations, job: int) -> int:
+    """Drop the place of a job, which is in `before` then; return how many nodes it has."""
+    entry = table.first[job]
+    used = copy_place(table, job, table.before)
+    for _ in range(used):
         following = table.next[entry]
         table.next[entry], table.spare[0] = table.spare[0], entry
         entry = following
-    return count
+    table.first[job] = NONE
+    return used
 
 
 @kernel(allocates=False)
-def book_all(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    table: Reservations,
-    job: int,
-    start: float,
-    now: float,
-    sign: int,
-) -> None:
-    """Take (1) or free (-1) the place of a job from `start`, or now, to its end."""
-    entry, one, end = table.first[job], table.alternative[job], table.end[job]
+def book_all(table: Reservations, job: int, sign: int) -> None:
+    """Take (1) or free (-1) the place of a job from its start, or now, to its end."""
+    lines, one, entry = table.lines, table.alternative[job], table.first[job]
+    start, end, base = table.start[job], table.end[job], table.own[job] * len(table.free.jobs)
     while entry != NONE:
-        node, chunks = table.node[entry], table.chunks[entry]
-        book(asked, lines, segments, one, node, chunks, start, end, now, sign)
+        book(lines, one, base + table.node[entry], table.chunks[entry], start, end, sign)
         entry = table.next[entry]
+    licences = licences_of(lines, one)
+    if licences != NONE:
+        book(lines, licences, len(lines.first) - 1, 1, start, end, sign)
 
 
 @kernel(allocates=False)
-def ease(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    table: Reservations,
-    duration: Times,
-    nodes: Numbers,
-    count: int,
-    freed: float,
-    until: float,
-    peaks: Free,
-) -> None:
+def ease(table: Reservations, own: int, used: int, freed: float, until: float) -> None:
     """Take what may fit on nodes, as they have become free for a time, from what is missing.
 
-    The nodes ascend, as those of each job do.
+    These are the first `used` nodes of `before`, which a job of a reservation has had.
     """
-    for at in range(count):
-        note_peak(lines, segments, nodes[at], freed, until, peaks, at)
-    for waiting in range(table.tally[WAITING]):
+    lines, nodes, peaks, base = (
+        table.lines,
+        table.before.node,
+        table.peaks,
+        own * len(table.free.jobs),
+    )
+    asked = lines.asked
+    for at in range(used):
+        note_peak(lines, base + nodes[at], freed, until, peaks, at)
+    for waiting in range(table.waiting[0]):
         job = table.order[waiting]
-        if table.missing[job] <= 0 or table.end[job] <= freed:
+        if table.missing[job] <= 0 or table.end[job] <= freed or table.own[job] != own:
             continue
         request, most = table.requests[job], 0
         first, stop = asked.first[request], asked.first[request + 1]
@@ -190,50 +203,65 @@ def ease(
             table.missing[job] = 0
             continue
         for one in range(first, stop):
-            room, group, own = 0, asked.nodes[one], table.first[job]
-            for at in range(count):
+            room, group, entry = 0, asked.nodes[one], table.first[job]
+            for at in range(used):
+                node = nodes[at]
                 if (
                     room < table.missing[job]
                     and not is_full(asked, peaks, one, at)
-                    and asked.belongs[group, nodes[at]]
+                    and asked.belongs[group, node]
                     and most_on(asked, peaks, one, at) > 0
                 ):
-                    node, long, before = nodes[at], duration[job], table.start[job]
-                    while own != NONE and table.node[own] < node:
-                        own = table.next[own]
+                    long, before = table.requested[job], table.start[job]
+                    while entry != NONE and table.node[entry] < node:
+                        entry = table.next[entry]
                     # from its start on, the job is in its own way
-                    is_own = own != NONE and table.node[own] == node
+                    is_own = entry != NONE and table.node[entry] == node
                     horizon = before if is_own else np.inf
-                    room += best_on(
-                        asked, lines, segments, one, node, freed, until, long, before, horizon
-                    )
+                    room += best_on(lines, one, base + node, freed, until, long, before, horizon)
             most = max(most, room)
         table.missing[job] -= most
 
 
 @kernel(allocates=False)
-def find(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    table: Reservations,
-    search: Search,
-    job: int,
-    duration: float,
-    before: float,
-) -> tuple[float, int]:
+def ease_licences(table: Reservations) -> None:
+    """Take licences that have become free from what jobs that ask for some are missing."""
+    first = table.lines.asked.first
+    for waiting in range(table.waiting[0]):
+        job = table.order[waiting]
+        for one in range(first[table.requests[job]], first[table.requests[job] + 1]):
+            if table.missing[job] > 0 and licences_of(table.lines, one) != NONE:
+                table.missing[job] -= LICENSED
+
+
+@kernel(allocates=False)
+def give_up(table: Reservations, job: int) -> None:
+    """Free what is reserved for a job from now on; the waiting jobs may be able to move."""
+    lines, end, one = table.lines, table.end[job], table.alternative[job]
+    freed = max(table.start[job], lines.instant[0])
+    if end <= freed:
+        let_go(table, job)
+        return
+    book_all(table, job, -1)
+    disuse(lines, freed)
+    disuse(lines, end)
+    table.changes[0] = 1
+    ease(table, table.own[job], let_go(table, job), freed, end)
+    if licences_of(lines, one) != NONE:
+        ease_licences(table)
+
+
+@kernel(allocates=False)
+def find(table: Reservations, job: int, before: float) -> tuple[float, int]:
     """Return the earliest start of a job before a time, and its alternative or `NOWHERE`.
 
     Of alternatives that can start at one time the first. What is missing sooner is noted.
     """
-    request, start, chosen = table.requests[job], before, NOWHERE
-    first, stop = asked.first[request], asked.first[request + 1]
-    table.missing[job] = asked.chunks[first]
-    for one in range(first, stop):
-        at, missing = earliest_of(
-            asked, lines, segments, instants, one, duration, start, search.change
-        )
+    lines, request, start, chosen = table.lines, table.requests[job], before, NOWHERE
+    duration, base = table.requested[job], table.own[job] * len(table.free.jobs)
+    table.missing[job] = 2 * LICENSED
+    for one in range(lines.asked.first[request], lines.asked.first[request + 1]):
+        at, missing = earliest_of(lines, one, base, duration, start, table.change)
         if at < start:
             start, chosen = at, one
         table.missing[job] = min(table.missing[job], missing)
@@ -241,196 +269,233 @@ def find(
 
 
 @kernel(allocates=False)
-def reserve(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    table: Reservations,
-    job: int,
-    one: int,
-    start: float,
-    duration: float,
-    place: Place,
-    used: int,
-) -> None:
-    """Reserve the first `used` nodes of a place for a job."""
-    table.start[job], table.end[job] = start, start + duration
+def reserve(table: Reservations, job: int, one: int, start: float, used: int) -> None:
+    """Reserve the first `used` nodes of the place that was found for a job."""
+    table.start[job], table.end[job] = start, start + table.requested[job]
     table.alternative[job] = one
-    use(instants, start)
-    use(instants, table.end[job])
-    keep(table, job, place, used)
-    book_all(asked, lines, segments, table, job, start, instants.time[0], 1)
+    use(table.lines, start)
+    use(table.lines, table.end[job])
+    keep(table, job, used)
+    book_all(table, job, 1)
 
 
 @kernel(allocates=False)
-def submit(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    table: Reservations,
-    search: Search,
-    job: int,
-    duration: float,
-    place: Place,
-) -> None:
+def place_job(table: Reservations, job: int, one: int, start: float) -> int:
+    """Find a place for an alternative of a job from a time on; return how many nodes it has."""
+    base = table.own[job] * len(table.free.jobs)
+    return place_at(table.lines, one, base, start, table.requested[job], table.place)
+
+
+@kernel(allocates=False)
+def submit(table: Reservations, job: int) -> None:
     """Reserve for a submitted job at the earliest time."""
-    now, request, used = instants.time[0], table.requests[job], 0
-    start, chosen = now, NOWHERE
+    asked, now, request = table.lines.asked, table.lines.instant[0], table.requests[job]
+    start, chosen, used = now, NOWHERE, 0
+    table.first[job] = NONE
     for one in range(asked.first[request], asked.first[request + 1]):
-        used = place_at(asked, lines, segments, one, now, duration, now, place)
+        used = place_job(table, job, one, now)
         if used > 0:
             chosen = one
             break
     if chosen == NOWHERE:
-        start, chosen = find(asked, lines, segments, instants, table, search, job, duration, np.inf)
-        used = place_at(asked, lines, segments, chosen, start, duration, now, place)
-    reserve(asked, lines, segments, instants, table, job, chosen, start, duration, place, used)
-    at = table.tally[WAITING]
+        start, chosen = find(table, job, np.inf)
+        if chosen != NOWHERE:
+            used = place_job(table, job, chosen, start)
+    if chosen == NOWHERE:
+        table.start[job] = table.end[job] = np.inf
+    else:
+        reserve(table, job, chosen, start, used)
+    at = table.waiting[0]
     while at > 0 and table.order[at - 1] > job:  # that job was held
         table.order[at] = table.order[at - 1]
         at -= 1
     table.order[at] = job
-    table.tally[WAITING] += 1
+    table.waiting[0] += 1
 
 
 @kernel(allocates=False)
-def place_again(
-    asked: Asked,
-    lines: Lines,
-    segments: Free,
-    instants: Instants,
-    table: Reservations,
-    search: Search,
-    requested: Times,
-    job: int,
-    place: Place,
-    peaks: Free,
-) -> bool:
+def place_again(table: Reservations, job: int) -> bool:
     """Place a job at an earlier time if there is one; return whether it has moved."""
-    now, start, end = instants.time[0], table.start[job], table.end[job]
-    duration = requested[job]
-    book_all(asked, lines, segments, table, job, start, now, -1)
-    at, one = find(asked, lines, segments, instants, table, search, job, duration, start)
+    lines, start, end, before = (
+        table.lines,
+        table.start[job],
+        table.end[job],
+        table.alternative[job],
+    )
+    is_placed = start < np.inf
+    if is_placed:
+        book_all(table, job, -1)
+    at, one = find(table, job, start)
     if one == NOWHERE:
-        book_all(asked, lines, segments, table, job, start, now, 1)
+        if is_placed:
+            book_all(table, job, 1)
         return False
-    disuse(instants, start)
-    disuse(instants, end)
-    used = place_at(asked, lines, segments, one, at, duration, now, place)
-    count = let_go(table, job, search.before)
-    reserve(asked, lines, segments, instants, table, job, one, at, duration, place, used)
-    nodes = search.before
-    ease(asked, lines, segments, table, requested, nodes, count, start, end, peaks)
+    used = place_job(table, job, one, at)
+    if not is_placed:
+        reserve(table, job, one, at, used)
+        return True
+    disuse(lines, start)
+    disuse(lines, end)
+    count = let_go(table, job)
+    reserve(table, job, one, at, used)
+    ease(table, table.own[job], count, start, end)
+    if licences_of(lines, before) != NONE:
+        ease_licences(table)
     return True
 
 
 @kernel(allocates=False)
-def decide(site: OnNodes, news: News) -> int:
+def place_all_again(table: Reservations) -> None:
+    """Place those of the waiting jobs again that may be able to move."""
+    now = table.lines.instant[0]
+    table.changes[0] = 0
+    for tier in range(table.tiers[0]):
+        for at in range(table.waiting[0]):
+            job = table.order[at]
+            may_move = table.missing[job] <= 0 and table.start[job] > now
+            if may_move and table.tier[job] == tier and place_again(table, job):
+                table.changes[0] = 1
+
+
+@kernel(allocates=False)
+def is_free(table: Reservations, job: int, used: int) -> bool:
+    """Return whether the place of a job, the first nodes of `place`, is free.
+
+    It is not if a job that has ended there by its estimate still runs.
+    """
+    asked, place, one = table.lines.asked, table.place, table.alternative[job]
+    for entry in range(used):
+        if most_on(asked, table.free, one, place.node[entry]) < place.chunks[entry]:
+            return False
+    return may_fit(asked, table.free, one)
+
+
+@kernel(allocates=False)
+def start_due(table: Reservations, news: News) -> None:
+    """Start the jobs whose reservations have begun."""
+    asked, place, log, kept = table.lines.asked, table.place, table.log, 0
+    for at in range(table.waiting[0]):
+        job, used = table.order[at], 0
+        if table.start[job] <= news.now[0]:
+            used = copy_place(table, job, place)
+        if used == 0 or not is_free(table, job, used):
+            table.order[kept] = job
+            kept += 1
+            continue
+        take(asked, table.free, table.alternative[job], place, 0, used)
+        tell(news, START, job, 0.0)
+        note_start(log, job)
+        for entry in range(used):
+            note_node(log, job, place.node[entry])
+    table.waiting[0] = kept
+
+
+@kernel(allocates=False)
+def reject(table: Reservations, job: int) -> bool:
+    """Forget a waiting job; return whether it had a place."""
+    kept = 0
+    for at in range(table.waiting[0]):
+        if table.order[at] != job:
+            table.order[kept] = table.order[at]
+            kept += 1
+    if kept == table.waiting[0]:  # it was rejected as soon as it was submitted
+        return False
+    table.waiting[0] = kept
+    table.entries[0] -= table.most[job]
+    if table.start[job] == np.inf:
+        return False
+    give_up(table, job)
+    return True
+
+
+@kernel(allocates=False)
+def decide(table: Reservations, news: News) -> int:
     """Update the reservations, and start the jobs whose reservations begin.
 
     Returns `OPEN` if the tables have to be longer first.
     """
-    asked, lines, segments, instants = site.asked, site.lines, site.segments, site.instants
-    table, search, place, peaks = site.table, site.search, site.place, site.peaks
-    requested, counts, own, now = site.requested, news.counts, site.table.tally, news.now[0]
-    if own[PENDING] == 0:
+    lines, counts, has_changed = table.lines, news.counts, False
+    if not table.is_heard[0]:
         for at in range(counts[N_SUBMITTED]):
-            own[ENTRIES] += table.nodes[news.submitted[at]]
-    own[PENDING] = 1
-    if has_short_tables(table, lines) or not has_room(site.log, own[ENTRIES]):
+            table.entries[0] += table.most[news.submitted[at]]
+        table.is_heard[0] = 1
+    if table.entries[0] > table.room[0] or not has_room(table.log, table.entries[0]):
         return OPEN
-    own[PENDING] = 0
-    forget(instants, now)
+    table.is_heard[0] = 0
+    if lines.instant[0] == -np.inf:
+        close(lines, table.closed)
+    forget(lines, news.now[0])
     for at in range(counts[N_ENDED]):
-        job = news.ended[at]
-        own[ENTRIES] -= table.nodes[job]
-        is_early = table.end[job] > now
-        if is_early:
-            book_all(asked, lines, segments, table, job, now, now, -1)
-            disuse(instants, table.end[job])
-            own[CHANGES] = 1
-        nodes, count = search.before, let_go(table, job, search.before)
-        if is_early:
-            end = table.end[job]
-            ease(asked, lines, segments, table, requested, nodes, count, now, end, peaks)
-    if counts[N_ENDED] and own[CHANGES]:
-        own[CHANGES] = 0
-        for at in range(own[WAITING]):
-            job = table.order[at]
-            if table.missing[job] <= 0 and place_again(
-                asked, lines, segments, instants, table, search, requested, job, place, peaks
-            ):
-                own[CHANGES] = 1
-    for at in range(counts[N_SUBMITTED]):
-        job = news.submitted[at]
-        submit(asked, lines, segments, instants, table, search, job, requested[job], place)
-    kept = 0
-    for at in range(own[WAITING]):
-        job = table.order[at]
-        if table.start[job] > now:
-            table.order[kept] = job
-            kept += 1
-            continue
-        tell(news, START, job, 0.0)
-        note_start(site.log, job)
-        entry = table.first[job]
-        while entry != NONE:
-            note_node(site.log, job, table.node[entry])
-            entry = table.next[entry]
-    own[WAITING] = kept
+        job, has_changed = news.ended[at], True
+        used = copy_place(table, job, table.place)
+        give(lines.asked, table.free, table.alternative[job], table.place, 0, used)
+        table.entries[0] -= table.most[job]
+        give_up(table, job)
+    for at in range(counts[N_REJECTED]):
+        has_changed |= reject(table, news.rejected[at])
+    if has_changed and table.changes[0]:
+        place_all_again(table)
+    for tier in range(table.tiers[0]):
+        for at in range(counts[N_SUBMITTED]):
+            if table.tier[news.submitted[at]] == tier:
+                submit(table, news.submitted[at])
+    start_due(table, news)
+    if table.waiting[0] > 0:
+        ask_again(table.closed, news)
     return DONE
 
 
-@kernel(allocates=False)
-def has_short_tables(table: Reservations, lines: Lines) -> bool:
-    """Return whether the tables are short of entries for the jobs that wait and run.
-
-    A place has two segments on each node, and there are one for each node and one over. A job that
-    moves has two places for a moment.
-    """
-    nodes, entries = len(lines.first), table.tally[ENTRIES]
-    return bool(2 * entries + 2 * nodes + 1 > min(len(lines.time), len(table.node)))
-
-
-def new_reservations(asked: Asked, free: Free, requests: Numbers, requested: Times) -> OnNodes:
-    """Return the tables of an idle site."""
+def new_reservations(
+    asked: Asked,
+    free: Free,
+    closed: Closed,
+    requests: Numbers,
+    requested: Times,
+    own: Numbers,
+    tier: Numbers,
+) -> Reservations:
+    """Return the tables of an idle site; `tier` of each job, its higher ones first."""
     jobs, nodes = len(requests), len(free.jobs)
     set_size = asked.first_member[asked.nodes + 1] - asked.first_member[asked.nodes]
-    most = np.minimum(asked.chunks, set_size)
+    most = np.minimum(asked.chunks, set_size) + asked.licences.any(axis=1)
     # of a job that can never start, any
     of_request = np.append(np.maximum.reduceat(np.append(most, 0), asked.first[:-1]), 0)
-    number, alternative, missing, first, order = np.zeros((5, jobs), dtype=np.int64)
-    number[:] = of_request[np.maximum(requests, -1)]
-    size = 4 * nodes + 1
-    node, chunks, following = np.zeros((3, size), dtype=np.int64)
-    following[:] = np.arange(1, size + 1)
-    spare, tally = np.zeros(1, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    entries = node, chunks, following, spare
-    times = np.zeros(jobs), np.zeros(jobs)
-    table = Reservations(
-        requests, number, *times, alternative, missing, first, *entries, order, tally
-    )
-    instants = no_instants(jobs)
-    change = np.zeros(len(instants.time) + 1, dtype=np.int64)
-    before, *place = np.zeros((3, nodes), dtype=np.int64)
-    peaks = Free(np.zeros_like(free.amount), np.zeros_like(free.jobs), free.licences, free.total)
-    return OnNodes(
-        *(asked, *new_lines(free, size), instants, table, Search(change, before), Place(*place)),
-        *(peaks, requested, new_log(jobs)),
+    lines = new_lines(asked, free, closed, jobs)
+    tiers, rank = np.unique(-tier, return_inverse=True)
+    alternative, missing, first, order = np.zeros((4, jobs), dtype=np.int64)
+    spare, room, entries, waiting, is_heard, changes = np.zeros((6, 1), dtype=np.int64)
+    node, chunks, *places = np.zeros((6, nodes), dtype=np.int64)
+    following = np.arange(1, nodes + 1)
+    peaks = np.zeros((nodes, lines.free.amount.shape[1]), dtype=np.int64)
+    return Reservations(
+        *(lines, Free(*(part.copy() for part in free)), closed, new_log(jobs)),
+        requests,
+        requested,
+        *(own, rank, of_request[np.maximum(requests, -1)]),
+        np.full(jobs, np.inf),
+        np.full(jobs, np.inf),
+        *(alternative, missing, first, order, node, chunks, following, spare, room, entries),
+        *(np.array([len(tiers)]), waiting, is_heard, changes),
+        *(np.zeros(len(lines.instant) + 1, dtype=np.int64), Place(*places[:2]), Place(*places[2:])),
+        Free(peaks, np.zeros(nodes, dtype=np.int64), *free[2:]),
     )
 
 
-def with_entries(site: OnNodes) -> OnNodes:
-    """Return the same tables, longer."""
-    table, nodes = site.table, len(site.lines.first)
-    more = 2 * int(table.tally[ENTRIES]) + 2 * nodes + 1
-    lines, segments = with_segments(site.lines, site.segments, more)
+def with_room(table: Reservations) -> Reservations:
+    """Return the same tables with room for more entries.
+
+    A place has two segments on each line, and a job that moves has two places for a moment.
+    """
+    more = 2 * int(table.entries[0]) + len(table.free.jobs)
     there, none = len(table.next), np.zeros(more, dtype=np.int64)
     following = np.concatenate((table.next, np.arange(there + 1, there + more + 1)))
     following[-1] = table.spare[0]
-    node, chunks = (np.concatenate((column, none)) for column in (table.node, table.chunks))
-    table = table._replace(node=node, chunks=chunks, next=following, spare=np.array([there]))
-    log = with_runs(site.log, more)
-    return site._replace(lines=lines, segments=segments, table=table, log=log)
+    return table._replace(
+        lines=with_segments(table.lines, 2 * more),
+        log=with_runs(table.log, more),
+        node=np.concatenate((table.node, none)),
+        chunks=np.concatenate((table.chunks, none)),
+        next=following,
+        spare=np.array([there]),
+        room=table.room + more,
+    )

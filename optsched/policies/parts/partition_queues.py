@@ -1,4 +1,4 @@
-"""Waiting jobs of a site in its queues, and reservations of nodes for some of them."""
+"""Waiting jobs of a site in its queues, room for them, and reservations of nodes for some."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import Held, SiteMachine
-from optsched.simulator.actions import Action, Start, Wake
-from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.compiled_decisions import (
+    CompiledDecisions,
+    CompiledRun,
+    hear,
+    stated,
+)
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.policies.parts._partition_queues import Closed
-    from optsched.simulator._core import News
-    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
-
-Numbers = NDArray[np.int64]
+    from optsched.machines._site_nodes import Flags
+    from optsched.simulator.problem_solver import ProblemSolver
 
 
 class PartitionQueues(CompiledDecisions):
@@ -34,29 +36,25 @@ class PartitionQueues(CompiledDecisions):
     A job that names a reservation of the site runs on its nodes, within its time. No other job gets
     a node that would be reserved before its requested time is over.
 
-    Parameters
-    ----------
-    system : System
-        The system before the first event.
-    machine : SiteMachine
-        Its machine.
-    backfills : bool
-        Whether later jobs may start that do not delay a head.
+    `system`: the system before the first event. `machine`: its machine. `backfills`: whether later
+    jobs may start that do not delay a head.
     """
 
     def __init__(self, system: System, machine: SiteMachine, *, backfills: bool) -> None:
-        from optsched.machines._site_nodes import Free
+        from optsched.machines._site_nodes import Free, new_log
         from optsched.policies.parts import (
             _partition_queues,
             _site_backfilling,
+            _site_closed,
             _site_decisions,
-            _site_log,
         )
+        from optsched.simulator._core import new_news
 
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
         self._kernels = _site_decisions
         jobs, cells = len(system.demands), self._queues.cells
-        closed, own = self._closed(self._queues.first - system.submit[0])
+        self._news = new_news(jobs)
+        closed = _site_closed.closed_nodes(self._queues, system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
         room = _partition_queues.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
@@ -68,14 +66,14 @@ class PartitionQueues(CompiledDecisions):
             *(new,),
             candidates=_partition_queues.Candidates(
                 *(candidates, np.array(system.demands, dtype=np.int64)),
-                *(np.array(system.requested_time, dtype=np.float64), own[of_job]),
+                *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
                 failed=np.zeros((*kinds, len(machine.requests.first)), dtype=bool),
             ),
         )
         opened, stopped = np.ones(cells.shape[1], dtype=bool), np.zeros(len(cells), dtype=bool)
         if not backfills and not len(closed.start):
             room = room._replace(allowed=opened)
-        times = np.full((3, 1), -np.inf)
+        times = np.full((2, 1), -np.inf)
         stops = _site_decisions.Stops(
             *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
             *(np.zeros(1, dtype=bool), *times),
@@ -86,7 +84,7 @@ class PartitionQueues(CompiledDecisions):
             _site_backfilling.no_shortages(len(machine.requests.alternatives)),
             waiting,
             stops,
-            _site_log.new_log(0),
+            new_log(0),
         )
 
     @property
@@ -110,7 +108,7 @@ class PartitionQueues(CompiledDecisions):
 
         Of a tier, the job of lowest score is first, and of equal ones the first submitted.
         """
-        from optsched.policies.parts._site_log import new_log
+        from optsched.machines._site_nodes import new_log
 
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
@@ -124,9 +122,9 @@ class PartitionQueues(CompiledDecisions):
         self.answer(run.problem_solver)
         return self
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Make room in the log of nodes."""
-        from optsched.policies.parts._site_log import with_runs
+        from optsched.machines._site_nodes import with_runs
 
         log = with_runs(self.tables.log, len(self.tables.running.held.node))
         self.tables = self.tables._replace(log=log)
@@ -146,9 +144,9 @@ class PartitionQueues(CompiledDecisions):
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
-        from optsched.policies.parts._site_log import texts
+        from optsched.machines._site_nodes import log_texts
 
-        return texts(self.tables.log)
+        return log_texts(self.tables.log)
 
     def actions(
         self,
@@ -156,16 +154,10 @@ class PartitionQueues(CompiledDecisions):
         order: Sequence[int] | None = None,
         in_order: Callable[[list[int]], list[int]] | None = None,
     ) -> Iterator[Action]:
-        """Start jobs of the queue of a system.
+        """Start jobs of the queue of a system at a decision.
 
-        Parameters
-        ----------
-        system : System
-            The system at a decision.
-        order : sequence of int, optional
-            All waiting jobs, in order; by default in that of submission.
-        in_order : callable, optional
-            Returns jobs in the order of backfilling; by default that of all jobs.
+        `order`: all waiting jobs, in order; by default in that of submission. `in_order` returns
+        jobs in the order of backfilling; by default that of all jobs.
         """
         self.hear(system)
         waiting, kernels = self.tables.waiting, self._bound
@@ -174,7 +166,7 @@ class PartitionQueues(CompiledDecisions):
             waiting.order[:number] = waiting.behind[:number] = self.by_tier(order)
             self.tables.stops.is_kept[0] = False
         number = kernels["start_in_order"](self._backfills)
-        yield from self._stated()
+        yield from stated(self._news, self.place)
         if self._backfills:
             if in_order is not None:
                 jobs = waiting.candidates.job
@@ -182,21 +174,11 @@ class PartitionQueues(CompiledDecisions):
                 number = len(ordered)
                 jobs[:number] = self.by_tier(ordered)
             kernels["backfill"](number)
-            yield from self._stated()
+            yield from stated(self._news, self.place)
 
     def hear(self, system: System) -> None:
         """Note what has happened since the last decision."""
-        from optsched.simulator import _core
-
-        news = self._news
-        news.now[0], news.counts[_core.N_ACTIONS] = system.now, 0
-        for heard, count, jobs in (
-            (news.ended, _core.N_ENDED, system.ended),
-            (news.submitted, _core.N_SUBMITTED, system.submitted),
-            (news.rejected, _core.N_REJECTED, system.rejected),
-        ):
-            heard[: len(jobs)] = jobs
-            news.counts[count] = len(jobs)
+        hear(self._news, system)
         self._bound["hear"]()
 
     def by_tier(self, jobs: Sequence[int]) -> Sequence[int]:
@@ -204,23 +186,6 @@ class PartitionQueues(CompiledDecisions):
         tier = self._queues.tier
         has_tiers = self._queues.has_tiers
         return sorted(jobs, key=lambda job: -tier[job]) if has_tiers else jobs
-
-    def _stated(self) -> Iterator[Action]:
-        """Yield the actions that the kernel has stated."""
-        from optsched.simulator._core import N_ACTIONS, START
-
-        news = self._news
-        stated = slice(news.counts.item(N_ACTIONS))
-        news.counts[N_ACTIONS] = 0
-        columns = (column[stated].tolist() for column in (news.kind, news.job, news.value))
-        for kind, job, value in zip(*columns):
-            yield Start(job, self.place(job, value)) if kind == START else Wake(value)
-
-    @functools.cached_property
-    def _news(self) -> News:
-        from optsched.simulator._core import new_news
-
-        return new_news(len(self.tables.waiting.queue))
 
     @functools.cached_property
     def _bound(self) -> Mapping[str, Callable[..., Any]]:
@@ -232,22 +197,132 @@ class PartitionQueues(CompiledDecisions):
             "backfill": kernels.backfill.bound(*given, numbers=(0,)),
         }
 
-    def _closed(self, origin: float) -> tuple[Closed, Numbers]:
-        """Return when nodes are closed, and for each queue the number of its reservation."""
-        from optsched.policies.parts._partition_queues import Closed
 
-        there = sorted({-1, *self._queues.reservation})
-        windows = [self._queues.windows(each, origin) for each in there]
-        start, end, closed = (np.concatenate(parts) for parts in zip(*windows))
-        edges = {at for at in (*start.tolist(), *end.tolist()) if math.isfinite(at)}
-        first = np.cumsum([0, *(len(each.start) for each in windows)])
-        nodes = len(self.machine.site.nodes)
-        own = [there.index(each) for each in (*self._queues.reservation, -1)]  # of no queue: none
-        return Closed(
-            *(first, start, end, closed, np.array(sorted(edges), dtype=np.float64)),
-            *(np.zeros(len(start), dtype=bool), np.ones(nodes, dtype=bool)),
-            own=np.zeros(1, dtype=np.int64),
-        ), np.array(own)
+class SiteRoom(PartitionQueues):
+    """Nodes for jobs now, and beside the reservations of blocked jobs.
+
+    All jobs that start are to be started here, after `hear`.
+    """
+
+    def __init__(self, system: System, machine: SiteMachine) -> None:
+        super().__init__(system, machine, backfills=True)
+        self.system, self._room = system, self.tables.room
+        self._candidates = self.tables.waiting.candidates
+
+    def place_now(self, job: int) -> Held | None:
+        """Return where a job can start now without delaying a head, or None."""
+        one, used = self._place_job(job, float(self.system.now))
+        place = self._room.place
+        return Held(one, place.node[:used].copy(), place.chunks[:used].copy()) if used else None
+
+    def place_head(self, job: int) -> Held | None:
+        """Return where the only head can start now, or None; then it is a head no longer."""
+        heads = self._room.heads
+        shadow = float(heads.shadow[0])
+        heads.shadow[0] = math.inf  # nothing is beyond that
+        if (place := self.place_now(job)) is None:
+            heads.shadow[0] = shadow
+        return place
+
+    def open_to(self, job: int) -> Flags:
+        """Return the nodes that no reservation closes to a job that starts now, shape (nodes,).
+
+        It is valid until the next call.
+        """
+        from optsched.policies.parts._site_closed import note_closed
+
+        closed, own = self._room.closed, self._candidates.own[job]
+        note_closed(closed, own, float(self.system.now), self._end(job))
+        return closed.open
+
+    def survey(self, jobs: Sequence[int]) -> tuple[list[int], int]:
+        """Return the alternative of each job that fits now, or -1, and how many fit together.
+
+        These are the first ones, placed one after the other. There must be no head.
+        """
+        from optsched.machines._site_nodes import take
+
+        chosen, together, tables = list[int](), 0, self.tables
+        now = float(self.system.now)
+        free = type(self._room.free)(*(part.copy() for part in self._room.free))
+        left = tables._replace(room=self._room._replace(free=free))
+        for at, job in enumerate(jobs):
+            one, used = self._kernels.place_job(left if together == at else tables, job, now)
+            if used and together == at:
+                take(self._room.asked, free, one, self._room.place, 0, used)
+                together += 1
+            elif together == at:
+                one, _ = self._place_job(job, now)
+            chosen.append(one)
+        return chosen, together
+
+    def backfill(self, jobs: Sequence[int]) -> Iterator[Action]:
+        """Start those of the jobs behind heads that fit and delay no head, in order."""
+        from optsched.policies.parts._site_backfilling import put_off
+
+        self._candidates.job[: len(jobs)] = jobs
+        self._bound["backfill"](len(jobs))
+        for action in stated(self._news, self.place):
+            yield action
+            assert isinstance(action, Start)
+            end = float(self.system.running.estimated_end(action.job))
+            if end != self._end(action.job):  # a decision that is charged for
+                put_off(self.tables.running, action.job, end)
+
+    def ask_again(self) -> Iterator[Action]:
+        """Ask for a decision when a reservation begins or ends next."""
+        from optsched.policies.parts._site_closed import ask_again
+
+        ask_again(self._room.closed, self._news)
+        yield from stated(self._news, self.place)
+
+    @property
+    def change_now(self) -> bool:
+        """Whether a reservation begins or ends now."""
+        return bool((self._room.closed.edges == self.system.now).any())
+
+    def start(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job, and note where it runs."""
+        from optsched.machines._site_nodes import Place
+
+        yield Start(job, place)
+        one, nodes, chunks = place
+        end = float(self.system.running.estimated_end(job))
+        self._kernels.run(self.tables, job, one, Place(nodes, chunks), len(nodes), end)
+
+    def start_first(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job that is before the heads that are to come, and may delay them."""
+        yield from self.start(job, place)
+        self._kernels.start_before(self._room.heads)
+
+    def start_beside(self, job: int, place: Held) -> Iterator[Action]:
+        """Start a job on nodes that are free and open to it, unless that delays a head."""
+        from optsched.machines._site_nodes import Place
+        from optsched.policies.parts._partition_queues import spare_for_heads
+
+        where, own = Place(place.nodes, place.chunks), self._candidates.own[job]
+        if spare_for_heads(self._room, place.alternative, own, self._end(job), where):
+            yield from self.start(job, place)
+
+    def reserve(self, job: int) -> None:
+        """Reserve for a head, at the earliest time at which it fits by estimated ends."""
+        now = float(self.system.now)
+        self._kernels.reserve(self._room, self.tables.running, self._candidates, job, now)
+
+    def forget_heads(self) -> None:
+        """Remove all heads and their reservations."""
+        self._kernels.forget_heads(self._room)
+        self._room.heads.kept[0] = 0
+
+    def _end(self, job: int) -> float:
+        """Return until when a job may run that starts now."""
+        return float(self.system.now + self.system.requested_time[job])
+
+    @functools.cached_property
+    def _place_job(self) -> Callable[..., tuple[int, int]]:
+        kernel = self._kernels.place_job
+        bound: Callable[..., tuple[int, int]] = kernel.bound(self.tables, numbers=(0, 0.0))
+        return bound
 
 
 def queues_of(system: System, *, backfills: bool) -> PartitionQueues | None:

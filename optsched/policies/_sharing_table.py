@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
+from optsched.machines._ascending import insert, place_of, remove
 from optsched.models.threshold_allocation._check import BROKEN, checked_penalty
 from optsched.models.threshold_allocation._timeline import Job, Space, Timeline, write_timeline
 from optsched.simulator._core import LIMIT, N_ENDED, N_SUBMITTED, START, News, tell
@@ -63,6 +64,7 @@ class Rule(NamedTuple):
     raises: bool  # whether limits are raised by the penalty
 
 
+@by_reference
 class Problems(NamedTuple):
     """The problems posed and their answers."""
 
@@ -76,6 +78,7 @@ class Problems(NamedTuple):
     work: Numbers
 
 
+@by_reference
 class Nodes(NamedTuple):
     """The machine: nodes, processors of each, capacities of each, units as in the problem."""
 
@@ -87,19 +90,14 @@ class Nodes(NamedTuple):
 
 
 class JobNumbers(NamedTuple):
-    """The jobs of a run.
-
-    Of each job: its processors, its walltime in whole seconds, the demand of one process, shape
-    (jobs, resources), its thresholds in thousandths (-1 for no limit) and the penalized times
-    within them in units, shape (jobs, thresholds), and the key of the order of candidates.
-    """
+    """The jobs of a run, with what the state keeps of each."""
 
     asked: Numbers
-    walltime: Numbers
-    demand: Numbers
-    thresholds: Numbers
-    limits: Numbers
-    order: Times
+    walltime: Numbers  # whole seconds
+    demand: Numbers  # of one process, shape (jobs, resources)
+    thresholds: Numbers  # in thousandths, -1 for no limit, shape (jobs, thresholds)
+    limits: Numbers  # penalized times within these in units, of that shape
+    order: Times  # of candidates
 
 
 @by_reference
@@ -137,7 +135,7 @@ class State(NamedTuple):
     problems: Problems
     # scratch of a decision
     held: Numbers  # rows of the reservation, of running jobs, of a candidate
-    events: Timeline  # space for the timeline of `held`
+    events: Timeline  # of `held`
     event_order: Numbers
     event_count: Numbers
     starts: Numbers
@@ -196,26 +194,9 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
 
 
 @kernel(allocates=False)
-def remove(jobs: Numbers, length: int, job: int) -> None:
-    """Remove a job from a sequence."""
-    place = 0
-    while jobs[place] != job:
-        place += 1
-    for later in range(place + 1, length):
-        jobs[later - 1] = jobs[later]
-
-
-@kernel(allocates=False)
-def insert(jobs: Numbers, length: int, key: Times, job: int) -> None:
-    """Insert a job into a sequence that is ordered by a key, then by job."""
-    place = length
-    while place > 0 and (
-        key[jobs[place - 1]] > key[job]
-        or (key[jobs[place - 1]] == key[job] and jobs[place - 1] > job)
-    ):
-        jobs[place] = jobs[place - 1]
-        place -= 1
-    jobs[place] = job
+def enter(jobs: Numbers, count: int, key: Times, job: int) -> None:
+    """Insert a job into jobs that are in the order of a key."""
+    insert(jobs, count, place_of(jobs, 0, count, key, job), job)
 
 
 @kernel(allocates=False)
@@ -241,7 +222,7 @@ def hear(state: State, news: News) -> None:
     for at in range(news.counts[N_SUBMITTED]):
         job = news.submitted[at]
         state.queue[counts.queued] = job
-        insert(state.candidates, counts.queued, state.order, job)
+        enter(state.candidates, counts.queued, state.order, job)
         counts.queued += 1
     counts.decisions += 1
     counts.reserved = counts.backfills = 0
@@ -299,7 +280,7 @@ def start(
     counts.queued -= 1
     claim(state, places, job, processes)
     state.limit_at[job] = news.now[0] + limit
-    insert(state.by_limit, counts.running, state.limit_at, job)
+    enter(state.by_limit, counts.running, state.limit_at, job)
     state.running[counts.running] = job
     counts.running += 1
     tell(news, LIMIT, job, float(limit))
@@ -332,14 +313,6 @@ def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, un
 
 
 @kernel(allocates=False)
-def timeline_now(state: State) -> Timeline:
-    """Return the timeline of the rows."""
-    first, time, processes, demand = state.events
-    events = 2 * state.counts[0].rows
-    return Timeline(first, time[:events], processes[:events], demand[:events])
-
-
-@kernel(allocates=False)
 def look(state: State, places: Places, now: float) -> None:
     """Write the rows of running jobs behind those of the reservation, and the timeline of all."""
     counts = state.counts[0]
@@ -352,7 +325,7 @@ def look(state: State, places: Places, now: float) -> None:
             rows += 1
     counts.rows = rows
     counts.looks += 1
-    write_timeline(state.held[:rows], timeline_now(state), state.event_count, state.event_order)
+    write_timeline(state.held[:rows], state.events, state.event_count, state.event_order)
 
 
 @kernel(allocates=False)

@@ -14,7 +14,7 @@ from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.policies.parts.sharing_decisions import SharingDecisions
+    from optsched.policies._sharing_decisions import SharingDecisions
 
 LARGEST_FACTOR = 1000
 """Largest penalty factor of a threshold."""
@@ -69,9 +69,9 @@ class Sharing(Policy):
         place at the start found, if it is sought. `by_slowdown`: jobs choose the threshold with the
         least slowdown, and are ranked by penalty.
         """
-        from optsched.policies.parts._sharing import ASK
-        from optsched.policies.parts._sharing_table import Rule
-        from optsched.policies.parts.sharing_decisions import SharingDecisions
+        from optsched.policies._sharing import ASK
+        from optsched.policies._sharing_decisions import SharingDecisions
+        from optsched.policies._sharing_table import Rule
 
         rule = Rule(
             by_slowdown=by_slowdown,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,44 +13,20 @@ from optsched.compiled import Kernel
 from optsched.kernel_cache import NotOnDiskError, only_loading
 from optsched.machines._line_nodes import nodes_of
 from optsched.machines.nodes import Nodes
-from optsched.policies.parts import _line
+from optsched.policies import _line
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+
+Bound = TypeVar("Bound", bound="LineDecisions")
 
 
 class LineDecisions(CompiledDecisions):
-    """The decisions of a kernel that counts processors, and keeps a log of starts and ends.
-
-    Parameters
-    ----------
-    run : CompiledRun
-        The run.
-    decide, loop : Kernel
-        The kernel that decides, and the one that processes all events with it.
-    state : sequence
-        Their arguments beside the run's.
-    log, tally : int64 array
-        The log, see `nodes_of`, and an array with its length.
-    logged : int
-        The entry of that array.
-
-    Raises
-    ------
-    NotOnDiskError
-        If the kernels are not on disk, and are not worth compiling for the run.
-    """
+    """The decisions of a kernel that counts processors, and keeps a log of starts and ends."""
 
     states_places = False
 
-    def __init__(
-        self,
-        run: CompiledRun,
-        decide: Kernel,
-        loop: Kernel,
-        state: Sequence[Any],
-        log: tuple[NDArray[np.int64], NDArray[np.int64], int],
-    ) -> None:
+    def __init__(self, run: CompiledRun, decide: Kernel, loop: Kernel, *state: Any) -> None:
         self._processors, self._size = run.trace.processors.astype(np.int64), run.machine.size
-        self._log, self._tally, self._logged = log
+        self._log = state[0].log
         with nullcontext() if run.may_compile else only_loading():
             if run.is_alone:
                 self.run = loop.bound(run.core, run.way, run.news, *state, numbers=(0,))
@@ -64,23 +40,12 @@ class LineDecisions(CompiledDecisions):
 
     def resources(self) -> Sequence[str]:
         """Return the nodes that each job held, as interval sets."""
-        log = self._log[: self._tally[self._logged]]
+        log = self._log.entries[: self._log.number[0]]
         return nodes_of(log, self._processors, self._size)
 
 
 class QueueDecisions(LineDecisions):
-    """The queue of a run as the decision kernel keeps it.
-
-    Parameters
-    ----------
-    run : CompiledRun
-        The run.
-    rule : Rule
-        What is started, see `_line.Rule`.
-    order : mapping
-        The columns of `_line.Line` that state the order, shape (jobs,), for one that is not that of
-        submission.
-    """
+    """The queue of a run as the decision kernel keeps it."""
 
     def __init__(
         self, run: CompiledRun, rule: _line.Rule, order: Mapping[str, NDArray[Any]]
@@ -96,8 +61,7 @@ class QueueDecisions(LineDecisions):
             slope = (weight if rule.power == 1 else np.cbrt(weight)) / unit
             line = line._replace(score=rank.copy(), slope=slope)
         self._line = line
-        log = line.log, line.tally, _line.LOGGED
-        super().__init__(run, _line.decide, _line.run, (line, rule), log)
+        super().__init__(run, _line.decide, _line.run, line, rule)
 
     @property
     def promised(self) -> Mapping[int, float]:
@@ -111,6 +75,14 @@ def is_line(run: CompiledRun) -> bool:
     """Return whether the machine gives each job the first free nodes, as `Nodes` does."""
     own = type(run.machine)
     return issubclass(own, Nodes) and own.allocate is Nodes.allocate and own.fits is Nodes.fits
+
+
+def if_at_hand(bind: Callable[[], Bound]) -> Bound | None:
+    """Return the decisions of a kernel; None if it is not on disk and not worth compiling."""
+    try:
+        return bind()
+    except NotOnDiskError:
+        return None
 
 
 def queue_decisions(
@@ -130,7 +102,5 @@ def queue_decisions(
     ordered = all(np.isfinite(one).all() for one in order.values())
     if not is_line(run) or not ordered or not order.get("unit", np.ones(1)).all():
         return None
-    try:
-        return QueueDecisions(run, _line.Rule(power, backfills, shortest_first, keeps), order)
-    except NotOnDiskError:
-        return None
+    rule = _line.Rule(power, backfills, shortest_first, keeps)
+    return if_at_hand(lambda: QueueDecisions(run, rule, order))

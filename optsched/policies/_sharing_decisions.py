@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
 from optsched.machines.texts import Texts
 from optsched.models.fields import read_only
-from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import penalty_within
 from optsched.models.threshold_allocation.problem import GOALS, units
-from optsched.policies.parts import _sharing
-from optsched.policies.parts._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
+from optsched.policies import _sharing
+from optsched.policies._sharing_table import NO_LATEST, JobNumbers, Nodes, Rule, new_state
 from optsched.simulator.chosen_solvers import ChosenSolver
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
 from optsched.solvers.threshold_allocation.moving_rules import (
@@ -41,29 +42,15 @@ RECORDED = 10_000
 
 
 class SharingDecisions(CompiledDecisions):
-    """The nodes of a run as the decision kernel keeps them.
-
-    The kernel answers problems as the solver does if it knows that, and the problem solver does
-    nothing but solve.
-
-    Parameters
-    ----------
-    rule : Rule
-        The settings of the policy, with the answer `ASK`.
-    factors : sequence of int
-        Thresholds in thousandths, ascending; none for no limit.
-    run : CompiledRun
-        The run.
-    """
+    """The nodes of a run as the decision kernel keeps them."""
 
     def __init__(self, rule: Rule, factors: Sequence[int], run: CompiledRun) -> None:
         machine, problem_solver = run.machine, run.problem_solver
         assert isinstance(machine, Smp)
-        assert isinstance(problem_solver, ProblemSolver)
         self._machine, self._run = machine, run
         self._chosen = problem_solver.solvers["threshold-allocation"]
-        self._answers = problem_solver.only_solves and _is_known(self._chosen)
-        if self._answers:
+        self.answers = problem_solver.only_solves and _is_known(self._chosen)
+        if self.answers:
             work = self._chosen.budget.work
             rule = rule._replace(
                 answer=KNOWN.index(type(self._chosen.solver)),
@@ -80,7 +67,7 @@ class SharingDecisions(CompiledDecisions):
         }
         jobs = self._job_numbers(factors)
         nodes = Nodes(machine.nodes, machine.processors, self._capacity, scale, unit)
-        self._state = new_state(jobs, nodes, RECORDED if self._answers else 1)
+        self._state = new_state(jobs, nodes, RECORDED if self.answers else 1)
         self._counts, self._search = self._state.counts[0], self._state.search[0]
         self.places = new_places(jobs.asked, machine.size)
         self._held: tuple[int, NDArray[np.int64]] = (-1, jobs.demand)
@@ -121,12 +108,12 @@ class SharingDecisions(CompiledDecisions):
         At worst, the job has the largest numbers of all jobs, behind a running job and a
         reservation whose limits were raised on full nodes.
         """
-        machine, most = self._machine, demand.max(axis=0)
+        machine, most, (unit, scale) = self._machine, demand.max(axis=0), units(self._capacity)
         worst = self._given | {"asked": machine.size, "walltime": int(walltime.max())}
         worst["threshold"] = None if threshold < 0 else threshold
         alone = ThresholdAllocation(**worst, held=[], demand=most)
-        full = Placement(0, np.full(machine.nodes, machine.processors))
-        limit = alone.walltime - (-alone.penalised_time(full) // alone.unit)
+        excess = np.maximum(machine.processors * most - self._capacity, 0)
+        limit = alone.walltime - (-alone.walltime * int((scale * excess).sum()) // unit)
         held = [[0, 1, 0, 2 * limit, *most.tolist()]]
         ThresholdAllocation(**worst, held=held, demand=demand.min(axis=0))
 
@@ -135,15 +122,8 @@ class SharingDecisions(CompiledDecisions):
         reservation = self._state.reservation[0]
         return {int(reservation.job): float(reservation.start)} if reservation.job >= 0 else {}
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
-        """Pose the problem that the kernel has left open, if any, and hand it the answer.
-
-        Raises
-        ------
-        InputError
-            If the solver finds no place for the queue head, as rules that try a single start time
-            may.
-        """
+    def answer(self, problem_solver: ProblemSolver) -> None:
+        """Pose the problem that the kernel has left open, if any, and hand it the answer."""
         self.record(problem_solver)
         state, search, trace = self._state, self._search, self._run.trace
         job = int(search.job)
@@ -191,12 +171,11 @@ class SharingDecisions(CompiledDecisions):
         state = self._state
         return Texts(*interval_text(state.first_run, state.last_run, state.runs))
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Hand the problems that the kernel has answered to the problem solver."""
         number, self._counts.problems = int(self._counts.problems), 0
         if not number:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         given, chosen, own_time = self._given, self._chosen, self._run.own_time
         found, missing = Status.FEASIBLE, Status.NO_SOLUTION
         if chosen.is_compared:
@@ -208,16 +187,20 @@ class SharingDecisions(CompiledDecisions):
             [one if there else None for one, there in zip(column, has)] for column in numbers
         )
         asked, on = self._state.asked.tolist(), f"{given['nodes']}x{given['processors']}"
+        unknown = repeat(None)
         problem_solver.record(
             "threshold-allocation",
-            times=[own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{asked[job]} on {on}" for job in jobs],
-            statuses=[found if there else missing for there in has],
-            objectives=objectives,
-            heuristics=heuristics if chosen.is_compared else None,
-            bounds=bounds if chosen.is_compared else None,
-            works=works,
+            zip(
+                [own_time.get(time, time) for time in times],
+                decisions,
+                [f"{asked[job]} on {on}" for job in jobs],
+                [found if there else missing for there in has],
+                objectives,
+                heuristics if chosen.is_compared else unknown,
+                bounds if chosen.is_compared else unknown,
+                works,
+                repeat(False),
+            ),
         )
 
 

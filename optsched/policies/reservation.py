@@ -11,19 +11,10 @@ from optsched.simulator.system import System
 
 
 class Reservation(NamedTuple):
-    """Shadow time and extra processors of a blocked job.
+    """Shadow time and extra processors of a blocked job."""
 
-    Parameters
-    ----------
-    shadow : float
-        Shadow time in seconds: the earliest time at which the running jobs will have released
-        enough processors.
-    extra : int
-        Processors that are free at that time beyond those that the job needs.
-    """
-
-    shadow: float
-    extra: int
+    shadow: float  # earliest time at which the running jobs will have released enough processors
+    extra: int  # processors that are free then beyond those that the job needs
 
 
 def reserve(system: System, job: int) -> Reservation:
@@ -60,9 +51,8 @@ def backfill(
 ) -> Generator[Action, None, Reservation]:
     """Start the candidates that do not delay the reservation, in order (EASY).
 
-    A job starts if it fits now and either has its estimated end by the shadow time, or needs no
-    more than the extra processors. The blocked job itself is not a candidate. The reservation is
-    returned with the extra processors that remain.
+    The blocked job itself is not a candidate. The reservation is returned with the extra processors
+    that remain.
     """
     processors, requested_time = system.processors, system.requested_time
     free, longest = system.machine.free, reservation.shadow - system.now

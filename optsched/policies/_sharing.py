@@ -1,19 +1,18 @@
-"""The decisions of the policies for nodes that share resources, compiled.
+"""The decisions of `sjbf` and `rua`, on nodes that share resources, compiled.
 
-`decide` is the one statement of `sjbf` and `rua`, for the event core and for the engine. A decision
-seeks places for jobs one after the other; a place is the best answer to one or several problems.
-Problems that are not answered as the solver would are left open: `decide` returns, and goes on with
-the answer.
+A decision seeks places for jobs one after the other; a place is the best answer to one or several
+problems. Those that are not answered as the solver would are left open.
 """
 
 from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
+from optsched.machines._ascending import remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit, starts_within
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
-from optsched.policies.parts._sharing_table import (
+from optsched.policies._sharing_table import (
     NO_JOB,
     NO_LATEST,
     Rule,
@@ -28,9 +27,7 @@ from optsched.policies.parts._sharing_table import (
     keep_promise,
     limit_of,
     look,
-    remove,
     start,
-    timeline_now,
 )
 from optsched.simulator._core import DONE, OPEN, WAKE, WRONG, News, tell
 from optsched.solvers.threshold_allocation._bottleneck import best_placement
@@ -63,7 +60,7 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
 def find_offers(state: State, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
     asking = (job_of(state, job), state.limits[job])
-    starts_within(timeline_now(state), *asking, state.space, state.offers)
+    starts_within(state.events, *asking, state.space, state.offers)
 
 
 @kernel(allocates=False)
@@ -152,11 +149,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         return False
     counts, search, problems = state.counts[0], state.search[0], state.problems
     at, limit = counts.problems, state.limits[search.job, search.number]
-    events, held, job = (
-        timeline_now(state),
-        state.held[: counts.rows],
-        job_of(state, search.job),
-    )
+    events, held, job = state.events, state.held[: counts.rows], job_of(state, search.job)
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
     between = (search.earliest, search.latest)
     begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
@@ -197,10 +190,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
 
 @kernel(allocates=False)
 def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
-    """Start the queue head, or reserve for it and begin to backfill.
-
-    Returns whether a place is sought for another job.
-    """
+    """Start or reserve for the queue head; return whether a place is sought for another job."""
     counts, search, reservation = state.counts[0], state.search[0], state.reservation[0]
     head, now = search.job, news.now[0]
     kept = keep_promise(state, now)
@@ -246,10 +236,7 @@ def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> N
 
 @kernel(allocates=False)
 def placeable_now(state: State, job: int) -> bool:
-    """Return whether a job has a place now within one of its thresholds.
-
-    The number of the least such threshold is left in `State.bound`.
-    """
+    """Return whether a job has a place now, the number of its least threshold in `State.bound`."""
     counts, turn = state.counts[0], state.round[0]
     if state.asked[job] > counts.free:
         return False
@@ -257,7 +244,7 @@ def placeable_now(state: State, job: int) -> bool:
         if asks_as_much(state, job, state.hopeless[place]):
             return False
     asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(timeline_now(state), counts.free, *asking)
+    number = least_limit(state.events, counts.free, *asking)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job

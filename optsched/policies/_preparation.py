@@ -15,53 +15,32 @@ if TYPE_CHECKING:
     from optsched.boxes.box import Box
 
 MEASURES = {
-    "large_detected": Measure(
-        "large jobs detected in the window", "jobs", Group.LARGE,
-        "Large jobs that were in the scan window before their turn.",
-    ),
-    "large_mean_buffer": Measure(
-        "mean buffer period of large jobs", "seconds", Group.LARGE,
-        "Mean time from the detection of a large job to its start.",
-    ),
-    "large_mean_ahead": Measure(
-        "jobs before a detected large job", "jobs", Group.LARGE,
-        "Mean number of jobs before a large job in the window when it was detected.",
-    ),
-    "prepared": Measure(
-        "large jobs prepared", "jobs", Group.LARGE, "Large jobs for which a box was prepared."
-    ),
-    "prepared_starts": Measure(
-        "starts in the prepared box", "jobs", Group.LARGE,
-        "Large jobs that started in the box prepared for them.",
-    ),
-    "prepared_mean_buffer": Measure(
-        "mean time from preparation to start", "seconds", Group.LARGE,
-        "Mean time from the preparation of the box to the start of the large job.",
-    ),
-    "not_prepared": Measure(
-        "detected, but not prepared", "jobs", Group.LARGE,
-        "Large jobs detected in the window for which no box was prepared, by the reason.",
-        by="reason",
-    ),
-    "given_up": Measure(
-        "prepared boxes given up", "jobs", Group.LARGE,
-        "Large jobs that did not start in the box prepared for them, by the reason.",
-        by="reason",
-    ),
-    "prepared_beside": Measure(
-        "other jobs prepared", "jobs", Group.LARGE,
-        "Other jobs of the window that got a box in the plan for a large one.",
-    ),
-    "migrations_at_start": Measure(
-        "migrations as a large job starts", "migrations", Group.LARGE,
-        "Migrations for a large job that starts at once.",
-    ),
-    "migrations_ahead": Measure(
-        "migrations ahead of a start", "migrations", Group.LARGE,
-        "Migrations that prepare a box for a large job.",
-    ),
+    name: Measure(label, unit, Group.LARGE, text, *by)
+    for name, label, unit, text, *by in (
+        ("large_detected", "large jobs detected in the window", "jobs",
+         "Large jobs that were in the scan window before their turn."),
+        ("large_mean_buffer", "mean buffer period of large jobs", "seconds",
+         "Mean time from the detection of a large job to its start."),
+        ("large_mean_ahead", "jobs before a detected large job", "jobs",
+         "Mean number of jobs before a large job in the window when it was detected."),
+        ("prepared", "large jobs prepared", "jobs", "Large jobs for which a box was prepared."),
+        ("prepared_starts", "starts in the prepared box", "jobs",
+         "Large jobs that started in the box prepared for them."),
+        ("prepared_mean_buffer", "mean time from preparation to start", "seconds",
+         "Mean time from the preparation of the box to the start of the large job."),
+        ("not_prepared", "detected, but not prepared", "jobs",
+         "Large jobs detected in the window for which no box was prepared, by the reason.",
+         "reason"),
+        ("given_up", "prepared boxes given up", "jobs",
+         "Large jobs that did not start in the box prepared for them, by the reason.", "reason"),
+        ("prepared_beside", "other jobs prepared", "jobs",
+         "Other jobs of the window that got a box in the plan for a large one."),
+        ("migrations_at_start", "migrations as a large job starts", "migrations",
+         "Migrations for a large job that starts at once."),
+        ("migrations_ahead", "migrations ahead of a start", "migrations",
+         "Migrations that prepare a box for a large job."),
+    )
 }  # fmt: skip
-"""The measures of `Scan.figures`."""
 
 
 class Reason(StrEnum):
@@ -77,67 +56,30 @@ class Reason(StrEnum):
 
 
 class Prepared(NamedTuple):
-    """A waiting job with a box of its own.
-
-    Parameters
-    ----------
-    job : int
-        Row of the job in the trace.
-    at : float
-        Reserved time in seconds: no other job is placed in the box that may run for longer.
-    box : Box
-        The reserved box.
-    """
+    """A waiting job with a box of its own."""
 
     job: int
-    at: float
+    at: float  # no other job is placed in the box that may run for longer
     box: Box
 
 
 class Forecast(NamedTuple):
-    """The running jobs at the time at which a large job is expected to start.
-
-    Parameters
-    ----------
-    at : float
-        The time in seconds.
-    free : int
-        Routers that are free for the large job at that time.
-    ending, staying : list of int
-        Running jobs whose routers are free by that time, and the future running jobs.
-    """
+    """The running jobs at the time at which a large job is expected to start."""
 
     at: float
-    free: int
-    ending: list[int]
+    free: int  # routers, for the large job
+    ending: list[int]  # running jobs whose routers are free by that time
     staying: list[int]
 
 
 def forecast(
     system: System, routers: int, free: int, turn: float, kept: Collection[int]
 ) -> Forecast | None:
-    """Return the forecast for a large job.
+    """Return the forecast for a large job; None if too few routers can ever be free.
 
-    Jobs are scheduled at a fixed rate, so the large job expects to start at its `turn`. If too few
-    routers are free by then, it starts at the first estimated end at which enough are.
-
-    Parameters
-    ----------
-    system : System
-        The state of the simulation.
-    routers : int
-        Routers of the large job.
-    free : int
-        Routers that are free for it now.
-    turn : float
-        Time in seconds at which all jobs before the large one are scheduled at a fixed rate.
-    kept : collection of int
-        Running jobs whose routers are reserved for another job; they count as staying.
-
-    Returns
-    -------
-    Forecast or None
-        None if too few routers are free even when all other jobs have ended.
+    Jobs are scheduled at a fixed rate, so the large job expects to start at its `turn`, in seconds.
+    If too few routers are free by then, it starts at the first estimated end at which enough are.
+    The running jobs whose routers are `kept` for another job count as staying.
     """
     ending, staying = [], list(kept)
     for end, job in system.running.by_estimated_end:
@@ -153,24 +95,11 @@ def forecast(
 
 
 class Scan:
-    """Record of the large jobs that entered the scan window, and of prepared jobs.
-
-    Parameters
-    ----------
-    large : int
-        Most processors of a job that is not large.
-    most : int or None
-        Most large jobs that are prepared at a time; None without a limit.
-
-    Attributes
-    ----------
-    prepared : dict of int to Prepared
-        The waiting jobs with a box of their own.
-    """
+    """Record of the large jobs that entered the scan window, and of prepared jobs."""
 
     def __init__(self, large: int, most: int | None) -> None:
-        self.large = large
-        self.most = most
+        self.large = large  # most processors of a job that is not large
+        self.most = most  # large jobs that are prepared at a time; None without a limit
         self.prepared: dict[int, Prepared] = {}
         self._last = -1
         self._detected: dict[int, tuple[float, int]] = {}
@@ -184,10 +113,7 @@ class Scan:
         self._is_ahead: dict[tuple[float, int], bool] = {}
 
     def look(self, window: Sequence[int], system: System) -> None:
-        """Detect the large jobs that entered the window since the last call.
-
-        A job enters at the tail; jobs leave the window only by their start.
-        """
+        """Detect the large jobs that entered the window, at its tail, since the last call."""
         for place in range(bisect_right(window, self._last), len(window)):
             job = window[place]
             if system.processors[job] > self.large:
@@ -202,10 +128,7 @@ class Scan:
         return [self.prepared[job] for job in sorted(self.prepared) if job != head]
 
     def candidates(self, window: Sequence[int], system: System) -> list[int]:
-        """Return the places of the jobs to prepare, in order; none where enough are prepared.
-
-        They are the detected jobs that wait and were not prepared before.
-        """
+        """Return the places of detected jobs to prepare, in order; none if enough are prepared."""
         self._waiting = [job for job in self._waiting if system.start[job] is None]
         prepared = sum(job in self._since for job in self.prepared)
         is_full = self.most is not None and prepared >= self.most
@@ -251,14 +174,7 @@ class Scan:
                 self._is_ahead.setdefault((system.now, job), ahead)
 
     def figures(self, system: System) -> dict[str, Any]:
-        """Return the figures of the buffer periods, for the summary.
-
-        ``large_mean_buffer`` is the mean number of seconds from the detection of a large job to its
-        start, and ``large_mean_ahead`` the mean number of jobs before it in the window when it was
-        detected. ``prepared_mean_buffer`` is the same from the preparation, over the ``prepared``
-        jobs, of which ``prepared_starts`` started in the box prepared for them. The others are in
-        ``given_up``, and those never prepared in ``not_prepared``.
-        """
+        """Return the figures of `MEASURES`."""
         self._release_started(system)
         buffers = _periods(system, {job: since for job, (since, _) in self._detected.items()})
         ahead = sum(self._is_ahead.values())

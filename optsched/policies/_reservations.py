@@ -1,22 +1,19 @@
 """Reservations of conservative backfilling by runs of like jobs, compiled.
 
-`_profile.place` and `_profile.replace` state what is computed here: at a submission the job gets
-the earliest reservation, and after an end every waiting job, in order of submission, is taken out
-of the profile and placed again. The schedules are the same; the cost follows the jobs that move in
+`_profile.place_again` states what is computed here: at a submission the job gets the earliest
+reservation, and after an end every waiting job, in order of submission, is taken out of the profile
+and placed again. The schedules are the same; the cost follows the jobs that move in
 place of the jobs that wait.
 
 Terms
 -----
 kind
-    Pair of processors and requested time. Waiting jobs are of few kinds.
+    Pair of processors and requested time.
 width
     Number of processors of a kind.
 run
     Waiting jobs that are adjacent in the queue and have the same kind and reservation. A run is one
     entry and moves as one.
-profile
-    Free processors over time with all reservations and running jobs, as a step function: there are
-    ``free[i]`` from ``times[i]`` to ``times[i + 1]``, and the last entry holds indefinitely.
 
 Argument
 --------
@@ -45,8 +42,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.policies.parts._kinds import Kinds, kinds_of
+from optsched.machines._ascending import add, remove
+from optsched.machines._line_nodes import Log, new_log, note
+from optsched.policies.parts._profile import (
+    HEAD,
+    STOP,
+    Profile,
+    change,
+    entry_at,
+    entry_from,
+    first_window,
+    forget,
+    new_profile,
+)
 from optsched.simulator._core import (
     DECIDE,
     DONE,
@@ -62,25 +72,43 @@ from optsched.simulator._core import (
     tell,
 )
 
-HEAD, STOP = 0, 1
-"""Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`."""
-
-SHORT = 1024
-"""Number of dropped entries from which the profile moves to the front of its arrays."""
-
-RUNS, SIDE, SETTLED, WIDTHS, LOGGED = range(5)
+RUNS, SIDE, SETTLED, WIDTHS = range(4)
 """Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last
-pass moved no job and nothing was freed since, number of waiting widths, entries of the log."""
+pass moved no job and nothing was freed since, number of waiting widths."""
 
 
-class Profile(NamedTuple):
-    """Free processors over time."""
+@by_reference
+class Kinds(NamedTuple):
+    """The kinds of all jobs of a trace, ascending by processors, then requested time.
 
-    times: Times
-    free: Numbers
-    ends: Numbers
+    Waiting jobs of one kind are alike but for their place in the queue, and there are few kinds
+    even in queues of thousands of jobs.
+    """
+
+    of_job: Numbers
+    rank: Numbers  # number of each job among those of its kind
+    jobs: Numbers  # jobs[first_job[kind] + rank] is the job
+    first_job: Numbers
+    processors: Numbers
+    duration: Times
 
 
+def kinds_of(processors: Numbers, durations: Times) -> Kinds:
+    """Return the kinds of jobs in order of submission, both arrays of shape (jobs,)."""
+    count = len(processors)
+    jobs = np.lexsort((durations, processors))
+    wide, long = processors[jobs], durations[jobs]
+    begins = np.ones(count, dtype=np.bool_)
+    begins[1:] = (wide[1:] != wide[:-1]) | (long[1:] != long[:-1])
+    first_job = np.flatnonzero(begins)
+    kind = begins.cumsum() - 1
+    of_job, rank = np.empty((2, count), dtype=np.int64)
+    of_job[jobs] = kind
+    rank[jobs] = np.arange(count) - first_job[kind]
+    return Kinds(of_job, rank, jobs, first_job, wide[first_job], long[first_job])
+
+
+@by_reference
 class Bounds(NamedTuple):
     """What is known of each kind."""
 
@@ -89,6 +117,7 @@ class Bounds(NamedTuple):
     bound: Times
 
 
+@by_reference
 class Widths(NamedTuple):
     """The widths of the kinds, ascending."""
 
@@ -103,6 +132,7 @@ class Widths(NamedTuple):
     listed: Numbers  # the waiting widths, ascending
 
 
+@by_reference
 class Runs(NamedTuple):
     """Runs in the order of the queue; two sides, as a pass reads one and writes the other."""
 
@@ -112,6 +142,7 @@ class Runs(NamedTuple):
     jobs: Numbers
 
 
+@by_reference
 class Reservations(NamedTuple):
     """The reservations of all waiting jobs."""
 
@@ -122,28 +153,19 @@ class Reservations(NamedTuple):
     runs: Runs
     tally: Numbers
     soonest: Times  # start of the first reservation
+    start: Times  # of each job that has started
+    started: Numbers  # jobs that start now, in order of submission
+    log: Log
 
 
 def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
-    """Return the table before the first event.
-
-    Parameters
-    ----------
-    processors, durations : array, shape (jobs,)
-        Processors and requested time in seconds of all jobs, in order of submission.
-    free : int
-        Processors of the machine.
-    """
+    """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
-    number, waiting = len(widths), zeros(len(width))
-    # untouched pages of zeros take no memory
-    profile = Profile(np.zeros(4 * jobs + 2 * SHORT), zeros(4 * jobs + 2 * SHORT), zeros(2))
-    profile.times[0], profile.free[0], profile.ends[STOP] = -np.inf, free, 1
-    tally = zeros(5)
+    number, waiting, tally = len(widths), zeros(len(width)), zeros(4)
     tally[SETTLED] = 1
     return Reservations(
-        profile,
+        new_profile(free, jobs),
         kinds,
         Bounds(width, waiting, np.zeros(len(width))),
         Widths(
@@ -160,6 +182,9 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
         Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
         tally,
         soonest=np.full(1, np.inf),
+        start=np.full(jobs, np.inf),
+        started=zeros(jobs),
+        log=new_log(jobs),
     )
 
 
@@ -169,143 +194,9 @@ def zeros(shape: int | tuple[int, ...]) -> Numbers:
 
 
 @kernel(allocates=False)
-def entry_at(profile: Profile, at: float) -> int:
-    """Return the last entry whose time is at most `at`."""
-    low, high = profile.ends[HEAD], profile.ends[STOP]
-    while low < high:
-        middle = (low + high) >> 1
-        if profile.times[middle] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
-
-
-@kernel(allocates=False)
-def entry_from(profile: Profile, entry: int, at: float) -> int:
-    """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
-    times, stop = profile.times, profile.ends[STOP]
-    step = 1
-    while entry + step < stop and times[entry + step] <= at:
-        entry += step
-        step *= 2
-    high = min(stop, entry + step)
-    entry += 1
-    while entry < high:
-        middle = (entry + high) >> 1
-        if times[middle] <= at:
-            entry = middle + 1
-        else:
-            high = middle
-    return entry - 1
-
-
-@kernel(allocates=False)
-def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
-    """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
-
-    Equal neighbors are merged. The entries behind move only if the number of entries changes.
-    Returns the entry that holds at `start` now.
-    """
-    times, free, stop = profile.times, profile.free, profile.ends[STOP]
-    last = entry_from(profile, entry, end)
-    level, before = free[last], free[entry]
-    inner, tail = entry, last
-    first_grows, last_grows = 0, 0
-    if times[entry] < start:
-        first_grows = 1
-        inner = entry + 1
-    elif entry > profile.ends[HEAD] and before + processors == free[entry - 1]:
-        first_grows = -1
-    if times[last] != end:
-        last_grows = 1
-        tail = last + 1
-    elif (free[last - 1] if last > entry else before) + processors == level:
-        last_grows = -1
-    grows = first_grows + last_grows
-    if grows > 0:
-        for e in range(stop - 1, tail - 1, -1):
-            times[e + grows] = times[e]
-            free[e + grows] = free[e]
-    if first_grows > 0:
-        for e in range(tail - 1, inner - 1, -1):
-            times[e + 1] = times[e]
-            free[e + 1] = free[e] + processors
-        times[inner] = start
-        free[inner] = before + processors
-        changed = inner
-    elif first_grows < 0:
-        for e in range(inner + 1, tail):
-            times[e - 1] = times[e]
-            free[e - 1] = free[e] + processors
-        changed = entry - 1
-    else:
-        for e in range(inner, tail):
-            free[e] += processors
-        changed = entry
-    if last_grows > 0:
-        times[tail + first_grows] = end
-        free[tail + first_grows] = level
-    if grows < 0:
-        for e in range(tail + (last_grows < 0), stop):
-            times[e + grows] = times[e]
-            free[e + grows] = free[e]
-    profile.ends[STOP] = stop + grows
-    return changed
-
-
-@kernel(allocates=False)
-def first_window(
-    profile: Profile, since: float, processors: int, duration: float
-) -> tuple[float, int]:
-    """Return the earliest start from `since` of a free window, and its entry."""
-    times, free, stop = profile.times, profile.free, profile.ends[STOP]
-    entry = entry_at(profile, since)
-    start = since
-    while True:
-        while free[entry] < processors:
-            entry += 1
-            start = times[entry]
-        first = entry
-        # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
-        end = start + duration
-        entry += 1
-        while entry < stop and times[entry] < end and free[entry] >= processors:
-            entry += 1
-        if entry == stop or times[entry] >= end:
-            return start, first
-
-
-@kernel(allocates=False)
-def forget(profile: Profile, now: float) -> None:
-    """Drop the entries before `now`."""
-    here = entry_at(profile, now)
-    profile.times[here] = now
-    profile.ends[HEAD] = here
-    count = profile.ends[STOP] - here
-    if here > SHORT and here > count:
-        for e in range(count):
-            profile.times[e] = profile.times[here + e]
-            profile.free[e] = profile.free[here + e]
-        profile.ends[HEAD], profile.ends[STOP] = 0, count
-
-
-@kernel(allocates=False)
-def note_rise(
-    profile: Profile,
-    kinds: Kinds,
-    bounds: Bounds,
-    widths: Widths,
-    waiting: int,
-    start: float,
-    end: float,
-    processors: int,
-    first: int,
-) -> None:
-    """Lower bounds and widen spans after a rise of the profile from `start`, in `first`, to `end`.
-
-    `waiting` is the number of waiting widths.
-    """
+def note_rise(table: Reservations, start: float, end: float, processors: int, first: int) -> None:
+    """Lower bounds and widen spans after a rise of the profile from `start`, in `first`, on."""
+    profile, kinds, bounds, widths = table.profile, table.kinds, table.bounds, table.widths
     times, free = profile.times, profile.free
     head, stop = profile.ends[HEAD], profile.ends[STOP]
     last = first
@@ -315,7 +206,7 @@ def note_rise(
         highest = max(highest, free[last])
         last += 1
     lowest -= processors
-    for place in range(waiting):
+    for place in range(table.tally[WIDTHS]):
         width = widths.listed[place]
         needed = widths.processors[width]
         if needed <= lowest:
@@ -363,72 +254,42 @@ def note_rise(
 
 
 @kernel(allocates=False)
-def begin_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int) -> None:
+def begin_waiting(table: Reservations, kind: int) -> None:
     """Count a waiting job, and list its kind and width if they did not wait."""
+    bounds, widths, tally = table.bounds, table.widths, table.tally
     bounds.waiting[kind] += 1
     if bounds.waiting[kind] > 1:
         return
     width = bounds.width[kind]
     if widths.num_kinds[width] == 0:
-        place = tally[WIDTHS]
-        while place > 0 and widths.listed[place - 1] > width:
-            widths.listed[place] = widths.listed[place - 1]
-            place -= 1
-        widths.listed[place] = width
+        add(widths.listed, tally[WIDTHS], width)
         tally[WIDTHS] += 1
-    begin = widths.first_kind[width]
-    place = begin + widths.num_kinds[width]
     # kinds of a width are numbered by duration
-    while place > begin and widths.kinds[place - 1] > kind:
-        widths.kinds[place] = widths.kinds[place - 1]
-        place -= 1
-    widths.kinds[place] = kind
+    add(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] += 1
 
 
 @kernel(allocates=False)
-def end_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int, jobs: int) -> None:
+def end_waiting(table: Reservations, kind: int, jobs: int) -> None:
     """Uncount waiting jobs, and unlist their kind and width if no others wait."""
+    bounds, widths, tally = table.bounds, table.widths, table.tally
     bounds.waiting[kind] -= jobs
     if bounds.waiting[kind] > 0:
         return
     width = bounds.width[kind]
-    place = widths.first_kind[width]
-    behind = place + widths.num_kinds[width]
-    while widths.kinds[place] != kind:
-        place += 1
-    for i in range(place, behind - 1):
-        widths.kinds[i] = widths.kinds[i + 1]
+    remove(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] -= 1
-    if widths.num_kinds[width] > 0:
-        return
-    place = 0
-    while widths.listed[place] != width:
-        place += 1
-    for i in range(place, tally[WIDTHS] - 1):
-        widths.listed[i] = widths.listed[i + 1]
-    tally[WIDTHS] -= 1
+    if widths.num_kinds[width] == 0:
+        remove(widths.listed, tally[WIDTHS], width)
+        tally[WIDTHS] -= 1
 
 
 @kernel(allocates=False)
 def find_move(
-    profile: Profile,
-    kinds: Kinds,
-    bounds: Bounds,
-    kind: int,
-    start: float,
-    above: bool,
-    within: bool,
+    table: Reservations, kind: int, start: float, above: bool, within: bool
 ) -> tuple[float, int, int]:
-    """Return where the jobs of a run at `start` can move, its entry, and how many of them can.
-
-    Parameters
-    ----------
-    above : bool
-        Whether the run begins above the bound of its kind.
-    within : bool
-        Whether the run begins within the span of its width.
-    """
+    """Return where jobs of a run at `start` can move, its entry, and how many of them can."""
+    profile, kinds, bounds = table.profile, table.kinds, table.bounds
     times, free = profile.times, profile.free
     head, stop = profile.ends[HEAD], profile.ends[STOP]
     processors, duration = kinds.processors[kind], kinds.duration[kind]
@@ -463,16 +324,14 @@ def move(
     table: Reservations, kind: int, start: float, target: float, entry: int, jobs: int
 ) -> None:
     """Move the reservations of jobs of a kind from `start` to `target`, in `entry`."""
-    profile, kinds, widths = table.profile, table.kinds, table.widths
+    profile, kinds = table.profile, table.kinds
     duration, processors = kinds.duration[kind], jobs * kinds.processors[kind]
     entry = change(profile, target, min(target + duration, start), -processors, entry)
     since, end = max(start, target + duration), start + duration
     if since < end:
         entry = entry_from(profile, entry, since)
         entry = change(profile, since, end, processors, entry)
-        note_rise(
-            profile, kinds, table.bounds, widths, table.tally[WIDTHS], since, end, processors, entry
-        )
+        note_rise(table, since, end, processors, entry)
 
 
 @kernel(allocates=False)
@@ -497,12 +356,8 @@ def append_run(
 
 
 @kernel(allocates=False)
-def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers, count: int) -> int:
-    """Start the jobs whose reservations begin, after moving all reservations if `replaces`.
-
-    Appends the jobs to the first `count` of `started`, in the order of the queue, and returns how
-    many they are then.
-    """
+def pass_over(table: Reservations, now: float, replaces: bool) -> int:
+    """Start due jobs, after moving reservations if `replaces`; return the number in `started`."""
     kinds, bounds, widths = table.kinds, table.bounds, table.widths
     runs, tally = table.runs, table.tally
     if replaces:
@@ -510,8 +365,7 @@ def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers,
             width = widths.listed[place]
             widths.low[width], widths.high[width] = widths.next_low[width], widths.next_high[width]
             widths.next_low[width], widths.next_high[width] = np.inf, -np.inf
-    moved = False
-    soonest = np.inf
+    moved, soonest, count = False, np.inf, 0
     side, number = tally[SIDE], 0
     for run in range(tally[RUNS]):
         start, kind = runs.start[side, run], runs.kind[side, run]
@@ -523,9 +377,7 @@ def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers,
                 above = start > bounds.bound[kind]
                 within = widths.low[width] < start <= widths.high[width]
                 if above or within:
-                    target, entry, room = find_move(
-                        table.profile, kinds, bounds, kind, start, above, within
-                    )
+                    target, entry, room = find_move(table, kind, start, above, within)
                     if target < start:
                         moved = True
                         jobs = min(room, left)
@@ -533,9 +385,9 @@ def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers,
             if target <= now:
                 first = kinds.first_job[kind] + rank
                 for place in range(first, first + jobs):
-                    started[count] = kinds.jobs[place]
+                    table.started[count] = kinds.jobs[place]
                     count += 1
-                end_waiting(bounds, widths, tally, kind, jobs)
+                end_waiting(table, kind, jobs)
             else:
                 soonest = min(soonest, target)
                 number = append_run(runs, 1 - side, number, target, kind, rank, jobs)
@@ -549,14 +401,11 @@ def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers,
 
 
 @kernel(allocates=False)
-def release(table: Reservations, now: float, start: Times, ended: Numbers) -> None:
-    """Free the processors of ended jobs until their estimated ends.
-
-    Jobs with one estimated end are released together: the profile rises once.
-    """
-    kinds, profile = table.kinds, table.profile
+def release(table: Reservations, now: float, ended: Numbers) -> None:
+    """Free the processors of ended jobs until their estimated ends."""
+    kinds, profile, start = table.kinds, table.profile, table.start
     i = 0
-    while i < len(ended):
+    while i < len(ended):  # those of one estimated end together: the profile rises once
         kind = kinds.of_job[ended[i]]
         end = start[ended[i]] + kinds.duration[kind]
         processors = 0
@@ -569,17 +418,7 @@ def release(table: Reservations, now: float, start: Times, ended: Numbers) -> No
         if end > now:
             table.tally[SETTLED] = 0
             first = change(profile, now, end, processors, profile.ends[HEAD])
-            note_rise(
-                profile,
-                kinds,
-                table.bounds,
-                table.widths,
-                table.tally[WIDTHS],
-                now,
-                end,
-                processors,
-                first,
-            )
+            note_rise(table, now, end, processors, first)
 
 
 @kernel(allocates=False)
@@ -595,7 +434,7 @@ def submit(table: Reservations, now: float, job: int) -> float:
     bounds.bound[kind] = start
     change(table.profile, start, start + duration, -processors, entry)
     if start > now:
-        begin_waiting(bounds, table.widths, tally, kind)
+        begin_waiting(table, kind)
         side, rank = tally[SIDE], kinds.rank[job]
         tally[RUNS] = append_run(runs, side, tally[RUNS], start, kind, rank, 1)
         table.soonest[0] = min(table.soonest[0], start)
@@ -603,78 +442,43 @@ def submit(table: Reservations, now: float, job: int) -> float:
 
 
 @kernel(allocates=False)
-def decide(
-    table: Reservations,
-    now: float,
-    start: Times,
-    ended: Numbers,
-    submitted: Numbers,
-    started: Numbers,
-) -> int:
-    """Return the number of jobs to start, which are the first of `started`.
-
-    Parameters
-    ----------
-    table : Reservations
-        The reservations, changed in place.
-    now : float
-        The time in seconds.
-    start : float64 array, shape (jobs,)
-        Start of each job that has started; those of the jobs to start are set.
-    ended, submitted : int64 array
-        The jobs that ended and that were submitted since the last decision.
-    started : int64 array
-        Filled with the jobs to start, in order of submission.
-    """
+def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) -> int:
+    """Return the number of jobs to start, which are the first of `started`."""
     forget(table.profile, now)
-    release(table, now, start, ended)
-    count = 0
+    release(table, now, ended)
+    count, started = 0, table.started
     replaces = len(ended) > 0 and table.tally[SETTLED] == 0
     if replaces or table.soonest[0] <= now:
-        count = pass_over(table, now, replaces, started, 0)
+        count = pass_over(table, now, replaces)
     for job in submitted:
         if submit(table, now, job) <= now:
             started[count] = job
             count += 1
     for place in range(count):
-        start[started[place]] = now
+        table.start[started[place]] = now
     return count
 
 
 @kernel(allocates=False)
-def decide_by_news(
-    table: Reservations, start: Times, started: Numbers, log: Numbers, news: News
-) -> int:
-    """Decide by the news, and state the actions; `log` is that of `nodes_of`."""
-    count, tally = news.counts, table.tally
+def decide_by_news(table: Reservations, news: News) -> int:
+    """Decide by the news, and state the actions."""
+    count, log = news.counts, table.log
     ended, submitted = news.ended[: count[N_ENDED]], news.submitted[: count[N_SUBMITTED]]
     for job in ended:
-        log[tally[LOGGED]] = ~job
-        tally[LOGGED] += 1
-    number = decide(table, news.now[0], start, ended, submitted, started)
-    for place in range(number):
-        log[tally[LOGGED]] = started[place]
-        tally[LOGGED] += 1
-        tell(news, START, started[place], 0.0)
+        note(log, ~job)
+    for place in range(decide(table, news.now[0], ended, submitted)):
+        note(log, table.started[place])
+        tell(news, START, table.started[place], 0.0)
     return DONE
 
 
 @kernel(allocates=False)
-def run(
-    core: Core,
-    way: Way,
-    news: News,
-    table: Reservations,
-    start: Times,
-    started: Numbers,
-    log: Numbers,
-    most: int,
-) -> int:
+def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int:
     """Advance and decide; return 0 after the last event, and 1 after the most decisions before."""
     for _ in range(most):
         if advance(core, way, news) != DECIDE:
             return 0
-        decide_by_news(table, start, started, log, news)
+        decide_by_news(table, news)
     return 1
 
 

@@ -29,17 +29,9 @@ Free = NDArray[np.bool_]
 
 @dataclass
 class BoxReservation:
-    """Reservation of a box for a blocked job.
+    """Reservation of a box for a blocked job."""
 
-    Parameters
-    ----------
-    earliest : float
-        The earliest estimated end, in seconds, at which a large enough box is free.
-    choose : callable
-        Function that returns the box, called when the box is needed.
-    """
-
-    earliest: float
+    earliest: float  # estimated end at which a large enough box is free
     choose: Callable[[], Box]
 
     @cached_property
@@ -91,11 +83,6 @@ class Fitting(ABC):
         Running jobs end at their estimated ends, all of one instant together. Free routers only
         increase, so the first instant at which the job fits is found by bisection, from the first
         one with enough free routers on.
-
-        Raises
-        ------
-        ValueError
-            If the job does not fit even when all running jobs have ended.
         """
         from optsched.boxes._layered import write
 
@@ -127,11 +114,8 @@ class Fitting(ABC):
         """Return whether a free box holds a job of `routers` routers."""
 
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
-        """Return the box to reserve for a job that fits at a later time.
-
-        The box has the best shape that is free at that time, at the anchor where the fewest routers
-        are free now. The masks have the shape of the torus.
-        """
+        """Return the box to reserve for a job that fits later, by what is free now and then."""
+        # the best shape that is free then, where the fewest routers are free now
         for shape in self.shapes(routers):
             at = anchors(free_then, self.torus.grid, shape)
             if len(at):
@@ -148,10 +132,7 @@ class Fitting(ABC):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> Problem[Any] | None:
-        """Return the problem of placing waiting jobs now; None if no job fits.
-
-        Each job has a profit, and may not use the free routers in the boxes `kept`.
-        """
+        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits."""
 
     @abstractmethod
     def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:
@@ -159,14 +140,11 @@ class Fitting(ABC):
 
 
 class InBins(Fitting):
-    """Fitting into disjoint bins, each the largest free box beside the earlier ones.
-
-    Bins are found by the paper's layers if `layered`, and exactly otherwise.
-    """
+    """Fitting into disjoint bins, each the largest free box beside the earlier ones."""
 
     def __init__(self, torus: Torus, layered: bool) -> None:
         super().__init__(torus)
-        self.layered = layered
+        self.layered = layered  # bins are found by the paper's layers, else exactly
 
     def shapes(self, routers: int) -> tuple[Triple, ...]:
         """Return all shapes."""

@@ -1,7 +1,6 @@
-"""Decisions on a line of processors in an order of the queue, with or without EASY backfilling.
+"""Decisions on a line in an order of the queue, with or without EASY backfilling, compiled.
 
-`decide` is compiled. It only counts processors; `optsched.machines._line_nodes` tells which nodes
-each job held.
+They only count processors; `optsched.machines._line_nodes` tells which nodes each job held.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import numpy as np
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
-from optsched.machines._line_nodes import delete, insert, position
+from optsched.machines._ascending import delete, insert, is_behind, place_of, position
+from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator._core import (
     DECIDE,
     DONE,
@@ -30,10 +30,10 @@ from optsched.simulator._core import (
 
 NOBODY = -1
 
-FREE, FIRST, LAST, RUNNING, HEAD, EXTRA, PROMISED, LOGGED, FRONT, FLOOR = range(10)
+FREE, FIRST, LAST, RUNNING, HEAD, EXTRA, PROMISED, FRONT, FLOOR = range(9)
 """Entries of `Line.tally`: free processors; the waiting jobs are ``queue[FIRST:LAST]``; running
 jobs; the blocked job with the reservation, and the processors that it leaves over; the job of which
-a start was promised; entries of the log; jobs of the front, and the job that others are compared
+a start was promised; jobs of the front, and the job that others are compared
 with."""
 
 SHADOW, PROMISED_START, SURE_UNTIL = range(3)
@@ -58,10 +58,7 @@ class Rule(NamedTuple):
 
 @by_reference
 class Line(NamedTuple):
-    """The jobs, those that wait and those that run; most arrays have an entry for each job.
-
-    Equal scores are in order of submission.
-    """
+    """The jobs, those that wait and those that run; equal scores are in order of submission."""
 
     processors: Numbers
     requested: Times
@@ -77,7 +74,7 @@ class Line(NamedTuple):
     estimated_end: Times
     end: Times  # estimated ends of the running jobs, ascending
     width: Numbers  # their processors
-    log: Numbers  # two entries for each: job that started, or ~job that ended
+    log: Log
     times: Times
     tally: Numbers
 
@@ -86,7 +83,7 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
     """Return the state before the first event, with scores in order of submission."""
     jobs = len(processors)
     running = min(jobs, nodes) + 1
-    queue, candidates, log = np.zeros((3, 2 * jobs), dtype=np.int64)
+    queue, candidates = np.zeros((2, 2 * jobs), dtype=np.int64)
     rank = np.arange(jobs, dtype=np.float64)
     return Line(
         processors,
@@ -103,18 +100,15 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
         estimated_end=np.zeros(jobs),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
-        log=log,
+        log=new_log(jobs),
         times=np.zeros(3),
-        tally=np.array([nodes, 0, 0, 0, NOBODY, 0, NOBODY, 0, 0, NOBODY]),
+        tally=np.array([nodes, 0, 0, 0, NOBODY, 0, NOBODY, 0, NOBODY]),
     )
 
 
 @kernel(allocates=False)
 def sort(jobs: Numbers, number: int, key: Times) -> None:
-    """Sort the first jobs by a key, equal ones by number (Shell's method).
-
-    The fewer are out of place, the fewer passes.
-    """
+    """Sort by a key: the fewer jobs are out of place, the fewer passes (Shell's method)."""
     descents, gap = 0, 1
     for place in range(1, number):
         descents += is_behind(key, jobs[place - 1], jobs[place])
@@ -131,35 +125,16 @@ def sort(jobs: Numbers, number: int, key: Times) -> None:
 
 
 @kernel(allocates=False)
-def is_behind(key: Times, one: int, other: int) -> bool:
-    """Return whether a job is behind another in the order of a key, equal ones by number."""
-    return bool(key[one] > key[other] or (key[one] == key[other] and one > other))
-
-
-@kernel(allocates=False)
-def place_of(line: Line, job: int) -> int:
-    """Return the place of a job in the queue, which is in order."""
-    queue, rank = line.queue, line.rank
-    low, high = line.tally[FIRST], line.tally[LAST]
-    while low < high:
-        middle = (low + high) >> 1
-        if is_behind(rank, job, queue[middle]):
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)
-
-
-@kernel(allocates=False)
 def dequeue(line: Line, job: int) -> None:
     """Remove a job from the queue; of the parts before and behind it, the shorter moves."""
     tally, queue = line.tally, line.queue
-    first, at = tally[FIRST], place_of(line, job)
-    if at - first < tally[LAST] - at:
+    first, last = tally[FIRST], tally[LAST]
+    at = place_of(queue, first, last, line.rank, job)
+    if at - first < last - at:
         insert(queue, at, first, 0)
         tally[FIRST] += 1
     else:
-        delete(queue, tally[LAST], at)
+        delete(queue, last, at)
         tally[LAST] -= 1
 
 
@@ -174,13 +149,12 @@ def begin(line: Line, news: News, job: int) -> None:
             line.front[at] = line.front[tally[FRONT]]
             break
     end = line.estimated_end[job] = news.now[0] + line.requested[job]
-    place = position(line.end, tally[RUNNING], end)
+    place = position(line.end, tally[RUNNING], end) + 1
     insert(line.end, tally[RUNNING], place, end)
     insert(line.width, tally[RUNNING], place, width)
     tally[RUNNING] += 1
     tally[FREE] -= width
-    line.log[tally[LOGGED]] = job
-    tally[LOGGED] += 1
+    note(line.log, job)
     tell(news, START, job, 0.0)
 
 
@@ -190,13 +164,12 @@ def end(line: Line, job: int) -> None:
     tally, width = line.tally, line.processors[job]
     place = position(line.end, tally[RUNNING], line.estimated_end[job])
     while line.width[place] != width:  # those of equal end and width are exchangeable
-        place += 1
+        place -= 1
     delete(line.end, tally[RUNNING], place)
     delete(line.width, tally[RUNNING], place)
     tally[RUNNING] -= 1
     tally[FREE] += width
-    line.log[tally[LOGGED]] = ~job
-    tally[LOGGED] += 1
+    note(line.log, ~job)
 
 
 @kernel(allocates=False)
@@ -302,11 +275,7 @@ def reserve(line: Line, now: float, job: int) -> None:
 
 @kernel(allocates=False)
 def find_candidates(line: Line, now: float) -> int:
-    """Fill the candidates with the waiting jobs that may pass the head; return their number.
-
-    A job may that fits now and either has its estimated end by the shadow time, or needs no more
-    than the extra processors.
-    """
+    """Fill the candidates with the waiting jobs that may pass the head; return their number."""
     queue, processors, requested, tally = line.queue, line.processors, line.requested, line.tally
     head, free, extra = tally[HEAD], tally[FREE], tally[EXTRA]
     longest, candidates, number = line.times[SHADOW] - now, line.candidates, 0
@@ -346,7 +315,8 @@ def decide(line: Line, rule: Rule, news: News) -> int:
         job = line.candidates[at] = news.submitted[at]
         if rule.power:
             enter_front(line, job, now)
-        insert(queue, tally[LAST], place_of(line, job), job)
+        place = place_of(queue, tally[FIRST], tally[LAST], line.rank, job)
+        insert(queue, tally[LAST], place, job)
         tally[LAST] += 1
     if tally[FIRST] == tally[LAST] or tally[FREE] == 0:
         tally[HEAD] = NOBODY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -11,9 +12,9 @@ from optsched.machines._interval_text import interval_text
 from optsched.machines.matrix import Slice
 from optsched.machines.texts import Texts
 from optsched.models.gang_packing import GangPacking
-from optsched.policies.parts import _gang
+from optsched.policies import _gang
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
 from optsched.solvers.result import Status
 
@@ -22,21 +23,9 @@ MOST_WORDS = 1 << 25
 
 
 class GangDecisions(CompiledDecisions):
-    """The matrix of a run as the decision kernel keeps it.
-
-    The kernel answers problems as the solver does where that states a quick answer, and the problem
-    solver does nothing but solve.
-
-    Parameters
-    ----------
-    rule : Rule
-        The settings of the policy, with the answer `ASK`.
-    run : CompiledRun
-        The run.
-    """
+    """The matrix of a run as the decision kernel keeps it."""
 
     def __init__(self, rule: _gang.Rule, run: CompiledRun) -> None:
-        assert isinstance(run.problem_solver, ProblemSolver)
         self._rule, self._run, self._recorded = rule, run, 0
         self._chosen = run.problem_solver.solvers["gang-packing"]
         self._quick: QuickAnswer | None = None
@@ -48,13 +37,14 @@ class GangDecisions(CompiledDecisions):
             self._rule = rule._replace(answer=int(self._quick))
             if _gang.words_of(self._rule, jobs) > MOST_WORDS:
                 self._quick, self._rule = None, rule
+        self.answers = self._quick is not None
         processors = run.trace.processors.astype(np.int64)
         self._state = _gang.new_state(processors, self._rule)
         queue = _gang.new_queue(self._rule, jobs)
         self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
         self.resources()  # loads the kernels
 
-    def answer(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def answer(self, problem_solver: ProblemSolver) -> None:
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
@@ -80,29 +70,31 @@ class GangDecisions(CompiledDecisions):
             state.columns[job] = words_of_mask(mask, state.columns.shape[1])
         self._recorded = at + 1
 
-    def record(self, problem_solver: ProblemSolver | NoProblems) -> None:
+    def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered since the last call."""
         first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
         self._recorded = last
-        if self._quick is None or first >= last:
+        if not self.answers or first >= last:
             return
-        assert isinstance(problem_solver, ProblemSolver)
         rows, own_time = self._rule.rows, self._run.own_time
         proven = self._quick is QuickAnswer.PROVEN_FIT
+        status = Status.OPTIMAL if proven else Status.FEASIBLE
         columns = (column[first:last].tolist() for column in self._state.problems)
         times, decisions, running, waiting, own, by_fallback = columns
         objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
-            times=[own_time.get(time, time) for time in times],
-            decisions=decisions,
-            sizes=[f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
-            objectives=objectives,
-            works=[0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
-            statuses=[Status.OPTIMAL] * len(times) if proven else None,
-            heuristics=by_fallback if self._chosen.is_compared else None,
-            bounds=objectives if proven else None,
-            fallbacks=[one < other for one, other in zip(own, by_fallback)],
+            zip(
+                [own_time.get(time, time) for time in times],
+                decisions,
+                [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
+                repeat(status),
+                objectives,
+                by_fallback if self._chosen.is_compared else repeat(None),
+                objectives if proven else repeat(None),
+                [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
+                [one < other for one, other in zip(own, by_fallback)],
+            ),
         )
 
     def place(self, job: int, value: float) -> Slice:

@@ -1,9 +1,8 @@
 """The decisions of gang scheduling, compiled.
 
-`decide` is the one statement of the policy. Problems that the solver would have to search for are
-left open: `decide` returns, and goes on with the answer of the solver itself. Running jobs keep
-their columns, so the columns in at least one row, in at least two, and so on (`State.levels`)
-change only with starts and ends.
+Problems that the solver would have to search for are left open. Running jobs keep their columns, so
+those in at least one row, in at least two, and so on (`State.levels`) change only with starts and
+ends.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import insert, place_of
+from optsched.machines._ascending import remove as drop
 from optsched.machines._column_words import (
     NONE,
     ONE,
@@ -88,6 +89,7 @@ class Rule(NamedTuple):
     answer: int
 
 
+@by_reference
 class Problems(NamedTuple):
     """The problems posed and their answers."""
 
@@ -236,12 +238,8 @@ def hear(state: State, rule: Rule, news: News) -> None:
         remove(state.held[state.row[job]], state.columns[job])
         state.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
-        place = 0
-        while running[place] != job:
-            place += 1
+        drop(running, tally[RUNNING], job)
         tally[RUNNING] -= 1
-        for later in range(place, tally[RUNNING]):
-            running[later] = running[later + 1]
     waited, ended = tally[HEAD] < tally[TAIL], count[N_ENDED] > 0
     for at in range(count[N_SUBMITTED]):
         state.queue[tally[TAIL]] = news.submitted[at]
@@ -345,10 +343,7 @@ def compact(state: State, rule: Rule) -> None:
 
 @kernel(allocates=False)
 def fit(state: State, rule: Rule, tightest: bool, chosen_row: Numbers) -> int:
-    """Choose the row of each candidate by best or first fit, as `fitted` does.
-
-    Returns the objective of the packing.
-    """
+    """Choose rows of candidates by best or first fit, as `fitted` does; return the objective."""
     used = state.used
     for row in range(len(used)):
         used[row] = state.number[row]
@@ -535,11 +530,7 @@ def count_turns(state: State) -> None:
     running, turns, order, busy = state.running, state.turns, state.order, state.left
     for place in range(state.tally[RUNNING]):
         turns[place] = 0
-        at = place
-        while at > 0 and running[order[at - 1]] > running[place]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = place
+        insert(order, place, place_of(order, 0, place, running, place), place)
     for row in range(len(state.number)):
         if state.number[row] == 0:
             continue
