@@ -120,7 +120,10 @@ def percent(share: float) -> str:
 
 
 def on_file(number: Any) -> str:
-    """Return a number for a file, without the digits that differ between processors."""
+    """Return a number with twelve digits, and none beyond the twelfth decimal.
+
+    Rounding errors beyond these differ between processors.
+    """
     return f"{round(number, 12) + 0.0:.12g}"
 
 

@@ -52,13 +52,13 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Halve the examples of properties where they are the same every time."""
+    """Take a quarter of the examples of properties where they are the same every time."""
     if settings.get_current_profile_name() != "same":
         return
     for function in {item.function for item in items if "hypothesis" in item.keywords}:
         chosen = function._hypothesis_internal_use_settings  # no public name changes it
-        half = settings(chosen, max_examples=-(-chosen.max_examples // 2))
-        function._hypothesis_internal_use_settings = half
+        fewer = settings(chosen, max_examples=-(-chosen.max_examples // 4))
+        function._hypothesis_internal_use_settings = fewer
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

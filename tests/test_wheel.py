@@ -115,6 +115,7 @@ def test_commands_of_the_readme_work_with_the_wheel_alone(command, python, tmp_p
     assert made == ["policies"] * ("simulate" in command)
 
 
+@pytest.mark.long
 def test_the_study_of_the_how_to_works_with_the_wheel_alone(python, tmp_path, monkeypatch):
     page = ROOT / "docs" / "how-to" / "add-a-study.md"
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ of five units covers the truth in four of five cases, where it promises nineteen
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -109,9 +110,11 @@ def units_needed(found: Interval) -> int:
     """Return with how many units t would exclude 0, if mean and deviation stayed as they are."""
     half = max(found.half, found.high - found.mean)  # the lower end may be cut
     deviation = half * found.n**0.5 / t_quantile(found.n)
-    counts = np.arange(FEWEST, MOST_UNITS + 1)
-    enough = np.array(t_quantile(counts)) * deviation / counts**0.5 < abs(found.mean)
-    return int(counts[enough.argmax()]) if enough.any() else MOST_UNITS
+
+    def enough(n: int) -> bool:
+        return bool(t_quantile(n) * deviation / n**0.5 < abs(found.mean))
+
+    return bisect_left(range(MOST_UNITS), True, lo=FEWEST, key=enough)
 
 
 class Noise(NamedTuple):

@@ -1,6 +1,7 @@
 """Execution of the runs of a sweep: in local processes, or on the workers of a Dask cluster.
 
-A worker process imports this module first, so the module imports nothing heavy.
+A worker process imports this module before its number of threads is set, so the module does not
+import numpy or numba.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from optsched.compilation import announces, clock, log
 from optsched.errors import InputError, optional_module
-from optsched.sweeps.merging import is_finished
 
 if TYPE_CHECKING:
     from optsched.folders import Keep
@@ -68,6 +68,8 @@ def execute(task: Task) -> Outcome:
     An error, be it in the config of the run or in the program, is returned as an outcome, so that
     it does not end the other runs.
     """
+    from optsched.sweeps.merging import is_finished
+
     began = clock()
     folder, summary, failure = Path(task.folder), None, None
     try:
@@ -358,6 +360,8 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 def _await_folder(task: Task) -> None:
     """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
+    from optsched.sweeps.merging import is_finished
+
     folder = Path(task.folder)
     deadline = time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):

@@ -171,18 +171,31 @@ BOTH_ENDS: Mapping[str, Mapping[str, Any]] = {
 """Readings at both ends of what Table 6 allows, each with what it changes."""
 
 
-def load(results: pd.DataFrame) -> pd.DataFrame:
-    """Fill in what runs do not state."""
-    usual = {"ties": "", "seed": -1, "shake": 0, "shake_seed": -1}
+class Runs(NamedTuple):
+    """All runs, and the usual ones: a row for each part of a log, a column for each mix.
+
+    They are found by the amount of high demands, the rule for a job's worst node, the limits, the
+    scheduler and the center.
+    """
+
+    all: pd.DataFrame
+    by: dict[tuple[Any, ...], pd.DataFrame]
+
+
+def load(results: pd.DataFrame) -> Runs:
+    """Fill in what runs do not state, and arrange the usual ones."""
+    unstated = {"ties": "", "seed": -1, "shake": 0, "shake_seed": -1}
     own = {
-        name: results[name].fillna(usual[name]) if name in results else usual[name]
-        for name in usual
+        name: results[name].fillna(unstated[name]) if name in results else unstated[name]
+        for name in unstated
     }
     frame = results.assign(
         **own, part=results["part"].astype(int), high=results["high"].astype(int)
     )
-    by = ["high", "worst", "limits", "scheduler", "centre", "mix", "part"]
-    return frame.set_index(by).sort_index()
+    by = ["high", "worst", "limits", "scheduler", "centre"]
+    frame = frame.set_index([*by, "mix", "part"]).sort_index()
+    groups = usual(frame).groupby(by)
+    return Runs(frame, {key: own.droplevel(by).unstack("mix") for key, own in groups})
 
 
 def usual(runs: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +214,7 @@ def is_first_fit(scheduler: str, high: int) -> bool:
 
 
 def sums(
-    runs: pd.DataFrame,
+    runs: Runs,
     scheduler: str,
     metric: str,
     reading: Reading,
@@ -215,20 +228,20 @@ def sums(
     limits = reading.limits or ("raised" if scheduler.startswith("RUA") else "requested")
     found = []
     for centre in centres:
+        place = reading.centres.get(centre, centre)
         try:
-            own = runs.loc[(reading.high, reading.worst, limits, scheduler)]
-            own = own.loc[reading.centres.get(centre, centre)].loc[[*mixes]]
+            own = runs.by[reading.high, reading.worst, limits, scheduler, place]
+            table = own[[(metric, mix) for mix in mixes]].to_numpy(float)
         except KeyError:
             raise NotRunError from None
-        table = usual(own)[metric].unstack("mix")
-        if table[[*mixes]].isna().any(axis=None):
+        if np.isnan(table).any():
             raise NotRunError
-        found.append(table.sum(axis=1).to_numpy(float))
+        found.append(table.sum(axis=1))
     return np.concatenate(found)
 
 
 def times_at(
-    runs: pd.DataFrame,
+    runs: Runs,
     reading: Reading,
     one: str,
     other: str | Sequence[str],
@@ -267,7 +280,7 @@ def spanning(one: Interval, other: Interval) -> Interval:
 # ---- What claims.toml names: our numbers, and those of the paper
 
 
-def times(runs: pd.DataFrame, reading: str, **what: Any) -> Interval:
+def times(runs: Runs, reading: str, **what: Any) -> Interval:
     """Return how many times another's a metric is; at both ends, an interval that spans the two."""
     if reading not in BOTH_ENDS:
         return times_at(runs, READINGS[reading], **what)
@@ -276,7 +289,7 @@ def times(runs: pd.DataFrame, reading: str, **what: Any) -> Interval:
 
 
 def paper_times(
-    runs: pd.DataFrame,
+    runs: Runs,
     *,
     one: str,
     other: str | Sequence[str],
@@ -298,15 +311,13 @@ def paper_times(
 # ---- Which amount fits Table 6, and all readings together
 
 
-def mean(
-    runs: pd.DataFrame, scheduler: str, metric: str, reading: Reading, centre: str, mix: str
-) -> float:
+def mean(runs: Runs, scheduler: str, metric: str, reading: Reading, centre: str, mix: str) -> float:
     """Return the mean of a metric over the parts of a log."""
     return float(sums(runs, scheduler, metric, reading, (centre,), (mix,)).mean())
 
 
 def misfit(
-    runs: pd.DataFrame, high: int, centres: Sequence[str], schedulers: Sequence[str] = ("FF",)
+    runs: Runs, high: int, centres: Sequence[str], schedulers: Sequence[str] = ("FF",)
 ) -> float:
     """Return by what factor mean penalties differ from Table 6 with HIGH and MED.
 
@@ -322,13 +333,13 @@ def misfit(
     return float(np.exp(np.sqrt(np.mean(np.square(logs)))))
 
 
-def scanned(runs: pd.DataFrame, mix: str = "HIGH") -> list[int]:
+def scanned(runs: Runs, mix: str = "HIGH") -> list[int]:
     """Return the amounts of the scan that were run with a mix."""
-    own = runs.xs(("in-all", "raised", "RUA", "SDSC", mix), level=[1, 2, 3, 4, 5])
+    own = runs.all.xs(("in-all", "raised", "RUA", "SDSC", mix), level=[1, 2, 3, 4, 5])
     return sorted(set(own.index.get_level_values("high")))
 
 
-def killed_at(runs: pd.DataFrame, reading: Reading, centre: str, mix: str = "HIGH") -> Interval:
+def killed_at(runs: Runs, reading: Reading, centre: str, mix: str = "HIGH") -> Interval:
     """Return how many times First Fit's killed jobs RUA has at a center."""
     return times_at(runs, reading, "RUA", "FF", KILLED, (centre,), (mix,))
 
@@ -345,7 +356,7 @@ TURN = 1725
 """What may differ, and the largest amount whose penalty the least threshold of RUA allows."""
 
 
-def columns(runs: pd.DataFrame) -> Iterator[Column]:
+def columns(runs: Runs) -> Iterator[Column]:
     """Yield RUA's killed jobs in CTC over First Fit's under all combinations that were run."""
     rules = {"in-all": None, "at-each-instant": INSTANT}
     limits = {"": None, "raised": RAISED, "requested": NOBODY}
@@ -367,9 +378,9 @@ def columns(runs: pd.DataFrame) -> Iterator[Column]:
         yield Column(found, frozenset(one for one in made if one))
 
 
-def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
+def floors(runs: Runs) -> Iterator[tuple[str, str, str, Any]]:
     """Yield the noise floor of a change from First Fit: log, scheduler, metric, floor."""
-    shaken = runs[runs["shake"] > 0].set_index("shake_seed", append=True)
+    shaken = runs.all[runs.all["shake"] > 0].set_index("shake_seed", append=True)
     for centre, scheduler, metric in product(CENTRES, ("LC", "RUA"), (KILLED, PENALTY, SLOWDOWN)):
         own = shaken.xs(centre, level="centre")[metric]
         new, old = (
@@ -382,7 +393,7 @@ def floors(runs: pd.DataFrame) -> Iterator[tuple[str, str, str, Any]]:
 # ---- What the page needs
 
 
-def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
+def values(runs: Runs, claims: dict[str, Claim]) -> dict[str, Any]:
     """Return the values of the page by name."""
     low, high = READINGS["low"], READINGS["high"]
     highs, mixed = scanned(runs), scanned(runs, "MED")
@@ -407,8 +418,8 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
 
     requested = low._replace(instead=REQUESTED)
     found: dict[str, Any] = {
-        "runs": len(runs),
-        "jobs": len(runs) * 20_000,
+        "runs": len(runs.all),
+        "jobs": len(runs.all) * 20_000,
         "parts": len(shares),
         "parts.all": claims["rua.penalty"].main.n,
         "ends": ENDS,
@@ -494,7 +505,7 @@ def values(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, Any]:
     return found
 
 
-def parts(runs: pd.DataFrame, reading: Reading) -> dict[str, np.ndarray]:
+def parts(runs: Runs, reading: Reading) -> dict[str, np.ndarray]:
     """Return RUA's killed jobs in percent of First Fit's, in each part, with HIGH."""
     return {
         centre: 100
@@ -504,7 +515,7 @@ def parts(runs: pd.DataFrame, reading: Reading) -> dict[str, np.ndarray]:
     }
 
 
-def most_by_node(runs: pd.DataFrame) -> float:
+def most_by_node(runs: Runs) -> float:
     """Return by how many percent the other rule of the worst node changes killed jobs, at most."""
     other = {one: Reading(one, "at-each-instant") for one in ENDS}
     cases = product(ENDS, ("FF", "LC", "RUA"), CENTRES, MIXES[:2])
@@ -515,9 +526,9 @@ def most_by_node(runs: pd.DataFrame) -> float:
     )
 
 
-def same(runs: pd.DataFrame, one: str, other: str, limits: str = "requested") -> bool:
+def same(runs: Runs, one: str, other: str, limits: str = "requested") -> bool:
     """Return whether two schedulers have the same figures in all runs with 2,000 MB/s."""
-    own = usual(runs).loc[(CHOSEN, AT_2000.worst, limits)][[*FIGURES]]
+    own = usual(runs.all).loc[(CHOSEN, AT_2000.worst, limits)][[*FIGURES]]
     both = (
         own.loc[name].drop("CTC of 340", level="centre", errors="ignore") for name in (one, other)
     )
@@ -536,7 +547,7 @@ TITLES = {
 """The metrics, in words."""
 
 
-def tables(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, pd.DataFrame | str]:
+def tables(runs: Runs, claims: dict[str, Claim]) -> dict[str, pd.DataFrame | str]:
     """Return the tables of the page, and those of the data beside it."""
     found: dict[str, pd.DataFrame | str] = {"scan": scan(runs), "noise": noise(runs)}
     for metric, one in PAPER.items():
@@ -552,11 +563,13 @@ def tables(runs: pd.DataFrame, claims: dict[str, Claim]) -> dict[str, pd.DataFra
         for metric in TITLES
         for own in [in_percent(times_at(runs, READINGS["raised"], one, other, metric))]
     )  # fmt: skip
-    found["all"] = usual(runs)[[*FIGURES]].groupby(level=[0, 1, 2, 3, 4, 5]).mean().reset_index()
+    found["all"] = (
+        usual(runs.all)[[*FIGURES]].groupby(level=[0, 1, 2, 3, 4, 5]).mean().reset_index()
+    )
     return found
 
 
-def scan(runs: pd.DataFrame) -> pd.DataFrame:
+def scan(runs: Runs) -> pd.DataFrame:
     """Return RUA's killed jobs in percent of First Fit's with HIGH, and the fit of Table 6."""
     rows = {}
     for high in scanned(runs):
@@ -574,7 +587,7 @@ def scan(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).T.rename_axis("MB/s")
 
 
-def noise(runs: pd.DataFrame) -> pd.DataFrame:
+def noise(runs: Runs) -> pd.DataFrame:
     """Return the noise floors as a table."""
     return pd.DataFrame(
         {
@@ -588,7 +601,7 @@ def noise(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def beside_paper(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+def beside_paper(runs: Runs, metric: str) -> pd.DataFrame:
     """Return a table of the paper with ours at both ends, and with 2,000 MB/s."""
     rows = []
     for centre, mix in product(CENTRES, MIXES):
@@ -604,7 +617,7 @@ def beside_paper(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def rua(runs: pd.DataFrame) -> pd.DataFrame:
+def rua(runs: Runs) -> pd.DataFrame:
     """Return the numbers of Figures 8 and 9 at both ends."""
     return pd.DataFrame(
         {"center": centre, "mix": mix, "metric": TITLES[metric]}
@@ -621,7 +634,7 @@ def rua(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def figures(runs: pd.DataFrame, claims: dict[str, Claim], *, narrow: bool) -> dict[str, Figure]:
+def figures(runs: Runs, claims: dict[str, Claim], *, narrow: bool) -> dict[str, Figure]:
     """Draw the figures of the page, for a wide page or a phone."""
     curve = specification_curve(
         columns(runs),
@@ -635,7 +648,7 @@ def figures(runs: pd.DataFrame, claims: dict[str, Claim], *, narrow: bool) -> di
     return {"scan": draw_scan(runs, narrow=narrow), "readings": curve}
 
 
-def draw_scan(runs: pd.DataFrame, *, narrow: bool) -> Figure:
+def draw_scan(runs: Runs, *, narrow: bool) -> Figure:
     """Draw killed jobs and mean penalties by the amount of a high demand, with the paper's."""
     figure = Figure((NARROW if narrow else WIDE, 5.6 if narrow else 3.1), layout="constrained")
     killed, fit = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,7 +86,8 @@ def filled(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-class Runs(NamedTuple):
+@dataclass(frozen=True, eq=False)  # looked up by identity
+class Runs:
     """All runs, and those of the window beside Default (columns ending in _0) on the same jobs."""
 
     all: pd.DataFrame
@@ -108,6 +110,7 @@ def load(results: pd.DataFrame) -> Runs:
 # ---- Gains
 
 
+@cache
 def usual(
     runs: Runs, log: str, reading: str = "backfill", solver: str = EXACT, where: str = ""
 ) -> pd.DataFrame:
@@ -124,6 +127,7 @@ def usual(
     return own
 
 
+@cache
 def grid(runs: Runs, log: str, reading: str = "backfill", solver: str = EXACT) -> pd.DataFrame:
     """Return the runs behind a table of the paper: all cells of alpha and beta."""
     own = usual(runs, log, reading, solver, "alpha > 0")

@@ -224,14 +224,10 @@ class Seeds:
             assert any(done), kind
         for policy in registry.policies:
             words = ("--policy", policy, "--machine", machine_of(policy, None))
-            done = [
+            done = (
                 _done("simulate", trace, *words, "--no-plots", "-o", f"of-{policy}")
-                for trace in (
-                    "d.swf",
-                    "t.rackham",
-                    "t.sacct",
-                )  # what a policy needs, one of them has
-            ]
+                for trace in ("d.swf", "t.rackham", "t.sacct")
+            )  # what a policy needs, one of them has
             assert any(done), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
         for model, snapshots in self.snapshots.items():

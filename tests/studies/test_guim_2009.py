@@ -71,7 +71,7 @@ def test_an_interval_of_both_ends_spans_those_of_each(study, runs):
 def test_a_ratio_is_the_mean_of_those_of_the_parts(study, runs):
     what = {"one": "LC", "other": ["FF", "RUA"], "metric": "killed", "centres": ["SDSC"]}
     found = study.call("times", runs, "chosen", **what)
-    own = runs.loc[(2000, "at-each-instant")]["killed"]
+    own = runs.all.loc[(2000, "at-each-instant")]["killed"]
     killed = {
         name: own.loc[(limits, name, "SDSC")].unstack("part").sum().to_numpy()
         for name, limits in (("LC", "requested"), ("FF", "requested"), ("RUA", "raised"))

@@ -174,6 +174,12 @@ def test_a_run_on_a_site_is_named_by_what_the_site_is(tiny):
     assert found[0] == found[1] != found[2]
 
 
+def test_a_worker_sets_its_number_of_threads_before_libraries_ask_for_it():
+    code = "import sys; import optsched.sweeps.engines; print({'numpy', 'numba'} & {*sys.modules})"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
 def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
     smaller = sweep_file | {"jobs": "1:20"}
     work(smaller, tiny / "out")
