@@ -14,11 +14,11 @@ from cyclopts import Parameter
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
 from optsched.cli.options import (
-    Integer,
     Models,
     Number,
     Output,
     Seconds,
+    Seeds,
     as_options,
     budget_of,
     import_models,
@@ -189,6 +189,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
     "mean_gap": ("mean gap", share),
     "median_gap": ("median gap", share),
     "max_gap": ("largest gap", share),
+    "mean_seconds": ("mean time", duration),
+    "primal_integral": ("primal integral", duration),
     "median_seconds": ("median time", duration),
     "p95_seconds": ("95%", duration),
     "total_seconds": ("in all", duration),
@@ -196,7 +198,10 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
 }
 """Columns of the printed table: names in the table of a comparison, labels, and what shows them."""
 
-SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
+SPARE = (
+    *("in all", "95%", "median gap", "largest gap", "primal integral", "median time"),
+    *("snapshots", "solved"),
+)
 """Columns that a narrow terminal leaves out, the first one first."""
 
 
@@ -206,7 +211,7 @@ def command(
     solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
     time_limit: Seconds | None = None,
     work_limit: Number | None = None,
-    seed: Integer | None = None,
+    seed: Seeds | None = None,
     days: str | None = None,
     over: str | None = None,
     baseline: str | None = None,
@@ -230,7 +235,8 @@ def command(
     work_limit
         Deterministic work per solve, in each solver's own unit.
     seed
-        Seed of the solvers' random choices; by default each profile's seed.
+        Seed of the solvers' random choices, by default each profile's; of several, A,B,C, each
+        snapshot is solved with each.
     days
         FROM:TO, the period of the Gantt charts of runs, in days since the first submission; by
         default one in which the schedules differ.

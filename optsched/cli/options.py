@@ -37,6 +37,15 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 """A number, which may have decimals and an exponent."""
 
 
+def _seeds(_type: Any, tokens: Sequence[Token]) -> list[int]:
+    """Return the integers of a word, separated by commas."""
+    return [one for word in tokens[0].value.split(",") for one in [parse_integer(word.strip())]]
+
+
+Seeds: TypeAlias = Annotated[list[int], Parameter(converter=_seeds, negative="", n_tokens=1)]
+"""Whole numbers, separated by commas."""
+
+
 def _parse_seconds(text: str) -> float:
     try:
         return parse_number(text)

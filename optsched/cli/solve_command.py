@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.completion import snapshot_names
+from optsched.cli.completion import snapshot_names, solver_names
 from optsched.cli.options import (
     Integer,
     Json,
@@ -29,8 +29,10 @@ from optsched.cli.options import (
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
+from optsched.folders import read_object
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.models.node_placement.rules import with_rules
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, sources
 from optsched.numbers import percent
@@ -64,7 +66,7 @@ def command(
     time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
-    hint: SolverName | None = None,
+    hint: Annotated[str | None, Parameter(completer=solver_names)] = None,
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
@@ -89,7 +91,8 @@ def command(
     seed
         Seed of the solver's random choices.
     hint
-        A solver whose solution is passed as a hint.
+        A feasible solution to start from: the file of an answer (.json, as --output writes it), or
+        a solver that finds one.
     output
         A file to write the JSON object to.
     picture
@@ -114,7 +117,8 @@ def command(
         budget = budget_of(time_limit, work_limit)
     elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve_in_process(read, solver, budget, hint, seed, watched=True)
+    start = None if hint is None else _start(hint, read.problem)
+    result = solve_in_process(read, solver, budget, start, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -146,6 +150,20 @@ def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
         reason = f"is for node-placement problems, not for {read.problem.name}"
         raise InputError(reason, field="--rule")
     return replace(read, problem=with_rules(read.problem, rules_of(places)), known={})
+
+
+def _start(hint: str, problem: Problem[Any]) -> Any:
+    """Return the solution in the file of an answer, or else the name of a solver."""
+    if not hint.endswith((".json", ".json.gz")):
+        return hint
+    answer = read_object(Path(hint), {"kind": str, "solution": dict})
+    if answer["kind"] != problem.name:
+        expected = f"{answer['kind']!r}; expected {problem.name}, as of the snapshot"
+        raise InputError(expected, file=hint, field="kind")
+    try:
+        return problem.solution_from_json(answer["solution"])
+    except InputError as error:
+        raise error.within(hint) from None
 
 
 def solve_in_process(

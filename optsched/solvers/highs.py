@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,19 +12,44 @@ from optsched.models.export import highs_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
-from optsched.solvers.generic import GenericSolver, Outcome, Search
+from optsched.solvers.generic import GenericSolver, Outcome, Search, own_log
 from optsched.solvers.result import Limit, Status
 
 
 @solvers.register("highs")
 @dataclass(frozen=True)
 class Highs(GenericSolver):
-    """Branch and cut by HiGHS, in one thread."""
+    """Branch and cut by HiGHS, by default in one thread."""
 
     seconds_per_solve = 5e-4
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"
+    stated: ClassVar[Mapping[str, str]] = {
+        "time_limit": "a time limit",
+        "mip_max_nodes": "a work limit",
+        "random_seed": "a seed",
+        "mip_rel_gap": "relative_gap",
+        "output_flag": "-v",
+    }
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, by default one."""
+        return int(self.native.get("threads", 1))
+
+    def check_native(self) -> None:
+        """Check the names and values of native options."""
+        import highspy
+
+        highs = highspy.Highs()
+        highs.silent()
+        known = [name for name in dir(highs.getOptions()) if not name.startswith("_")]
+        for name, value in self.native.items():
+            if name not in known:
+                raise self.unknown_option(name, known)
+            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise self.refused_option(name, "expected a value that HiGHS accepts")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import HiGHS."""
@@ -34,6 +60,7 @@ class Highs(GenericSolver):
         highs = highs_model(search.program)
         options: dict[str, Any] = {
             "threads": 1,
+            **self.native,
             "random_seed": search.seed,
             "mip_rel_gap": self.relative_gap,
             "mip_max_nodes": search.node_limit(),
@@ -46,7 +73,7 @@ class Highs(GenericSolver):
             every = np.arange(search.program.num_variables, dtype=np.int32)
             highs.setSolution(len(every), every, search.start.astype(float))
 
-        run_highs(highs, search)
+        run_highs(highs, search, own_log(self.name))
         return self._outcome(search, highs)
 
     def _outcome(self, search: Search, highs: Any) -> Outcome:
@@ -78,14 +105,23 @@ class Highs(GenericSolver):
         return Outcome(claim, x, info.mip_dual_bound, limit, work)
 
 
-def run_highs(highs: Any, search: Search | None = None) -> None:
-    """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search."""
+def run_highs(
+    highs: Any, search: Search | None = None, say: Callable[[str], None] | None = None
+) -> None:
+    """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search.
+
+    `say` takes its log.
+    """
     import highspy
 
     kinds = highspy.cb.HighsCallbackType
     improving, between = int(kinds.kCallbackMipImprovingSolution), int(kinds.kCallbackMipInterrupt)
+    logging = int(kinds.kCallbackLogging)
 
-    def callback(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
+    def callback(kind: Any, message: str, out: Any, into: Any, _data: Any) -> None:
+        if int(kind) == logging and say is not None:
+            say(message)
+            return
         # frequent callbacks let Python handle Ctrl-C
         if int(kind) == improving:
             # the reported objective is that of a point within the tolerance
@@ -99,12 +135,17 @@ def run_highs(highs: Any, search: Search | None = None) -> None:
             into.user_interrupt = True
 
     highs.setCallback(callback, None)
-    for wanted in (
+    wanted = [
         kinds.kCallbackMipImprovingSolution,
         kinds.kCallbackMipInterrupt,
         kinds.kCallbackSimplexInterrupt,
-    ):
-        highs.startCallback(wanted)
+    ]
+    if say is not None:
+        highs.setOptionValue("output_flag", True)
+        highs.setOptionValue("log_to_console", False)
+        wanted.append(kinds.kCallbackLogging)
+    for one in wanted:
+        highs.startCallback(one)
     if highs.run() == highspy.HighsStatus.kError:
         # other code in this process may have started HiGHS with more threads
         highspy.Highs.resetGlobalScheduler(True)
