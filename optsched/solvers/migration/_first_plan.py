@@ -57,7 +57,6 @@ def take_cheapest(
     table: Integers,
     least: Integers,
     starts: Words,
-    rows: Words,
     shape: Integers,
     before: int,
     boxes: Integers,
@@ -66,24 +65,20 @@ def take_cheapest(
 ) -> None:
     """Lower the cost and number of the cheapest place over each box by those in a table of costs.
 
-    `starts` has the anchors of the places; of the rows along Z, `least` has the least cost, and
-    `rows`, shape (X,), a bit at each Y with an anchor. `before` is the number of the first place of
-    the table.
+    `starts` has the anchors of the places, `least` the least cost of each row along Z, and `before`
+    is the number of the first place of the table.
     """
     sx, sy = starts.shape
     for job in range(len(boxes)):
         box = boxes[job]
         # boxes that overlap this one have anchors in a box; without wrap-around, the part of it
         # beyond the torus is where no box of the shape fits
-        over_y = run_of((box[1] - shape[1] + 1) % sy, min(box[4] + shape[1] - 1, sy), sy)
         over_z = run_of((box[2] - shape[2] + 1) % side, min(box[5] + shape[2] - 1, side), side)
         cost, number = cheapest[job, 0], cheapest[job, 1]
         for step in range(min(box[3] + shape[0] - 1, sx)):
             x = (box[0] - shape[0] + 1 + step) % sx
-            ys = rows[x] & over_y
-            while ys != NONE:
-                y = lowest(ys)
-                ys &= ys - ONE
+            for other in range(min(box[4] + shape[1] - 1, sy)):
+                y = (box[1] - shape[1] + 1 + other) % sy
                 if least[x, y] > cost:
                     continue
                 zs = starts[x, y] & over_z
@@ -202,7 +197,6 @@ def first_plan(
     sides = np.array([sx, sy, side])
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
     least = np.empty((sx, sy), dtype=np.int64)
-    rows = np.empty(sx, dtype=np.uint64)
     starts = np.empty((sx, sy), dtype=np.uint64)
     room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
@@ -222,7 +216,6 @@ def first_plan(
         sum_up(shape, boxes, costs, side, wrap, table)
         before = number * sx * sy * side
         for x in range(sx):
-            rows[x] = NONE
             for y in range(sy):
                 word, kept, cost = starts[x, y], NONE, NEVER
                 for z in range(side):
@@ -244,9 +237,7 @@ def first_plan(
                         select(places, count, most)
                         count, dearest = most, places[most - 1, 0]
                 starts[x, y] = kept
-                if kept != NONE:
-                    rows[x] |= ONE << np.uint64(y)
-        take_cheapest(table, least, starts, rows, shape, before, boxes, side, cheapest)
+        take_cheapest(table, least, starts, shape, before, boxes, side, cheapest)
     last_cost, last = NEVER, NEVER
     if count > most:
         select(places, count, most)
