@@ -48,7 +48,7 @@ class GangDecisions(CompiledDecisions):
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
-        at = int(state.tally[_gang.PROBLEMS])
+        at = int(state.counts[0].problems)
         jobs = state.running[: state.problems.running[at]]
         candidates = state.candidates[: state.problems.waiting[at]]
         packing = problem_solver.pose(
@@ -72,7 +72,7 @@ class GangDecisions(CompiledDecisions):
 
     def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered since the last call."""
-        first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
+        first, last = self._recorded, int(self._state.counts[0].problems)
         self._recorded = last
         if not self.answers or first >= last:
             return

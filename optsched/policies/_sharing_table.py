@@ -7,28 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import insert, place_of, remove
+from optsched.machines._ascending import enter, remove
 from optsched.models.threshold_allocation._check import BROKEN, checked_penalty
 from optsched.models.threshold_allocation._timeline import Job, Space, Timeline, write_timeline
 from optsched.simulator._core import LIMIT, N_ENDED, N_SUBMITTED, START, News, tell
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Record = NDArray[np.void]
 
 NO_JOB = -1
 
 NO_LATEST = 10**12
 """Latest start of a problem without one: `LARGEST_FIELD`."""
-
-
-def record(integers: str, floats: str = "") -> np.dtype[np.void]:
-    """Return the type of a record with these fields."""
-    fields = [(name, "i8") for name in integers.split()]
-    return np.dtype((np.record, fields + [(name, "f8") for name in floats.split()]))
 
 
 COUNTS = record(
@@ -191,12 +184,6 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
         offers=numbers(thresholds),
     )
-
-
-@kernel(allocates=False)
-def enter(jobs: Numbers, count: int, key: Times, job: int) -> None:
-    """Insert a job into jobs that are in the order of a key."""
-    insert(jobs, count, place_of(jobs, 0, count, key, job), job)
 
 
 @kernel(allocates=False)
