@@ -18,17 +18,22 @@ from optsched.solvers.window_mkp import branch_and_bound
 from optsched.solvers.window_mkp._lagrangian import first_calls
 
 FORKS = """
-import gc, os, sys
+import os, sys
 from contextlib import suppress
-from numba.core.dispatcher import Dispatcher
 from optsched import registry
 from optsched.errors import InputError
+from optsched.kernel_cache import KernelCache
 from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.result import Budget
 
-def kernels():
-    found = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
-    return {(one.py_func.__qualname__, str(each)) for one in found for each in one.signatures}
+asked = []
+load_overload = KernelCache.load_overload
+
+def noted(self, signature, target):  # each kernel that is not loaded is looked for on disk
+    asked.append((self._function.__qualname__, str(signature)))
+    return load_overload(self, signature, target)
+
+KernelCache.load_overload = noted
 
 found = [(file, read_snapshot(file).problem) for file in sys.argv[1:]]
 own = [(name, model) for name in registry.solvers for model in registry.solvers[name].models or ()]
@@ -42,10 +47,10 @@ for name, model in own:
         solver = registry.solvers[name]()
         with suppress(InputError):  # a solver may refuse a problem of its model
             solver.prepare(problem)
-        before = kernels()
+        asked.clear()
         with suppress(InputError):
             solver.solve(problem, budget=Budget(seconds=0.1))
-        for late in sorted(kernels() - before):
+        for late in asked:
             print(name, file, *late)
     sys.stdout.flush()
     os._exit(0)
