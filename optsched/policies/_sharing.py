@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import remove
+from optsched.machines._ascending import position, remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit, starts_within
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
@@ -20,7 +20,6 @@ from optsched.policies._sharing_table import (
     add_rows,
     breaks_reservation,
     copy,
-    find_starts,
     first_room,
     hear,
     job_of,
@@ -59,8 +58,9 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
 @kernel(allocates=False)
 def find_offers(state: State, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
+    starts = (state.starts, state.free_at, state.counts[0].starts)
     asking = (job_of(state, job), state.limits[job])
-    starts_within(state.events, *asking, state.space, state.offers)
+    starts_within(state.events, *starts, *asking, state.space, state.offers)
 
 
 @kernel(allocates=False)
@@ -163,10 +163,8 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
-        found = find_starts(state, now, search.latest)
-        skipped = 0
-        while skipped < found and state.starts[skipped] < search.earliest:
-            skipped += 1
+        found = position(state.starts, counts.starts, search.latest) + 1
+        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
         given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
@@ -244,7 +242,7 @@ def placeable_now(state: State, job: int) -> bool:
         if asks_as_much(state, job, state.hopeless[place]):
             return False
     asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(state.events, counts.free, *asking)
+    number = least_limit(state.events, state.open, counts.open, counts.free, *asking)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job

@@ -25,11 +25,13 @@ NO_LATEST = 10**12
 
 
 COUNTS = record(
-    "running queued entries runs free rows reserved looks decisions problems asks backfills"
+    "running queued entries runs free open starts rows reserved looks decisions problems asks"
+    " backfills"
 )
-"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors; rows of
-`State.held`, those of the reservation among them, how often they were written; decisions, problems
-on record, what the kernel asks for, whether jobs are backfilled."""
+"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors, nodes
+that have some, `State.starts`; rows of `State.held`, those of the reservation among them, how often
+they were written; decisions, problems on record, what the kernel asks for, whether jobs are
+backfilled."""
 
 RESERVATION = record("job number begin", "start wakes_at")
 """Job and threshold of the last reservation, seconds until its start, its start, last timer."""
@@ -116,6 +118,8 @@ class State(NamedTuple):
     nodes: Nodes
     # of each node
     free: NDArray[np.bool_]  # each processor
+    free_on: Numbers  # free processors
+    open: Numbers  # nodes with free processors
     reserved: Numbers  # processes of the last reservation
     placed: Numbers  # processes of the last answer
     searched: Numbers
@@ -131,7 +135,8 @@ class State(NamedTuple):
     events: Timeline  # of `held`
     event_order: Numbers
     event_count: Numbers
-    starts: Numbers
+    starts: Numbers  # now and the ends of allocations
+    free_at: Numbers  # processors that are free at each
     bound: Numbers
     tried: Numbers
     hopeless: Numbers  # jobs that were found to have no place now
@@ -163,6 +168,8 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         by_limit=numbers(size),
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
+        free_on=np.full(nodes, processors),
+        open=numbers(nodes),
         reserved=numbers(nodes),
         placed=numbers(nodes),
         searched=numbers(nodes),
@@ -178,6 +185,7 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         event_order=numbers(2 * rows),
         event_count=numbers(nodes),
         starts=numbers(size + 2),
+        free_at=numbers(size + 2),
         bound=numbers(count),
         tried=numbers(count),
         hopeless=numbers(count),
@@ -202,6 +210,7 @@ def hear(state: State, news: News) -> None:
         for run in range(state.first_run[job], state.last_run[job]):
             for processor in range(state.runs[run, 0], state.runs[run, 1]):
                 state.free[processor] = True
+                state.free_on[processor // state.nodes.processors] += 1
         counts.free += state.asked[job]
         remove(state.running, counts.running, job)
         remove(state.by_limit, counts.running, job)
@@ -226,6 +235,7 @@ def claim(state: State, places: Places, job: int, processes: Numbers) -> None:
         if missing == 0:
             continue
         places.node[entry], places.processes[entry] = node, missing
+        state.free_on[node] -= missing
         entry += 1
         for processor in range(node * width, (node + 1) * width):
             if missing > 0 and state.free[processor]:
@@ -301,11 +311,14 @@ def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, un
 
 @kernel(allocates=False)
 def look(state: State, places: Places, now: float) -> None:
-    """Write the rows of running jobs behind those of the reservation, and the timeline of all."""
+    """Write the rows of running jobs behind those of the reservation, and the timeline of all.
+
+    The jobs are in order of their limits, so that the ends on a node need no sorting.
+    """
     counts = state.counts[0]
     rows = counts.reserved
     for place in range(counts.running):
-        job = state.running[place]
+        job = state.by_limit[place]
         until = seconds_left(state, now, job)
         for entry in range(places.first[job], places.last[job]):
             add_row(state, rows, job, places.node[entry], places.processes[entry], 0, until)
@@ -313,6 +326,38 @@ def look(state: State, places: Places, now: float) -> None:
     counts.rows = rows
     counts.looks += 1
     write_timeline(state.held[:rows], state.events, state.event_count, state.event_order)
+    counts.open = 0
+    for node in range(len(state.free_on)):
+        if state.free_on[node] > 0:
+            state.open[counts.open] = node
+            counts.open += 1
+    list_starts(state, now)
+
+
+@kernel(allocates=False)
+def list_starts(state: State, now: float) -> None:
+    """Write now and the ends of allocations, and the processors that are free at each."""
+    counts, starts, place, last = state.counts[0], state.starts, 0, 0
+    free, begins, ends, reserved = counts.free, NO_LATEST, NO_LATEST, 0
+    if counts.reserved > 0:
+        begins, ends = state.held[0, 2], state.held[0, 3]
+        reserved = state.asked[state.reservation[0].job]
+    until = ends
+    starts[0], state.free_at[0] = 0, free
+    for _ in range(counts.running + (reserved > 0)):
+        at = ends
+        if place < counts.running:
+            at = min(ends, seconds_left(state, now, state.by_limit[place]))
+        if at == ends:
+            ends = NO_LATEST
+        else:
+            free += state.asked[state.by_limit[place]]
+            place += 1
+        last += starts[last] < at
+        starts[last], state.free_at[last] = at, free
+        if begins <= at < until:
+            state.free_at[last] -= reserved
+    counts.starts = last + 1
 
 
 @kernel(allocates=False)
@@ -340,24 +385,6 @@ def first_room(state: State, now: float, job: int) -> int:
         missing -= state.asked[state.by_limit[place]]
         place += 1
     return seconds_left(state, now, state.by_limit[place - 1]) if place > 0 else 0
-
-
-@kernel(allocates=False)
-def find_starts(state: State, now: float, latest: int) -> int:
-    """Write now and the ends of allocations up to the latest start; return their number."""
-    counts, starts, found = state.counts[0], state.starts, 1
-    starts[0] = 0
-    reserved = state.held[0, 3] if counts.reserved > 0 else NO_LATEST + 1
-    for place in range(counts.running + 1):
-        at = reserved
-        if place < counts.running:
-            at = seconds_left(state, now, state.by_limit[place])
-        if reserved < at:
-            at, reserved = reserved, at  # the later one is next, if it is an end of its own
-        if starts[found - 1] < at <= latest:
-            starts[found] = at
-            found += 1
-    return found
 
 
 @kernel(allocates=False)

@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    `first` is the index of the first event of each node, shape (nodes + 1,), and last the number of
+    What a node holds now is one event. `first` is the index of the first event of each node, shape (nodes + 1,), and last the number of
     events, of which the other arrays may have more. Each event has its
     time in seconds, the change of the number of processes, and that of the demand, shape (events,
     resources).
@@ -66,27 +66,47 @@ def write_timeline(held: Integers, events: Timeline, count: Integers, order: Int
     `count` is space for a number for each node, and `order` for each event.
     """
     first, time, processes, demand = events
-    rows, nodes = len(held), len(count)
+    rows, nodes, resources = len(held), len(count), demand.shape[1]
     first[:] = 0
+    count[:] = 0
     for row in range(rows):
-        first[held[row, 0] + 1] += 2
+        node = held[row, 0]
+        first[node + 1] += 1
+        if held[row, 2] > 0:
+            first[node + 1] += 1
+        elif count[node] == 0:
+            first[node + 1] += 1
+            count[node] = 1
     for node in range(nodes):
-        count[node] = first[node]
-        first[node + 1] += first[node]
+        event = first[node]
+        first[node + 1] += event
+        if count[node] > 0:  # what is held now
+            time[event], processes[event], order[event] = 0, 0, -1
+            for r in range(resources):
+                demand[event, r] = 0
+        count[node] += event
     for end in range(1, -1, -1):
         for row in range(rows):
             node, at = held[row, 0], held[row, 2 + end]
+            if at <= 0:
+                now = first[node]
+                processes[now] += held[row, 1]
+                for r in range(resources):
+                    demand[now, r] += held[row, 1] * held[row, 4 + r]
+                continue
             place = count[node]
             while place > first[node] and time[place - 1] > at:
                 time[place], order[place] = time[place - 1], order[place - 1]
                 place -= 1
             time[place], order[place] = at, 2 * row + end
             count[node] += 1
-    for event in range(2 * rows):
-        row, end = order[event] // 2, order[event] % 2
-        change = held[row, 1] * (1 - 2 * end)
+    for event in range(first[nodes]):
+        if order[event] < 0:
+            continue
+        row = order[event] >> 1
+        change = held[row, 1] if order[event] & 1 == 0 else -held[row, 1]
         processes[event] = change
-        for r in range(demand.shape[1]):
+        for r in range(resources):
             demand[event, r] = change * held[row, 4 + r]
 
 
@@ -145,19 +165,28 @@ def processors_free(events: Timeline, processors: int, start: int) -> int:
 
 
 @kernel(allocates=False)
-def least_limit(events: Timeline, free: int, job: Job, limits: Integers, space: Space) -> int:
+def least_limit(
+    events: Timeline,
+    nodes: Integers,
+    number: int,
+    free: int,
+    job: Job,
+    limits: Integers,
+    space: Space,
+) -> int:
     """Return the number of the least limit within which a job can start now.
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
     `optsched.solvers.threshold_allocation.bottleneck_search`. For lower limits, no problem with
-    ``latest=0`` needs to be solved. `free` is the number of processors that are free now, `limits`
-    has the largest penalized times in units, ascending; their number means none.
+    ``latest=0`` needs to be solved. The first `number` of `nodes` have processors that are free
+    now, `free` together. `limits` has the largest penalized times in units, ascending; their number
+    means none.
     """
     room = space.room
     room[:] = 0
-    for node in range(len(events.first) - 1):
-        free -= add_room(events, node, 0, job, limits, space)
+    for place in range(number):
+        free -= add_room(events, nodes[place], 0, job, limits, space)
         if room[0] >= job.asked or room[-1] + free < job.asked:
             break
     least = len(limits)
@@ -168,26 +197,35 @@ def least_limit(events: Timeline, free: int, job: Job, limits: Integers, space: 
 
 @kernel(allocates=False)
 def starts_within(
-    events: Timeline, job: Job, limits: Integers, space: Space, starts: Integers
+    events: Timeline,
+    starts: Integers,
+    free: Integers,
+    number: int,
+    job: Job,
+    limits: Integers,
+    space: Space,
+    found: Integers,
 ) -> None:
-    """Write the first start of a job within each limit to `starts`; -1 without one.
+    """Write the first start of a job within each limit to `found`; -1 without one.
 
-    The limits are those of `least_limit`.
+    The first `number` of `starts` are possible, ascending, and `free` has the number of processors
+    that are free at each. The limits are those of `least_limit`.
     """
-    room = space.room
-    starts[:] = -1
-    start, missing = 0, len(limits)
-    while missing > 0 and start >= 0:
-        if processors_free(events, job.processors, start) >= job.asked:
-            room[:] = 0
-            for node in range(len(events.first) - 1):
-                add_room(events, node, start, job, limits, space)
-                if room[0] >= job.asked:
-                    break
-            while missing > 0 and room[missing - 1] >= job.asked:
-                missing -= 1
-                starts[missing] = start
-        start = next_end(events, start)
+    room, missing = space.room, len(limits)
+    found[:] = -1
+    for place in range(number):
+        if missing == 0:
+            break
+        if free[place] < job.asked:
+            continue
+        room[:] = 0
+        for node in range(len(events.first) - 1):
+            add_room(events, node, starts[place], job, limits, space)
+            if room[0] >= job.asked:
+                break
+        while missing > 0 and room[missing - 1] >= job.asked:
+            missing -= 1
+            found[missing] = starts[place]
 
 
 @kernel(allocates=False)
