@@ -97,8 +97,9 @@ def residents(
             if table[USERS, node, slot] > 0 or until >= now or (until_next and until > latest):
                 rows[count, 0] = node
                 rows[count, 1] = int(table[FILE, node, slot])
-                rows[count, 2] = int(table[LOAD, node, slot])
-                rows[count, 3] = math.ceil(max(table[LOADED, node, slot] - now, 0.0))
+                load = rows[count, 2] = int(table[LOAD, node, slot])
+                left = math.ceil(max(table[LOADED, node, slot] - now, 0.0))
+                rows[count, 3] = min(left, load)  # a sum less one of its terms may be rounded up
                 rows[count, 4] = math.ceil(max(until - now, 0.0))
                 count += 1
     return rows[:count].copy()

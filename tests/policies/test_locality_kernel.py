@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 from policies.locality_textbook import TextbookLocality
@@ -90,6 +90,14 @@ def trace_of(workload, unit=1, **annotations):
     runs,
     st.sampled_from(["1x4", "2x3", "3x3:kept=next", "2x4:kept=next", "5x3"]),
     st.sampled_from([1, 0.7]),
+)
+@example(  # at 28 * 0.7 s, a load that begins would take longer than it does
+    [*[(0, 1, 0, 1, 0)] * 8, (20, 1, 0, 1, 0), (20, 17, 40, 1, 0), (0, 1, 0, 1, 0)],
+    {"backfill": "none", "weight": 0, "threshold": 50, "replan": "authors", "stop": "full"}
+    | {"loads": "now", "evicted": "unused", "opportune": "scan", "throttle": 0.0},
+    {"solver": "fcfs", "event_order": "one-by-one", "charge_decisions": False},
+    "1x4",
+    0.7,
 )
 def test_the_kernel_decides_as_the_textbook(workload, settings, given, machine, unit):
     assert_same(trace_of(workload, unit), f"cluster:{machine}", settings, **given)

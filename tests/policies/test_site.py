@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
@@ -585,7 +585,17 @@ def test_jobs_that_are_held_wait(policy, column, make_trace):
     assert run.start.tolist() == [5, 5]
 
 
+PLAIN = {"gap": 0, "runtime": 1, "slack": 0, "processors": 1, "nodes": -1, "exclusive": -1}
+PLAIN |= dict.fromkeys(FIELDS, -1)
+PLAIN |= dict.fromkeys(("partition_name", "features", "gpu_type", "licences", "reservation"), "")
+
+
 @given(st.lists(jobs, min_size=1, max_size=20))
+@example(  # a higher tier is before jobs that were submitted earlier
+    [PLAIN] * 4
+    + [PLAIN | {"slack": 6, "processors": number} for number in (3, 7)]
+    + [PLAIN | {"slack": 6, "processors": 3, "partition_name": "first"}]
+)
 @settings(max_examples=30, deadline=None)
 def test_jobs_that_would_jump_the_queue_are_backfilled_in_the_order_of_a_subclass(rows):
     class Shortest(Easy):

@@ -60,7 +60,8 @@ class PartitionQueues(CompiledDecisions):
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
         order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
         number, gone, come = np.zeros((3, 1), dtype=np.int64)
-        of_job, rank = np.array(self._queues.of_job), np.arange(jobs, dtype=np.float64)
+        of_job = np.array(self._queues.of_job)
+        rank = _rank(np.arange(jobs), -np.array(self._queues.tier))
         waiting = _decisions.Waiting(
             *(rank, rank, of_job, np.zeros(jobs, dtype=bool), order, behind, number, gone, come),
             *(new,),
@@ -112,7 +113,7 @@ class PartitionQueues(CompiledDecisions):
 
         waiting = self.tables.waiting
         jobs, tier = np.arange(len(waiting.queue)), -np.array(self._queues.tier)
-        first = _rank(jobs, jobs if score is None else score, tier)
+        first = waiting.rank if score is None else _rank(jobs, score, tier)
         behind = _rank(first, waiting.candidates.requested, tier) if shortest_first else first
         self.tables = self.tables._replace(
             waiting=waiting._replace(rank=first, backfilling=behind),
