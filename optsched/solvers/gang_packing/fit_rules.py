@@ -120,7 +120,8 @@ def compacted(problem: GangPacking) -> Sequence[int]:
     jobs, width = len(problem.running), -(-problem.columns // WORD)
 
     def words(masks: Sequence[int]) -> Words:
-        return np.array([words_of_mask(mask, width) for mask in masks]).reshape(-1, width)
+        rows = [words_of_mask(mask, width) for mask in masks]
+        return np.array(rows, dtype=np.uint64).reshape(-1, width)
 
     held, rows = problem.occupied(problem.rows_of_running), empty_rows(problem.rows, jobs, width)
     rows.held[:], rows.number[:] = words(held), [mask.bit_count() for mask in held]
