@@ -585,7 +585,7 @@ def test_jobs_that_are_held_wait(policy, column, make_trace):
     assert run.start.tolist() == [5, 5]
 
 
-PLAIN = {"gap": 0, "runtime": 1, "slack": 0, "processors": 1, "nodes": -1, "exclusive": -1}
+PLAIN = {"gap": 0, "runtime": 1, "slack": 0, "processors": 1, "nodes": -1}
 PLAIN |= dict.fromkeys(FIELDS, -1)
 PLAIN |= dict.fromkeys(("partition_name", "features", "gpu_type", "licences", "reservation"), "")
 
