@@ -15,10 +15,10 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    What a node holds now is one event. `first` is the index of the first event of each node, shape (nodes + 1,), and last the number of
-    events, of which the other arrays may have more. Each event has its
-    time in seconds, the change of the number of processes, and that of the demand, shape (events,
-    resources).
+    What a node holds now is one event. `first` is the index of the first event of each node, shape
+    (nodes + 1,), and last the number of events, of which the other arrays may have more. Each event
+    has its time in seconds, the change of the number of processes, and that of the demand, shape
+    (events, resources).
     """
 
     first: Integers
