@@ -64,9 +64,9 @@ def find_offers(state: State, job: int) -> None:
 
 
 @kernel(allocates=False)
-def seek_head(state: State, places: Places, rule: Rule, now: float) -> None:
+def seek_head(state: State, rule: Rule, now: float) -> None:
     """Begin to seek the place of the queue head."""
-    look(state, places, now)
+    look(state, now)
     head, earliest, latest = state.queue[0], 0, NO_LATEST
     if not rule.by_slowdown:
         if state.limits[head, 0] == NO_LIMIT:
@@ -196,7 +196,7 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
         start(state, places, rule, news, head, state.offered, search.lost)
         if counts.queued == 0:
             return False
-        seek_head(state, places, rule, now)
+        seek_head(state, rule, now)
         return True
     at = now + search.start
     if reservation.job == head:
@@ -213,15 +213,15 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
     until = begin + limit_of(state, rule, head, search.lost)
     counts.reserved = add_rows(state, 0, head, state.reserved, begin, until)
     counts.backfills = 1
-    begin_to_backfill(state, places, rule, now)
+    begin_to_backfill(state, rule, now)
     return True
 
 
 @kernel(allocates=False)
-def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> None:
+def begin_to_backfill(state: State, rule: Rule, now: float) -> None:
     """Begin the first round of backfilling."""
     counts, turn = state.counts[0], state.round[0]
-    look(state, places, now)
+    look(state, now)
     turn.hopeless = turn.place = 0  # starts leave no room that was not there before
     turn.tried, turn.best = counts.queued, NO_JOB
     state.search[0].start = -1
@@ -276,7 +276,7 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
     if search.start >= 0 and not breaks_reservation(state, rule, now):
         start(state, places, rule, news, search.job, state.offered, search.lost)
         turn.place -= 1
-        look(state, places, now)
+        look(state, now)
     while turn.place < counts.queued and counts.free > 0:
         job = state.candidates[turn.place]
         turn.place += 1
@@ -354,7 +354,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             return False
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
-        look(state, places, now)
+        look(state, now)
         find_bounds(state)
 
 
@@ -367,10 +367,10 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
     """
     counts, now = state.counts[0], news.now[0]
     if counts.asks == NOTHING:
-        hear(state, news)
+        hear(state, places, news)
         if counts.queued == 0:
             return DONE
-        seek_head(state, places, rule, now)
+        seek_head(state, rule, now)
     elif counts.asks == ANSWER and not is_verified(state):
         return WRONG
     more = True

@@ -49,65 +49,51 @@ class Space(NamedTuple):
 @kernel
 def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
-    events = 2 * len(held)
-    first = np.empty(nodes + 1, dtype=np.int64)
-    time = np.empty(events, dtype=np.int64)
-    processes = np.empty(events, dtype=np.int64)
-    demand = np.empty((events, held.shape[1] - 4), dtype=np.int64)
-    count, order = np.empty(nodes, dtype=np.int64), np.empty(events, dtype=np.int64)
-    write_timeline(held, Timeline(first, time, processes, demand), count, order)
+    resources = held.shape[1] - 4
+    first = np.zeros(nodes + 1, dtype=np.int64)
+    last = np.zeros(nodes, dtype=np.int64)
+    for row in range(len(held)):
+        node, begins = held[row, 0], held[row, 2] > 0
+        first[node + 1] += 1 + (begins or last[node] == 0)
+        last[node] += not begins
+    for node in range(nodes):
+        first[node + 1] += first[node]
+        last[node] = first[node] + (last[node] > 0)
+    time = np.zeros(first[nodes], dtype=np.int64)
+    processes = np.zeros(first[nodes], dtype=np.int64)
+    demand = np.zeros((first[nodes], resources), dtype=np.int64)
+    events = Timeline(first, time, processes, demand)
+    for end in range(1, -1, -1):
+        for row in range(len(held)):
+            node, at = held[row, 0], held[row, 2 + end]
+            change = -held[row, 1] if end == 1 else held[row, 1]
+            if at > 0:
+                add_event(events, first[node], last[node], at, change, held[row, 4:])
+                last[node] += 1
+                continue
+            processes[first[node]] += change
+            for r in range(resources):
+                demand[first[node], r] += change * held[row, 4 + r]
     return first, time, processes, demand
 
 
 @kernel(allocates=False)
-def write_timeline(held: Integers, events: Timeline, count: Integers, order: Integers) -> None:
-    """Write the timeline of the allocations `held`.
+def add_event(
+    events: Timeline, first: int, place: int, at: int, count: int, demand: Integers
+) -> None:
+    """Insert a change of the processes of a node behind its events that are not later.
 
-    `count` is space for a number for each node, and `order` for each event.
+    `first` is the first event of the node, and `place` the one behind its last.
     """
-    first, time, processes, demand = events
-    rows, nodes, resources = len(held), len(count), demand.shape[1]
-    first[:] = 0
-    count[:] = 0
-    for row in range(rows):
-        node = held[row, 0]
-        first[node + 1] += 1
-        if held[row, 2] > 0:
-            first[node + 1] += 1
-        elif count[node] == 0:
-            first[node + 1] += 1
-            count[node] = 1
-    for node in range(nodes):
-        event = first[node]
-        first[node + 1] += event
-        if count[node] > 0:  # what is held now
-            time[event], processes[event], order[event] = 0, 0, -1
-            for r in range(resources):
-                demand[event, r] = 0
-        count[node] += event
-    for end in range(1, -1, -1):
-        for row in range(rows):
-            node, at = held[row, 0], held[row, 2 + end]
-            if at <= 0:
-                now = first[node]
-                processes[now] += held[row, 1]
-                for r in range(resources):
-                    demand[now, r] += held[row, 1] * held[row, 4 + r]
-                continue
-            place = count[node]
-            while place > first[node] and time[place - 1] > at:
-                time[place], order[place] = time[place - 1], order[place - 1]
-                place -= 1
-            time[place], order[place] = at, 2 * row + end
-            count[node] += 1
-    for event in range(first[nodes]):
-        if order[event] < 0:
-            continue
-        row = order[event] >> 1
-        change = held[row, 1] if order[event] & 1 == 0 else -held[row, 1]
-        processes[event] = change
-        for r in range(resources):
-            demand[event, r] = change * held[row, 4 + r]
+    while place > first and events.time[place - 1] > at:
+        events.time[place] = events.time[place - 1]
+        events.processes[place] = events.processes[place - 1]
+        for r in range(len(demand)):
+            events.demand[place, r] = events.demand[place - 1, r]
+        place -= 1
+    events.time[place], events.processes[place] = at, count
+    for r in range(len(demand)):
+        events.demand[place, r] = count * demand[r]
 
 
 @kernel(allocates=False)
