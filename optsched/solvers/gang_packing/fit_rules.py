@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
-from optsched.machines._column_words import WORD, Words, words_of_mask
+from optsched.machines._column_words import WORD, words_of
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.gang_packing._fits import compact, empty_rows, fit
@@ -110,6 +111,7 @@ def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
     return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
+@lru_cache(maxsize=1)  # a solver and its fallback have the same problem
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction, see `_fits.compact`.
 
@@ -118,16 +120,12 @@ def compacted(problem: GangPacking) -> Sequence[int]:
     if not problem.rerow:
         return problem.rows_of_running
     jobs, width = len(problem.running), -(-problem.columns // WORD)
-
-    def words(masks: Sequence[int]) -> Words:
-        rows = [words_of_mask(mask, width) for mask in masks]
-        return np.array(rows, dtype=np.uint64).reshape(-1, width)
-
     held, rows = problem.occupied(problem.rows_of_running), empty_rows(problem.rows, jobs, width)
-    rows.held[:], rows.number[:] = words(held), [mask.bit_count() for mask in held]
+    rows.held[:], rows.number[:] = words_of(held, width), [mask.bit_count() for mask in held]
     size = np.array([mask.bit_count() for mask in problem.running], dtype=np.int64)
     row = np.array(problem.rows_of_running, dtype=np.int64)
-    compact(rows, problem.columns, words(problem.running), size, np.arange(jobs), jobs, row)
+    columns = words_of(problem.running, width)
+    compact(rows, problem.columns, columns, size, np.arange(jobs), jobs, row)
     return tuple(row.tolist())
 
 
@@ -144,14 +142,14 @@ def fitted(
     Jobs are placed in `order` or that of the queue. Those whose row in `placed` is not -1 keep it.
     """
     used = np.array([mask.bit_count() for mask in problem.occupied(rows_of_running)])
-    rows = list(placed or (NOT_PLACED,) * len(problem.waiting))
-    for size, row in zip(problem.waiting, placed or ()):
+    waiting, skips = problem.waiting, problem.admission == "skip"
+    rows = list(placed or (NOT_PLACED,) * len(waiting))
+    for job, row in enumerate(placed or ()):
         if row != NOT_PLACED:
-            used[row] += size
-    jobs = range(len(rows)) if order is None else order
-    jobs = [job for job in jobs if rows[job] == NOT_PLACED]
-    size, found = np.array([[problem.waiting[job] for job in jobs], jobs], dtype=np.int64)
-    skips = problem.admission == "skip"
+            used[row] += waiting[job]
+    jobs = [job for job in order or range(len(rows)) if rows[job] == NOT_PLACED]
+    size = np.array([waiting[job] for job in jobs], dtype=np.int64)
+    found = np.empty_like(size)
     fit(used, problem.columns, skips, tightest, size, len(jobs), found)
     for job, row in zip(jobs, found.tolist()):
         rows[job] = row
