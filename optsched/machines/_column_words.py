@@ -23,7 +23,7 @@ TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
 
 def words_of(masks: Iterable[int], words: int) -> Words:
     """Return sets of columns, given as masks, as words, one set in a row."""
-    every = b"".join([mask.to_bytes(8 * words, "little") for mask in masks])
+    every = bytearray().join([mask.to_bytes(8 * words, "little") for mask in masks])
     return np.frombuffer(every, dtype="<u8").reshape(-1, words)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -111,7 +110,6 @@ def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
     return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
-@lru_cache(maxsize=1)  # a solver and its fallback have the same problem
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction, see `_fits.compact`.
 
