@@ -28,7 +28,6 @@ from optsched.machines._column_words import (
     remove,
     size,
 )
-from optsched.models.gang_packing import NOT_PLACED
 from optsched.simulator._core import (
     DONE,
     MOVE,
@@ -42,7 +41,7 @@ from optsched.simulator._core import (
     News,
     tell,
 )
-from optsched.solvers.gang_packing._fits import Rows, compact, empty_rows, fit
+from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,

@@ -12,7 +12,9 @@ import numpy as np
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.machines._column_words import Numbers, Words, add, overlap, remove
-from optsched.models.gang_packing import NOT_PLACED
+
+NOT_PLACED = -1
+"""The row of a job without one, as in the model; kernels take constants from files of kernels."""
 
 
 @by_reference
