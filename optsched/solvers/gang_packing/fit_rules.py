@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import combinations
 
 import numpy as np
 
@@ -160,16 +159,16 @@ class GreedyColoring(FitHeuristic):
     """Coloring of running jobs by DSATUR, then first fit of waiting jobs.
 
     Running jobs that share a column are adjacent in a graph whose colors are the rows. DSATUR
-    (Brelaz 1979) of networkx colors it. Running jobs keep their rows if that is required, or if
-    DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the queue
-    under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a coloring
-    ignores how full rows are.
+    (Brelaz 1979) colors next the one with the most colors nearby, of equal ones that with the most
+    neighbors, in the lowest color that is free. Running jobs keep their rows if that is required,
+    or if DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the
+    queue under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a
+    coloring ignores how full rows are.
 
     D. Brelaz, "New methods to color the vertices of a graph", Communications of the ACM 22,
     251-256, 1979.
     """
 
-    requires = "networkx"
     seconds_per_solve = 1e-3
     seconds_per_work = 1e-5
 
@@ -184,16 +183,21 @@ class GreedyColoring(FitHeuristic):
 
 def _colors(problem: GangPacking) -> Sequence[int]:
     """Return the color of each running job, or its row if there are too few colors."""
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(problem.running)))
-    graph.add_edges_from(
-        (one, other)
-        for (one, mask), (other, shared) in combinations(enumerate(problem.running), 2)
-        if mask & shared
-    )
-    colors = nx.greedy_color(graph, strategy="DSATUR")
-    if max(colors.values(), default=0) >= problem.rows:
-        return problem.rows_of_running
-    return [colors[job] for job in range(len(problem.running))]
+    running = problem.running
+    near = [
+        [other for other, shared in enumerate(running) if mask & shared and other != job]
+        for job, mask in enumerate(running)
+    ]
+    taken, colors = [0] * len(running), [NOT_PLACED] * len(running)  # colors nearby, as a mask
+    rank = [len(others) for others in near]  # number of these, then of neighbors
+    left = dict.fromkeys(range(len(running)))
+    while left:
+        job = max(left, key=rank.__getitem__)
+        del left[job]
+        color = ~taken[job] & (taken[job] + 1)
+        colors[job] = color.bit_length() - 1
+        for other in near[job]:
+            if not taken[other] & color:
+                taken[other] |= color
+                rank[other] += len(running)
+    return problem.rows_of_running if max(colors, default=0) >= problem.rows else colors
