@@ -16,7 +16,7 @@ from optsched.metrics.measure import Group, Measure
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
 from optsched.models.node_placement.rules import rules_in, with_rules
-from optsched.policies.parts.partition_queues import SiteRoom
+from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers, Policy
