@@ -189,17 +189,17 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
     "mean_gap": ("mean gap", share),
     "median_gap": ("median gap", share),
     "max_gap": ("largest gap", share),
-    "mean_seconds": ("mean time", duration),
-    "primal_integral": ("primal integral", duration),
     "median_seconds": ("median time", duration),
     "p95_seconds": ("95%", duration),
     "total_seconds": ("in all", duration),
+    "mean_seconds": ("mean time", duration),
+    "primal_integral": ("primal integral", duration),
     "errors": ("errors", cell),
 }
 """Columns of the printed table: names in the table of a comparison, labels, and what shows them."""
 
 SPARE = (
-    *("in all", "95%", "median gap", "largest gap", "primal integral", "median time"),
+    *("primal integral", "mean time", "in all", "95%", "median gap", "largest gap"),
     *("snapshots", "solved"),
 )
 """Columns that a narrow terminal leaves out, the first one first."""
@@ -250,7 +250,7 @@ def command(
     """
     import_models(model)
     if are_runs(snapshots):
-        of_solvers = {"solvers": solvers, "time-limit": time_limit}
+        of_solvers: dict[str, Any] = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}
         _refuse(of_solvers, "is for solvers on snapshots, not for runs")
         if over is None:

@@ -39,7 +39,8 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 
 def _seeds(_type: Any, tokens: Sequence[Token]) -> list[int]:
     """Return the integers of a word, separated by commas."""
-    return [one for word in tokens[0].value.split(",") for one in [parse_integer(word.strip())]]
+    read = _converter(parse_integer)
+    return [read(int, [Token(value=word.strip())]) for word in tokens[0].value.split(",")]
 
 
 Seeds: TypeAlias = Annotated[list[int], Parameter(converter=_seeds, negative="", n_tokens=1)]

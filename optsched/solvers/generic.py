@@ -402,7 +402,8 @@ class GenericSolver(Solver):
     def unknown_option(self, name: str, known: Collection[str]) -> UnknownNameError:
         """Return the error of an option that neither this class nor the solver itself has."""
         own = [option.name for option in settings_of(type(self))]
-        return UnknownNameError(f"option of solver {self.name!r}", name, [*own, *known])
+        others = [one for one in known if one not in self.stated]
+        return UnknownNameError(f"option of solver {self.name!r}", name, [*own, *others])
 
     def refused_option(self, name: str, expected: str) -> InputError:
         """Return the error of a native option whose value the solver refuses."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers import interruption
-from optsched.solvers.generic import GenericSolver, Outcome, Search, own_log
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
 from optsched.solvers.result import Limit, Status
 
 NEAR_INTEGER = 1e-6
@@ -102,28 +103,24 @@ class Gurobi(GenericSolver):
                 model.setParam(name, value)
         if search.start is not None:
             variables.Start = search.start.astype(float)
-        failures: list[BaseException] = []
 
-        def callback(_model: Any, where: int) -> None:
-            try:
-                if where == codes.Callback.MESSAGE:
-                    if say is not None:
-                        say(model.cbGet(codes.Callback.MSG_STRING))
+        def solve(post: Post) -> None:
+            def callback(_model: Any, where: int) -> None:
+                if where == codes.Callback.MESSAGE and say is not None:
+                    say(model.cbGet(codes.Callback.MSG_STRING))
                 elif where == codes.Callback.MIPSOL:
                     # the reported objective is that of a point within the tolerance
                     value = search.value_near(model.cbGetSolution(variables))
-                    if value is not None:
-                        search.found(value, model.cbGet(codes.Callback.MIPSOL_OBJBND))
+                    bound = model.cbGet(codes.Callback.MIPSOL_OBJBND)
+                    post(value, bound)
                 elif where == codes.Callback.MIP:
-                    search.bounded(model.cbGet(codes.Callback.MIP_OBJBND))
-            except BaseException as error:  # which Gurobi would only print
-                failures.append(error)
-            if failures or interruption.requested():
-                model.terminate()
+                    post(None, model.cbGet(codes.Callback.MIP_OBJBND))
 
-        model.optimize(callback)
-        if failures:
-            raise failures[0]
+            model.optimize(callback)
+
+        run_in_thread(solve, model.terminate, search)
+        if model.Status == codes.INTERRUPTED and not interruption.requested():
+            signal.raise_signal(signal.SIGINT)  # Ctrl-C, which Gurobi has taken from Python
         work, limits = int(model.NodeCount), _limits()
         match model.Status:
             case codes.OPTIMAL:

@@ -97,7 +97,7 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
         (["solve", "."], 1, "is a folder"),
         (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
         (
-            ["solve", "{example}", "--solver", "gurobi"],
+            ["solve", "{example}", "--solver", "xpress"],
             1,
             "of window-mkp problems; known: best-first",
         ),

@@ -86,6 +86,10 @@ class RuledPlacement(NodePlacement):
         """The placement without rules."""
         return NodePlacement.trusted(**{f.name: vars(self)[f.name] for f in self.schema.fields})
 
+    def copy(self) -> RuledPlacement:
+        """Return a deep copy of the fields, with the same rules."""
+        return RuledPlacement.trusted(**vars(super().copy()), rules=self.rules)
+
     def formulate(self) -> Formulation[Any, Placements]:
         """Return the formulation with the rows of the rules."""
         return RuledFormulation(self)

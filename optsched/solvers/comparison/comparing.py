@@ -153,8 +153,8 @@ def compare(
     1  branch-and-bound   optimal         15        15.0
     """
     budget = as_budget(budget, time_limit, work_limit)
-    several = isinstance(seed, Sequence) and not isinstance(seed, str)
-    seeds = [checked_seed(one) for one in (seed if several else [seed])]
+    given = [*seed] if isinstance(seed, Sequence) and not isinstance(seed, str) else [seed]
+    seeds = [checked_seed(one) for one in given]
     if not seeds or len({*seeds}) < len(seeds):
         raise InputError(f"{seed!r}; expected different integers", field="seed")
     entries = read_entries(problems)
