@@ -373,7 +373,12 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
     """
 
     def stated(statement: Statement) -> type[Stated]:
-        parameters = list(inspect.signature(statement, eval_str=True).parameters.values())[1:]
+        try:
+            signature = inspect.signature(statement, eval_str=True)
+        except NameError as error:  # annotations of the future are texts
+            expected = "expected kinds that are names of the module, not of a function in it"
+            raise InputError(f"{error}; {expected}", field=f"model {name}") from None
+        parameters = list(signature.parameters.values())[1:]
         fields = {p.name: _field(statement.__name__, p) for p in parameters}
         body = fields | {
             "statement": staticmethod(statement),

@@ -580,3 +580,11 @@ def test_annotated_fields_and_scalars():
     assert optsched.solve(problem).objective == 7
     assert problem.solution_to_json(optsched.solve(problem).solution) == {"x": 3}
     assert optsched.solve(cls(6)).status == "infeasible"
+
+
+def test_a_kind_that_is_not_known_is_named():
+    def statement(state, jobs: "NoSuchKind()"):  # noqa: F821
+        state.maximize(jobs.sum())
+
+    with pytest.raises(InputError, match="model of-the-test: name 'NoSuchKind' is not defined"):
+        model("of-the-test")(statement)
