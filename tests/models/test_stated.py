@@ -583,7 +583,7 @@ def test_annotated_fields_and_scalars():
 
 
 def test_a_kind_that_is_not_known_is_named():
-    def statement(state, jobs: "NoSuchKind()"):  # noqa: F821
+    def statement(state, jobs: NoSuchKind()):  # noqa: F821
         state.maximize(jobs.sum())
 
     with pytest.raises(InputError, match="model of-the-test: name 'NoSuchKind' is not defined"):
