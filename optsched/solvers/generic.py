@@ -217,7 +217,10 @@ class Search:
 
     def value_near(self, point: ArrayLike) -> int | None:
         """Return the objective of `program` at a rounded vector, or None if it is not feasible."""
-        x = np.rint(point).astype(np.int64)
+        found = np.rint(point)
+        if (np.abs(found) > UNBOUNDED).any():  # of an unbounded program
+            return None
+        x = found.astype(np.int64)
         if not self.program.admits(x):
             return None
         self._near = self._better_of(x, self._near)
