@@ -144,7 +144,7 @@ benchmark: .venv/ready .venv-mtm/ready
 # What developers need, too.
 .venv/ready: .venv/usable
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cbc,docs,scip,studies,workloads]" --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cbc,docs,gurobi,scip,studies,workloads]" --group dev
 	touch $@
 
 clean:
