@@ -173,7 +173,7 @@ def few_moves(before: Mapping[str, Sequence[str]], most: int) -> Rule:
 def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
     """Return the objective that groups of nodes take equal amounts of a resource, after all else.
 
-    For each group, the tenths of its free amount that are taken count 1, 2, and so on.
+    For each group, the parts of its free amount that are taken count 1, 2, and so on.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
     over : str
         Column of nodes: ``switch``, ``block``, or a level such as ``racks``.
     steps : int
-        Number of parts that are told apart.
+        Number of equal parts into which the free amount of a group is divided.
     """
 
     @rule

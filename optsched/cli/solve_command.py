@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.completion import snapshot_names, solver_names
+from optsched.cli.completion import snapshot_names
 from optsched.cli.options import (
     Integer,
     Json,
@@ -66,7 +66,7 @@ def command(
     time_limit: Seconds | None = None,
     work_limit: Number | None = None,
     seed: Integer | None = None,
-    hint: Annotated[str | None, Parameter(completer=solver_names)] = None,
+    hint: SolverName | None = None,
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,

@@ -32,8 +32,8 @@ BASIC = int, np.integer, slice, type(None), EllipsisType
 class Block(NamedTuple):
     """Coefficients times variables, summed over the axes behind those of the expression.
 
-    Coefficients have the dimensions of the variables, some of length 1, or none. Variables that are
-    a `view` of consecutive numbers are told apart by their strides.
+    Coefficients have the dimensions of the variables, some of length 1, or none. Strides show
+    whether variables are a `view` of consecutive numbers.
     """
 
     coefficients: Ints

@@ -129,7 +129,7 @@ def placement_problem(
 
 
 def _columns_of_rules(rows: Sequence[Row], queue: Queue, supply: Supply) -> dict[str, Any]:
-    """Return what rules of a site read: users and the like, and what running jobs hold."""
+    """Return the columns of waiting and of running jobs that rules of a site read."""
     held = [(job, held_by(job, supply)) for job in queue.running]
     there = [(job, one) for job, one in held if len(one.nodes)]
     amounts = np.array([one.amounts.sum(axis=0) for _, one in there], dtype=np.int64)

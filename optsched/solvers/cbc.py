@@ -53,7 +53,7 @@ class Cbc(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PuLP"
-    stated: ClassVar[Mapping[str, str]] = {
+    set_by: ClassVar[Mapping[str, str]] = {
         "seconds": "a time limit",
         "maxNodes": "a work limit",
         "randomCbcSeed": "a seed",

@@ -59,7 +59,7 @@ class CpSat(GenericSolver):
     seconds_per_work = 1.4
     default_work = 0.5
     requires = "ortools"
-    stated: ClassVar[Mapping[str, str]] = {
+    set_by: ClassVar[Mapping[str, str]] = {
         "max_time_in_seconds": "a time limit",
         "max_deterministic_time": "a work limit",
         "random_seed": "a seed",

@@ -361,7 +361,7 @@ class GenericSolver(Solver):
 
     Attributes
     ----------
-    stated : mapping of str to str
+    set_by : mapping of str to str
         Native options that optsched sets, with what it sets them by.
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
@@ -378,7 +378,7 @@ class GenericSolver(Solver):
         default_factory=dict, kw_only=True, hash=False, metadata={"native": True}
     )
 
-    stated: ClassVar[Mapping[str, str]] = {}
+    set_by: ClassVar[Mapping[str, str]] = {}
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -387,8 +387,8 @@ class GenericSolver(Solver):
         if not 0 <= self.relative_gap < 1:
             raise InputError(f"relative_gap: {self.relative_gap}; expected from 0 to below 1")
         for name in self.native:
-            if name in self.stated:
-                raise InputError(f"option {name!r} of {self.name} is set by {self.stated[name]}")
+            if name in self.set_by:
+                raise InputError(f"option {name!r} of {self.name} is set by {self.set_by[name]}")
         if self.native and self.installed_version() is not None:
             self.check_native()
 
@@ -405,7 +405,7 @@ class GenericSolver(Solver):
     def unknown_option(self, name: str, known: Collection[str]) -> UnknownNameError:
         """Return the error of an option that neither this class nor the solver itself has."""
         own = [option.name for option in settings_of(type(self))]
-        others = [one for one in known if one not in self.stated]
+        others = [one for one in known if one not in self.set_by]
         return UnknownNameError(f"option of solver {self.name!r}", name, [*own, *others])
 
     def refused_option(self, name: str, expected: str) -> InputError:
@@ -473,7 +473,7 @@ class GenericSolver(Solver):
 
 
 def own_log(name: str) -> Callable[[str], None] | None:
-    """Return what takes the log of a solver, in pieces; None unless it is asked for (``-v``)."""
+    """Return a function that logs the text of a solver line by line; None without ``-v``."""
     log = logging.getLogger("optsched")
     if not log.isEnabledFor(logging.DEBUG):
         return None

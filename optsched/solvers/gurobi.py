@@ -34,7 +34,7 @@ class Gurobi(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "gurobipy"
-    stated: ClassVar[Mapping[str, str]] = {
+    set_by: ClassVar[Mapping[str, str]] = {
         "TimeLimit": "a time limit",
         "NodeLimit": "a work limit",
         "Seed": "a seed",

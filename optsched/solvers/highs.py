@@ -25,7 +25,7 @@ class Highs(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"
-    stated: ClassVar[Mapping[str, str]] = {
+    set_by: ClassVar[Mapping[str, str]] = {
         "time_limit": "a time limit",
         "mip_max_nodes": "a work limit",
         "random_seed": "a seed",

@@ -39,7 +39,7 @@ class Scip(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PySCIPOpt"
-    stated: ClassVar[Mapping[str, str]] = {
+    set_by: ClassVar[Mapping[str, str]] = {
         "limits/time": "a time limit",
         "limits/totalnodes": "a work limit",
         "randomization/randomseedshift": "a seed",
@@ -135,12 +135,13 @@ def log_of_scip(model: Any, say: Callable[[str], None] | None) -> Iterator[None]
         model.setLogfile(str(file))
 
         def follow() -> None:
+            rest, was_last = "", False
             with file.open() as stream:
-                while True:
+                while not was_last:
                     was_last = ended.wait(WAIT)
-                    say(stream.read())
-                    if was_last:
-                        return
+                    lines, _, rest = (rest + stream.read()).rpartition("\n")
+                    say(lines)
+            say(rest)
 
         thread = Thread(target=follow)
         thread.start()
