@@ -7,6 +7,9 @@ Decisions::
     save_snapshot           write a problem to a file
     solve                   solve a problem; the Result is verified
     compare                 solve problems with several solvers: a Comparison
+    conflict                name requirements that no solution meets together
+    model                   make a model of the function that states it
+    rule, with_rules        make rules of a site, and add them to a node placement
 
 Workloads::
 
@@ -46,14 +49,18 @@ if TYPE_CHECKING:
 
     from optsched import models as models
     from optsched.errors import InputError as InputError
+    from optsched.models.node_placement.rules import rule as rule
+    from optsched.models.node_placement.rules import with_rules as with_rules
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
     from optsched.models.snapshot_file import save_snapshot as save_snapshot
+    from optsched.models.stated import model as model
     from optsched.report.reading import read_comparison as read_comparison
     from optsched.report.reading import read_run as read_run
     from optsched.report.saving import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
     from optsched.solvers.comparison import compare as compare
+    from optsched.solvers.conflict import conflict as conflict
     from optsched.solvers.result import Budget as Budget
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
@@ -74,14 +81,17 @@ _HOME = {
     "Run": "optsched.simulator.run",
     "Trace": "optsched.traces.trace",
     "compare": "optsched.solvers.comparison",
+    "conflict": "optsched.solvers.conflict",
     "fit_workload": "optsched.workloads.trace_fit",
     "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",
+    "model": "optsched.models.stated",
     "models": "optsched.models",
     "read_comparison": "optsched.report.reading",
     "read_run": "optsched.report.reading",
     "read_sweep": "optsched.sweeps.sweep_folder",
     "read_trace": "optsched.traces.reading",
+    "rule": "optsched.models.node_placement.rules",
     "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot_file",
     "scale_trace": "optsched.traces.scaling",
@@ -90,6 +100,7 @@ _HOME = {
     "study": "optsched.studies.running",
     "sweep": "optsched.sweeps.sweeping",
     "trace_from_frame": "optsched.traces.tables",
+    "with_rules": "optsched.models.node_placement.rules",
 }
 
 __all__ = ["__version__", *_HOME]

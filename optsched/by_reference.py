@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
@@ -23,8 +24,18 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
+from numpy.typing import NDArray
 
 Named = TypeVar("Named", bound=type)
+
+Record = NDArray[np.void]
+"""An array of one record, whose fields kernels read and write by name."""
+
+
+def record(integers: str, floats: str = "") -> np.dtype[np.void]:
+    """Return the type of a record with these fields."""
+    fields = [(name, "i8") for name in integers.split()]
+    return np.dtype((np.record, fields + [(name, "f8") for name in floats.split()]))
 
 
 class Reference(types.Type):

@@ -62,7 +62,7 @@ class ClassInFile:
 
         Messages call it a `noun`, "policy" for instance.
         """
-        module = self._module()
+        module = self.module()
         own = {
             name: value
             for name, value in vars(module).items()
@@ -88,8 +88,14 @@ class ClassInFile:
         cls.name = _origins[cls].text
         return cls  # type: ignore[no-any-return]
 
-    def _module(self) -> ModuleType:
-        """Return the module, executed once per process."""
+    def module(self) -> ModuleType:
+        """Return the module, executed once per process.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be executed.
+        """
         key = self.path, self.sha256
         if key not in _modules:
             with one_line_errors(self.file, self.path):
@@ -204,6 +210,14 @@ def place_of(error: BaseException, cls: type[Any]) -> str:
     if len(lines) > MOST_LINES:  # of a recursion
         lines[2:-2] = ["..."]
     return f"{Path(file).name}, {', '.join(lines)}"
+
+
+def home_of(cls: type[Any]) -> dict[str, str]:
+    """Return the ``file`` and ``sha256`` of a class of the user, nothing of one of optsched."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if cls.__module__.startswith("optsched.") or file is None or not Path(file).is_file():
+        return {}
+    return {"file": Path(file).name, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
 
 
 def in_file(cls: type[Any]) -> bool:

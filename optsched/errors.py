@@ -110,6 +110,10 @@ class InputError(ValueError):
         return InputError(*self.mistakes, file=file, line=self.line, field=self.field)
 
 
+class StatementError(InputError):
+    """Mistake in a function that states a model or a rule; a solver that meets it has failed."""
+
+
 class UnknownNameError(InputError):
     """Name of some kind, a solver for instance, that is not among the known ones.
 

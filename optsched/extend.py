@@ -17,8 +17,11 @@ from optsched.machines.machine import Machine as Machine
 from optsched.metrics.measure import Group as Group
 from optsched.metrics.measure import Measure as Measure
 from optsched.metrics.measure import Metric as Metric
+from optsched.models.fields import Amounts as Amounts
 from optsched.models.fields import FieldChecks as FieldChecks
 from optsched.models.fields import Integers as Integers
+from optsched.models.fields import Labels as Labels
+from optsched.models.fields import Texts as Texts
 from optsched.models.formulation import Formulation as Formulation
 from optsched.models.formulation import formulations as formulations
 from optsched.models.problem import Problem as Problem
@@ -59,6 +62,7 @@ from optsched.simulator.actions import Wake as Wake
 from optsched.simulator.compiled_decisions import CompiledDecisions as CompiledDecisions
 from optsched.simulator.execution import ExecutionModel as ExecutionModel
 from optsched.simulator.execution import ExecutionReport as ExecutionReport
+from optsched.simulator.model_policy import ModelPolicy as ModelPolicy
 from optsched.simulator.policy import Answers as Answers
 from optsched.simulator.policy import Policy as Policy
 from optsched.simulator.system import System as System

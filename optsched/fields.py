@@ -130,7 +130,7 @@ class Integer(Kind):
 
     def __init__(
         self,
-        least: int,
+        least: int = 0,
         most: int | None = None,
         expected: str | None = None,
         limit: Limit | None = None,
@@ -140,7 +140,8 @@ class Integer(Kind):
         self.bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
         is_open = most is None or most == LARGEST_FIELD
         self.on_file = f"integer from {least}" if is_open else f"integer, {least} to {most:,}"
-        self.expected = expected or f"expected an integer from {least} to {most}"
+        to = "" if most is None else f" to {most}"
+        self.expected = expected or f"expected an integer from {least}{to}"
 
     def read(self, value: Any, fields: Fields) -> Any:
         if type(value) is not int:

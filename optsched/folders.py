@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -289,9 +289,13 @@ def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dic
     return fields
 
 
-def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps."""
-    frame: pd.DataFrame = read_table(path, columns).to_pandas()
+def read_frame(path: Path, columns: Mapping[str, str], later: Collection[str] = ()) -> pd.DataFrame:
+    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps.
+
+    Files of earlier versions lack `later` columns, which are empty then.
+    """
+    table = read_table(path, [name for name in columns if name not in later], later)
+    frame: pd.DataFrame = table.to_pandas().reindex(columns=list(columns))
     try:
         return frame.astype(dict(columns))
     except (TypeError, ValueError):

@@ -21,7 +21,8 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 def settings_of(cls: type[Any]) -> list[Field[Any]]:
     """Return the settings of a dataclass, in order, and no settings of any other class."""
-    return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
+    every = fields(cls) if is_dataclass(cls) else ()
+    return [field for field in every if field.init and not field.metadata.get("native")]
 
 
 def values_of(configured: Any) -> dict[str, Any]:

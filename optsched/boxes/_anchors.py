@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest, starts_of
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    ahead,
+    full,
+    lowest,
+    starts_of,
+)
 from optsched.compiled import kernel
 
 
@@ -44,28 +54,28 @@ def find_anchors(
     rows, columns = ax + nx - 1, ay + ny - 1
     for x in range(rows):
         from_x = x if x < sx else x - sx
-        for y in range(min(columns, sy)):
+        for y in range(sy):
             room[x, y] = words[from_x, y]
-        for y in range(sy, columns):
-            room[x, y] = words[from_x, y - sy]
     done = 1
     while done < nx:
         steps = min(done, nx - done)
         rows -= steps
         for x in range(rows):
-            for y in range(columns):
+            for y in range(sy):
                 room[x, y] &= room[x + steps, y]
         done += steps
     union = NONE
     for x in range(sx):
         row = NONE
         if x < ax:
-            for y in range(columns):
+            for y in range(sy):
                 row |= room[x, y]
-        if row == NONE:
+        if starts_of(row, nz, side, wrap[2]) == NONE:
             for y in range(sy):
                 found[x, y] = NONE
             continue
+        for y in range(sy, columns):
+            room[x, y] = room[x, y - sy]
         remaining = columns
         done = 1
         while done < ny:
@@ -74,10 +84,19 @@ def find_anchors(
             for y in range(remaining):
                 room[x, y] &= room[x, y + steps]
             done += steps
+        # `starts_of` for all words of a row at once
+        if nz == side:
+            for y in range(ay):
+                room[x, y] = ONE if room[x, y] == full(side) else NONE
+        else:
+            done = 1
+            while done < nz:
+                steps = min(done, nz - done)
+                for y in range(ay):
+                    room[x, y] &= ahead(room[x, y], steps, side, wrap[2])
+                done += steps
         for y in range(sy):
-            word = NONE
-            if y < ay and room[x, y] != NONE:
-                word = starts_of(room[x, y], nz, side, wrap[2])
+            word = room[x, y] if y < ay else NONE
             found[x, y] = word
             union |= word
     return bool(union != NONE)

@@ -13,7 +13,16 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
 from optsched.cli.completion import comma_separated, models_and_snapshots, solver_names
-from optsched.cli.options import Integer, Number, Output, Seconds, as_options, budget_of
+from optsched.cli.options import (
+    Models,
+    Number,
+    Output,
+    Seconds,
+    Seeds,
+    as_options,
+    budget_of,
+    import_models,
+)  # fmt: skip
 from optsched.cli.terminal import (
     print_hanging,
     print_json,
@@ -34,6 +43,7 @@ from optsched.report.run_comparison import RunComparison, read_runs
 from optsched.report.saving import fill_comparison, fill_runs
 from optsched.solvers.comparison import compare
 from optsched.solvers.comparison.tables import AT_ONCE, summarize, trivial
+from optsched.solvers.result import Status
 from optsched.studies import effects_folder
 from optsched.studies.effects import ALL, effects_over
 from optsched.sweeps.sweep_folder import compared
@@ -182,11 +192,16 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
     "median_seconds": ("median time", duration),
     "p95_seconds": ("95%", duration),
     "total_seconds": ("in all", duration),
+    "mean_seconds": ("mean time", duration),
+    "primal_integral": ("primal integral", duration),
     "errors": ("errors", cell),
 }
 """Columns of the printed table: names in the table of a comparison, labels, and what shows them."""
 
-SPARE = ("in all", "95%", "median gap", "largest gap", "snapshots", "solved")
+SPARE = (
+    *("primal integral", "mean time", "in all", "95%", "median gap", "largest gap"),
+    *("snapshots", "solved"),
+)
 """Columns that a narrow terminal leaves out, the first one first."""
 
 
@@ -196,11 +211,12 @@ def command(
     solvers: Annotated[str | None, Parameter(completer=comma_separated(solver_names))] = None,
     time_limit: Seconds | None = None,
     work_limit: Number | None = None,
-    seed: Integer | None = None,
+    seed: Seeds | None = None,
     days: str | None = None,
     over: str | None = None,
     baseline: str | None = None,
     json: bool = False,
+    model: Models = None,
 ) -> int:
     """Compare solvers on the same snapshots, or policies by their runs of the same jobs.
 
@@ -219,7 +235,8 @@ def command(
     work_limit
         Deterministic work per solve, in each solver's own unit.
     seed
-        Seed of the solvers' random choices; by default each profile's seed.
+        Seed of the solvers' random choices, by default each profile's; of several, A,B,C, each
+        snapshot is solved with each.
     days
         FROM:TO, the period of the Gantt charts of runs, in days since the first submission; by
         default one in which the schedules differ.
@@ -231,8 +248,9 @@ def command(
     json
         Print the table as one JSON object.
     """
+    import_models(model)
     if are_runs(snapshots):
-        of_solvers = {"solvers": solvers, "time-limit": time_limit}
+        of_solvers: dict[str, Any] = {"solvers": solvers, "time-limit": time_limit}
         of_solvers |= {"work-limit": work_limit, "seed": seed}
         _refuse(of_solvers, "is for solvers on snapshots, not for runs")
         if over is None:
@@ -271,7 +289,10 @@ def command(
         print_lines([*_trivial(comparison.results), ("comparison folder", output)])
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
-    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused):
+    results = comparison.results
+    told = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
+    conflicts = [f"{name}: {text}" for name, text in zip(told["snapshot"], told["message"])]
+    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused, *conflicts):
         say(f"optsched: {text}")
     if comparison.missing:
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")

@@ -9,8 +9,10 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
+from optsched.class_file import find_class
 from optsched.cli.completion import captured_names, solver_names, trace_names
 from optsched.errors import InputError
+from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_integer, parse_number
 from optsched.solvers.result import Budget
 
@@ -33,6 +35,16 @@ Integer: TypeAlias = Annotated[int, Parameter(converter=_converter(parse_integer
 
 Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number))]
 """A number, which may have decimals and an exponent."""
+
+
+def _seeds(_type: Any, tokens: Sequence[Token]) -> list[int]:
+    """Return the integers of a word, separated by commas."""
+    read = _converter(parse_integer)
+    return [read(int, [Token(value=word.strip())]) for word in tokens[0].value.split(",")]
+
+
+Seeds: TypeAlias = Annotated[list[int], Parameter(converter=_seeds, negative="", n_tokens=1)]
+"""Whole numbers, separated by commas."""
 
 
 def _parse_seconds(text: str) -> float:
@@ -78,6 +90,24 @@ TraceName: TypeAlias = Annotated[
 
 SolverName: TypeAlias = Annotated[str, Parameter(completer=solver_names)]
 
+Rules: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--rule",
+        negative="",
+        help="FILE.py with rules that placements must keep, or FILE.py:NAME; may be repeated.",
+    ),
+]
+
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--model",
+        negative="",
+        help="FILE.py with a model of your own, which is run; may be repeated.",
+    ),
+]
+
 TraceOutput: TypeAlias = Annotated[
     Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
 ]
@@ -92,6 +122,32 @@ def budget_of(time_limit: float | None, work_limit: float | None = None) -> Budg
         except InputError as error:
             raise InputError(*error.mistakes, field=option) from None
     return Budget(time_limit, work_limit)
+
+
+def import_models(places: Sequence[str] | None) -> list[str]:
+    """Run the files of ``--model``, which register their models, and return the names of these."""
+    names = []
+    for place in places or ():
+        home = find_class(place)
+        stated = [one for one in vars(home.module()).values() if isinstance(one, type)]
+        found = [one.name for one in stated if issubclass(one, Problem) and one is not Problem]
+        if not found:
+            raise InputError("holds no model; expected @optsched.model", file=home.file)
+        names += found
+    return names
+
+
+def rules_of(places: Sequence[str] | None) -> dict[str, Any]:
+    """Return the rules of ``--rule`` by name."""
+    from optsched.models.node_placement.rules import rules_in
+
+    found: dict[str, Any] = {}
+    for place in places or ():
+        for name, rule in rules_in(place).items():
+            if name in found:
+                raise InputError(f"{name} is the name of two rules", field="--rule")
+            found[name] = rule
+    return found
 
 
 @contextmanager

@@ -64,7 +64,14 @@ def solvers() -> Rows:
         exact = "yes" if cls.exact else ""
         taken = ", ".join(f"`{option.name}={option.default}`" for option in settings_of(cls))
         unit = (cls.work_unit, f"{cls.seconds_per_work:g}", work)
-        yield models or "all", f"`{cls.name}`", first_line(cls), exact, taken, *unit
+        yield (
+            models or ("all" if cls.models is None else "[one function](how-to/add-a-model.md)"),
+            f"`{cls.name}`",
+            first_line(cls),
+            exact,
+            taken,
+            *unit,
+        )
 
 
 def measures() -> Rows:

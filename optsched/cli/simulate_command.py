@@ -27,7 +27,7 @@ from optsched.cli.completion import (
     trace_names,
     workload_files,
 )
-from optsched.cli.options import Integer, Number, Output, as_options
+from optsched.cli.options import Integer, Number, Output, Rules, as_options
 from optsched.cli.sweep_command import execute_runs, say_failures, say_wrong_answers
 from optsched.cli.terminal import print_json, print_lines, progress_bar, say, say_note
 from optsched.cli.trace_command import say_file
@@ -293,6 +293,7 @@ def command(
     csv: bool = True,
     plots: bool = True,
     json: bool = False,
+    rule: Rules = None,
     **options: Any,
 ) -> int:
     """Simulate a trace under a policy, with any solver for its decisions, or under several.
@@ -319,6 +320,8 @@ def command(
     if trace is None and options.get("workload") is None:
         raise InputError("missing; expected a trace, or --workload", field="TRACE")
     options["settings"] = read_settings(options.get("settings") or ())
+    if rule:
+        options["settings"]["rules"] = ",".join(rule)
     if "," in options.get("policy", ""):
         if demands_sha256 is not None:
             raise InputError("is for one policy, not for several", field="--demands-sha256")

@@ -13,7 +13,17 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INTERRUPTED, NO_SOLUTION
-from optsched.cli.options import Captured, Integer, Json, Output, Seconds, as_options, budget_of
+from optsched.cli.options import (
+    Captured,
+    Integer,
+    Json,
+    Output,
+    Rules,
+    Seconds,
+    as_options,
+    budget_of,
+    rules_of,
+)  # fmt: skip
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import (
     figure,
@@ -142,6 +152,7 @@ def plan(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    rule: Rules = None,
     json: Json = False,
 ) -> int:
     """Plan which pending jobs start now, and where, next to Slurm's own plan.
@@ -149,7 +160,7 @@ def plan(
     The plan has no reservations for jobs of higher priority: Slurm may let a pinned job wait.
     """
     _check_solver(solver, time_limit)
-    solved = _solve(_situation(source, weigh), solver, time_limit)
+    solved = _solve(_situation(source, weigh, rule), solver, time_limit)
     if isinstance(solved, int):
         return solved
     if json:
@@ -170,6 +181,7 @@ def apply(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    rule: Rules = None,
     yes: Yes = False,
 ) -> int:
     """Plan, and pin the jobs to their nodes; pins of earlier plans are replaced.
@@ -178,7 +190,7 @@ def apply(
     """
     _check_yes(source, yes)
     _check_solver(solver, time_limit)
-    solved = _solve(_situation(source, weigh), solver, time_limit)
+    solved = _solve(_situation(source, weigh, rule), solver, time_limit)
     if isinstance(solved, int):
         return solved
     for text, many in solved.plan.unseen.items():
@@ -207,6 +219,7 @@ def watch(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    rule: Rules = None,
     yes: Yes = False,
 ) -> int:
     """Apply a new plan again and again; at the end, or on an interrupt, remove all pins.
@@ -233,7 +246,7 @@ def watch(
         while cycles is None or done < cycles:
             began = time.monotonic()
             try:
-                code = _cycle(solver, time_limit, weigh, yes, waits, said)
+                code = _cycle(solver, time_limit, weigh, rule, yes, waits, said)
             except InputError as error:
                 if not done:
                     raise
@@ -256,6 +269,7 @@ def _cycle(
     solver: str | None,
     time_limit: float,
     weigh: str,
+    rules: list[str] | None,
     yes: bool,
     waits: Counter[tuple[str, tuple[str, ...]]],
     said: set[str],
@@ -264,7 +278,7 @@ def _cycle(
 
     `waits` counts the cycles in which pins were not met.
     """
-    situation = _situation(None, weigh)
+    situation = _situation(None, weigh, rules)
     pins = {*pinned(situation.queue).items()}
     for pin in {*waits} - pins:
         del waits[pin]
@@ -308,9 +322,12 @@ def _files_in(folder: Path | None) -> list[Path]:
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
 
 
-def _situation(source: Path | None, weigh: str) -> Situation:
+def _situation(source: Path | None, weigh: str, rules: list[str] | None = None) -> Situation:
+    stated = rules_of(rules)
     with as_options(("weigh",)):
-        return current_situation(weigh) if source is None else read_situation(source, weigh)
+        if source is None:
+            return current_situation(weigh, stated)
+        return read_situation(source, weigh, stated)
 
 
 def _solve(
@@ -423,6 +440,8 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("gap", NO_PLACE if result.gap is None else percent(result.gap)),
             ("time", short(result.seconds)),
         ]
+    if situation.rules:
+        lines.append(("rules", ", ".join(situation.rules)))
     known = [f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items()]
     lines += [("not known" if not place else "", text) for place, text in enumerate(known)]
     lines += _not_placed(plan)

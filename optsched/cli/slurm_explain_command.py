@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.completion import comma_separated
-from optsched.cli.options import Captured, Json, Seconds, as_options, budget_of
+from optsched.cli.options import Captured, Json, Rules, Seconds, as_options, budget_of, rules_of
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -30,6 +30,7 @@ from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, Claim, Question
 from optsched.slurm.pins import without_pins
+from optsched.slurm.plan import blocked_by_site
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
@@ -85,6 +86,7 @@ def explain(
     force: Annotated[bool, Parameter(negative="")] = False,
     solver: str | None = None,
     time_limit: Seconds = SECONDS,
+    rule: Rules = None,
     json: Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
@@ -126,10 +128,13 @@ def explain(
         found = _explanation(source, job, by, within, asked, force)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
+    kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
     answer = _least(found, solver, time_limit)
     if json:
-        print_json(_describe(found, answer))
+        print_json(_describe(found, answer) | {"site_rule": kept_by or None})
     else:
+        if kept_by:
+            print_lines([("rule of the site", kept_by)])
         _print(found, answer)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE

@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from optsched.class_file import names_class
 from optsched.cli import BAD_INPUT, DONE
-from optsched.cli.options import Output
+from optsched.cli.options import Models, Output, import_models
 from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
 from optsched.errors import InputError
 from optsched.files import check_output
@@ -19,6 +20,7 @@ from optsched.models.snapshot_file import (
     snapshot_files,
     sources,
 )
+from optsched.models.stated_page import stated_page
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.solving import check_options
 
@@ -26,7 +28,7 @@ command = App(name="snapshot", help="Inspect, check, convert and export snapshot
 
 
 @command.command
-def show(snapshot: Path, /, *, json: bool = False) -> None:
+def show(snapshot: Path, /, *, json: bool = False, model: Models = None) -> None:
     """Print a snapshot: the problem, its origin, and its known results.
 
     Parameters
@@ -37,6 +39,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     json
         Print the snapshot as one JSON object.
     """
+    import_models(model)
     read = read_snapshot(snapshot)
     if json:
         print_json(read.to_json())
@@ -70,7 +73,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
 
 
 @command.command
-def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
+def check(*snapshots: Annotated[Path, Parameter(required=True)], model: Models = None) -> int:
     """Check snapshots and the known results in them.
 
     Parameters
@@ -78,6 +81,7 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
     snapshots
         Snapshot files, or folders of snapshots; every mistake of every file is reported.
     """
+    import_models(model)
     code = DONE
     for path in (file for given in snapshots for file in snapshot_files(given)):
         try:
@@ -103,13 +107,31 @@ def schema(model: str, /) -> None:
     Parameters
     ----------
     model
-        A model (see `optsched list models`).
+        A model (see `optsched list models`), or FILE.py with one of your own.
     """
-    print_json(snapshot_schema(model))
+    print_json(snapshot_schema(_named(model)))
 
 
 @command.command
-def export(snapshot: Path, /, *, output: Output) -> None:
+def page(model: str, /) -> None:
+    """Print the page of a model that is one function: fields, statement, equations; Markdown.
+
+    Parameters
+    ----------
+    model
+        FILE.py with the model, or its name (see `optsched list models`).
+    """
+    for line in stated_page(_named(model)).splitlines():
+        print_line(line)
+
+
+def _named(model: str) -> str:
+    """Return the name of a model, which may be given by its file."""
+    return import_models([model])[-1] if names_class(model) else model
+
+
+@command.command
+def export(snapshot: Path, /, *, output: Output, model: Models = None) -> None:
     """Write the program of a snapshot for other solvers.
 
     Parameters
@@ -122,6 +144,7 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     """
     from optsched.models.export import export as write
 
+    import_models(model)
     check_output(output, *sources(snapshot))
     problem = read_snapshot(snapshot).problem
     write(problem, output)
@@ -129,7 +152,7 @@ def export(snapshot: Path, /, *, output: Output) -> None:
 
 
 @command.command
-def convert(snapshot: Path, /, *, output: Output) -> None:
+def convert(snapshot: Path, /, *, output: Output, model: Models = None) -> None:
     """Write a problem in another format as a snapshot, with its known values.
 
     Parameters
@@ -139,6 +162,7 @@ def convert(snapshot: Path, /, *, output: Output) -> None:
     output
         The file to write: .json or .json.gz.
     """
+    import_models(model)
     check_output(output, *sources(snapshot))
     read = read_snapshot(snapshot)
     save_snapshot(read, output)

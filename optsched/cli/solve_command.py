@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +13,26 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.completion import snapshot_names
-from optsched.cli.options import Integer, Json, Number, Output, Seconds, SolverName, budget_of
+from optsched.cli.options import (
+    Integer,
+    Json,
+    Models,
+    Number,
+    Output,
+    Rules,
+    Seconds,
+    SolverName,
+    budget_of,
+    import_models,
+    rules_of,
+)  # fmt: skip
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
+from optsched.folders import read_object
+from optsched.models.node_placement.problem import NodePlacement
+from optsched.models.node_placement.rules import with_rules
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot, sources
 from optsched.numbers import percent
@@ -54,6 +70,8 @@ def command(
     json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
+    model: Models = None,
+    rule: Rules = None,
 ) -> int:
     """Solve one snapshot of a decision.
 
@@ -73,18 +91,20 @@ def command(
     seed
         Seed of the solver's random choices.
     hint
-        A solver whose solution is passed as a hint.
+        A feasible solution to start from: the file of an answer (.json, as --output writes it), or
+        a solver that finds one.
     output
         A file to write the JSON object to.
     picture
         A picture of the solution to write, .svg or .png.
     """
+    import_models(model)
     for written in (output, picture):
         if written is not None:
             check_output(written, *sources(snapshot))
     if output and picture and os.path.realpath(output) == os.path.realpath(picture):
         raise InputError("is the output; expected another file to write to", file=picture)
-    read = read_snapshot(snapshot)
+    read = _with_rules(read_snapshot(snapshot), rule)
     draw = None
     if picture is not None:
         check_suffix(picture)
@@ -97,7 +117,8 @@ def command(
         budget = budget_of(time_limit, work_limit)
     elif find_solver(name, read.problem.name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve_in_process(read, solver, budget, hint, seed, watched=True)
+    start = None if hint is None else _start(hint, read.problem)
+    result = solve_in_process(read, solver, budget, start, seed, watched=True)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -115,10 +136,34 @@ def command(
     if result.limit is Limit.INTERRUPT:
         found = "no solution so far" if result.solution is None else "the best solution so far"
         say(f"optsched: interrupted: {found}")
-    for text in reconciled.contradictions or (result.message,):
+    for text in reconciled.contradictions or (result.message, result.conflict):
         if text:
             say(f"optsched: {snapshot}: {text}")
     return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
+
+
+def _with_rules(read: Snapshot, places: list[str] | None) -> Snapshot:
+    """Return a snapshot with rules, whose known values are those without them."""
+    if not places:
+        return read
+    if not isinstance(read.problem, NodePlacement):
+        reason = f"is for node-placement problems, not for {read.problem.name}"
+        raise InputError(reason, field="--rule")
+    return replace(read, problem=with_rules(read.problem, rules_of(places)), known={})
+
+
+def _start(hint: str, problem: Problem[Any]) -> Any:
+    """Return the solution in the file of an answer, or else the name of a solver."""
+    if not hint.endswith((".json", ".json.gz")):
+        return hint
+    answer = read_object(Path(hint), {"kind": str, "solution": dict})
+    if answer["kind"] != problem.name:
+        expected = f"{answer['kind']!r}; expected {problem.name}, as of the snapshot"
+        raise InputError(expected, file=hint, field="kind")
+    try:
+        return problem.solution_from_json(answer["solution"])
+    except InputError as error:
+        raise error.within(hint) from None
 
 
 def solve_in_process(
@@ -183,6 +228,7 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
         "verified": result.verified,
         "violations": [str(violation) for violation in result.violations],
         "message": result.message,
+        "conflict": None if result.conflict is None else asdict(result.conflict),
         "solution": answer_to_json(problem, result),
     }
 

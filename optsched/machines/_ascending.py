@@ -76,3 +76,9 @@ def place_of(jobs: Numbers, first: int, stop: int, key: NDArray[Any], job: int) 
         else:
             stop = middle
     return first
+
+
+@kernel(allocates=False)
+def enter(jobs: Numbers, count: int, key: NDArray[Any], job: int) -> None:
+    """Insert a job into jobs in the order of a key."""
+    insert(jobs, count, place_of(jobs, 0, count, key, job), job)

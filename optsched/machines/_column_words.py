@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,9 +21,10 @@ BYTES = np.uint64(0x0101010101010101)
 TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
 
 
-def words_of_mask(mask: int, words: int) -> Words:
-    """Return a set of columns, given as a mask, as words."""
-    return np.frombuffer(mask.to_bytes(8 * words, "little"), dtype="<u8")
+def words_of(masks: Iterable[int], words: int) -> Words:
+    """Return sets of columns, given as masks, as words, one set in a row."""
+    every = bytearray().join([mask.to_bytes(8 * words, "little") for mask in masks])
+    return np.frombuffer(every, dtype="<u8").reshape(-1, words)
 
 
 def masks_of(columns: Words) -> list[int]:

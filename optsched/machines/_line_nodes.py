@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import Numbers, delete, insert, position
 from optsched.machines._interval_text import interval_text
 from optsched.machines.texts import Texts
 
-SLOTS, RUNS, DONE = range(3)
-"""Entries of `Held.tally`: free runs, runs of the jobs, entries of the log that are processed."""
+COUNTS = record("slots runs done")
+"""Free runs, runs of the jobs, entries of the log that are processed."""
 
 
 @by_reference
@@ -28,7 +28,7 @@ class Held(NamedTuple):
     runs: Numbers  # shape (runs, 2): runs[first[job]:last[job]] are the job's
     first: Numbers
     last: Numbers
-    tally: Numbers
+    counts: Record
 
 
 @by_reference
@@ -57,23 +57,23 @@ def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
     free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
     first, last = np.zeros((2, jobs), dtype=np.int64)
     runs = np.empty((2 * jobs + size + 1, 2), dtype=np.int64)
-    held = Held(free_start, free_stop, runs, first, last, np.array([1, 0, 0]))
-    held.free_stop[0] = size
+    held = Held(free_start, free_stop, runs, first, last, np.zeros(1, dtype=COUNTS))
+    held.free_stop[0], held.counts["slots"] = size, 1
     while not follow(held, log, processors):
         runs = np.concatenate((held.runs, np.empty_like(held.runs)))
         held = held._replace(runs=runs)
-    return Texts(*interval_text(held.first, held.last, held.runs[: held.tally[RUNS]]))
+    return Texts(*interval_text(held.first, held.last, held.runs[: held.counts[0].runs]))
 
 
 @kernel(allocates=False)
 def follow(held: Held, log: Numbers, processors: Numbers) -> bool:
     """Process the log while there is room for the runs of all nodes; return whether it is over."""
-    tally = held.tally
-    while tally[DONE] < len(log):
-        if tally[RUNS] + len(held.free_start) > len(held.runs):
+    counts = held.counts[0]
+    while counts.done < len(log):
+        if counts.runs + len(held.free_start) > len(held.runs):
             return False
-        job = log[tally[DONE]]
-        tally[DONE] += 1
+        job = log[counts.done]
+        counts.done += 1
         if job >= 0:
             take_first(held, job, processors[job])
         else:
@@ -84,8 +84,8 @@ def follow(held: Held, log: Numbers, processors: Numbers) -> bool:
 @kernel(allocates=False)
 def take_first(held: Held, job: int, needed: int) -> None:
     """Give a job the first free nodes."""
-    tally, runs = held.tally, held.runs
-    held.first[job], emptied = tally[RUNS], 0
+    counts, runs = held.counts[0], held.runs
+    held.first[job], emptied = counts.runs, 0
     while needed > 0:
         first, stop = held.free_start[emptied], held.free_stop[emptied]
         if stop - first > needed:
@@ -93,14 +93,14 @@ def take_first(held: Held, job: int, needed: int) -> None:
             held.free_start[emptied] = stop
         else:
             emptied += 1
-        runs[tally[RUNS], 0], runs[tally[RUNS], 1] = first, stop
-        tally[RUNS] += 1
+        runs[counts.runs, 0], runs[counts.runs, 1] = first, stop
+        counts.runs += 1
         needed -= stop - first
-    held.last[job] = tally[RUNS]
-    tally[SLOTS] -= emptied
+    held.last[job] = counts.runs
+    counts.slots -= emptied
     shift = np.uint64(emptied)
     if emptied:
-        for slot in range(np.uint64(tally[SLOTS])):
+        for slot in range(np.uint64(counts.slots)):
             held.free_start[slot] = held.free_start[slot + shift]
             held.free_stop[slot] = held.free_stop[slot + shift]
 
@@ -108,9 +108,9 @@ def take_first(held: Held, job: int, needed: int) -> None:
 @kernel(allocates=False)
 def give(held: Held, job: int) -> None:
     """Free the nodes of a job, and merge them with adjacent free runs."""
-    tally, start, stop = held.tally, held.free_start, held.free_stop
+    counts, start, stop = held.counts[0], held.free_start, held.free_stop
     for run in range(held.first[job], held.last[job]):
-        first, last, slots = held.runs[run, 0], held.runs[run, 1], tally[SLOTS]
+        first, last, slots = held.runs[run, 0], held.runs[run, 1], counts.slots
         after = position(start, slots, first) + 1
         touches_next = after < slots and start[after] == last
         if after > 0 and stop[after - 1] == first:
@@ -118,10 +118,10 @@ def give(held: Held, job: int) -> None:
             if touches_next:
                 delete(start, slots, after)
                 delete(stop, slots, after)
-                tally[SLOTS] -= 1
+                counts.slots -= 1
         elif touches_next:
             start[after] = first
         else:
             insert(start, slots, after, first)
             insert(stop, slots, after, last)
-            tally[SLOTS] += 1
+            counts.slots += 1

@@ -46,7 +46,7 @@ class SiteMachine(Machine):
     What a job asks is the number of its request, see `optsched.sites.requests`. By default it gets
     the first nodes that can hold its chunks, as many chunks on each as fit. Nodes that are down or
     drained run no jobs, nor do reserved ones whose reservation is not known. Whether a reservation
-    lets a job start is up to policies, see `optsched.policies.parts.partition_queues`.
+    lets a job start is up to policies, see `optsched.policies.site.partition_queues`.
 
     `path`: file or folder that describes the site. `stated`: the path or name in the specification;
     by default `path`. `requests`: requests of the jobs of the trace. `queues`: queues of the jobs

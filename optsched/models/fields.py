@@ -73,7 +73,7 @@ class Integers(Kind):
 
     def __init__(
         self,
-        least: int,
+        least: int = 0,
         *,
         like: str | None = None,
         limit: Limit | None = None,

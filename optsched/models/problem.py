@@ -98,6 +98,8 @@ class Problem(ABC, Generic[Solution]):
     former_options : tuple of str
         Options of solvers that earlier versions wrote among the fields; a snapshot moves them to
         its ``options``.
+    relaxation : Problem or None
+        The same problem without the rules of a site, for solvers that do not know these.
     """
 
     name: ClassVar[str]
@@ -105,6 +107,7 @@ class Problem(ABC, Generic[Solution]):
     default_solver: ClassVar[str] = "cp-sat"
     schema: ClassVar[Schema]
     former_options: ClassVar[tuple[str, ...]] = ()
+    relaxation: Problem[Any] | None = None
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -166,7 +166,7 @@ class ProgramBuilder:
         self._objective, self._lower, self._upper = array("q"), array("q"), array("q")
         self._start, self._columns, self._values = array("q", [0]), array("q"), array("q")
         self._row_lower, self._row_upper = array("q"), array("q")
-        self.variable_name, self._row_name = _Names(), _Names()
+        self.variable_name, self._row_name = BlockNames(), BlockNames()
 
     @property
     def num_variables(self) -> int:
@@ -346,7 +346,7 @@ class ProgramBuilder:
         )
 
 
-class _Names:
+class BlockNames:
     """Names of variables or rows, formatted on request."""
 
     def __init__(self) -> None:
@@ -357,15 +357,31 @@ class _Names:
     def add(
         self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
     ) -> None:
-        """Add the names of a block, or of some places of a block in row-major order."""
+        """Add the names of a block, or of some places of a block in row-major order.
+
+        A function without axes is called with the number in the block, from 0.
+        """
         self._first.append(self._count)
         self._blocks.append((name, axes, places))
         self._count += count
 
+    def family(self, number: int) -> str:
+        """Return the name of the block of a number, or its own if the block has no axes."""
+        block = bisect_right(self._first, number) - 1
+        name, axes, _ = self._blocks[block]
+        if callable(name) and not axes:
+            return str(getattr(name, "family", name)(number - self._first[block]))
+        if not axes or callable(name):
+            return self(number)
+        return name.replace("{}", "").rstrip("_")
+
     def __call__(self, number: int) -> str:
+        """Return the name of a number."""
         block = bisect_right(self._first, number) - 1
         name, axes, places = self._blocks[block]
         place = number - self._first[block]
+        if callable(name) and not axes:
+            return name(place)
         if places is not None:
             place = int(places[place])
         labels: list[int | str] = []

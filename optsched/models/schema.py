@@ -209,14 +209,14 @@ def declared(cls: C) -> C:
     validated = schema.validated
     in_order = tuple(n for n, p in signature.parameters.items() if p.kind is not p.KEYWORD_ONLY)
     defaults = {f.name: f.default for f in schema.fields if not f.is_required}
-    count = len(schema.fields)
+    names = {f.name for f in schema.fields}
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
         given = defaults | named
         if values:
             given |= zip(in_order, values)
         is_clear = not values or named.keys().isdisjoint(in_order[: len(values)])
-        if len(given) != count or len(values) > len(in_order) or not is_clear:
+        if given.keys() != names or len(values) > len(in_order) or not is_clear:
             signature.bind(*values, **named)  # raises TypeError
         # faster than setting the attributes of a frozen dataclass one by one
         self.__dict__.update(validated(given))

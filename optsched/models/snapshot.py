@@ -93,7 +93,7 @@ class Snapshot:
         if not isinstance(fields.get("kind"), str):
             raise InputError("expected the kind of problem, a string", field="kind")
         if fields["kind"] not in models:
-            raise models.unknown(fields["kind"])
+            raise _unknown(fields)
         mistakes = []
         version = fields.get("format", FORMAT)
         if type(version) is not int or version != FORMAT:
@@ -126,6 +126,16 @@ class Snapshot:
         if mistakes:
             raise InputError(*mistakes)
         return cls(problem, **about)
+
+
+def _unknown(fields: Mapping[str, Any]) -> InputError:
+    """Return the error of an unknown kind, with the file of its model if the origin names it."""
+    origin, kind = fields.get("origin"), fields["kind"]
+    home = origin.get("model") if isinstance(origin, dict) else None
+    file = home.get("file") if isinstance(home, dict) else None
+    if not isinstance(file, str):
+        return models.unknown(kind)
+    return InputError(f"model {kind!r} is one of {file}; expected --model {file}, which runs it")
 
 
 def snapshot_schema(kind: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import insert, place_of
 from optsched.machines._ascending import remove as drop
@@ -41,6 +41,7 @@ from optsched.simulator._core import (
     News,
     tell,
 )
+from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
 from optsched.solvers.gang_packing._root_bound import (
     Matrix,
     Queue,
@@ -52,8 +53,6 @@ from optsched.solvers.gang_packing._root_bound import (
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-NOT_PLACED = -1
-
 SHARINGS = ("rows", "fill", "nodes", "turns")
 
 BY_ROWS, FILLED, BY_NODES, BY_TURNS = range(4)
@@ -63,16 +62,14 @@ FIRST_FIT, BEST_FIT, PROVEN_FIT, ASK = range(4)
 """The values of `Rule.answer`: those of `optsched.solvers.gang_packing.fit_rules.QuickAnswer`, and
 one with which all problems are left to the solver."""
 
-(
-    RUNNING, HEAD, TAIL, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED, TURN
-) = range(11)  # fmt: skip
-"""Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the most jobs
-that share a column, decisions, problems; of the present decision: candidates, whether a row might
-be spared, whether jobs have ended, started or moved, whether the present problem has been left
-open; the row on turn."""
-
-TURN_ENDS, WAKES_AT = range(2)
-"""Entries of `State.times`: end of the present turn, last timer."""
+COUNTS = record(
+    "running head tail levels decisions problems candidates spare changed awaited turn",
+    "turn_ends wakes_at",
+)
+"""Running jobs, head and end of the queue in `State.queue`, the most jobs that share a column,
+decisions, problems; of the present decision: candidates, whether a row might be spared, whether
+jobs have ended, started or moved, whether the present problem has been left open; the row on turn,
+the end of its turn, last timer."""
 
 
 class Rule(NamedTuple):
@@ -111,25 +108,20 @@ class State(NamedTuple):
     columns: Words  # of each job
     running: Numbers  # in order of their starts
     queue: Numbers
-    tally: Numbers
-    times: Times
-    held: Words  # columns held in each row
-    number: Numbers  # of columns held in each row
+    counts: Record
+    rows: Rows
     levels: Words  # columns held in at least one row, in at least two, ...
     problems: Problems
     # scratch of a decision
-    fullest: Numbers  # the rows, the fullest first
-    sources: Numbers  # the rows in that order before compaction
-    first: Numbers  # order[first[row]:first[row + 1]] are the jobs of a row, as places in `running`
-    order: Numbers
     candidates: Numbers
+    sizes: Numbers  # of the candidates
     answer: Numbers  # the new row of each running job, then of each candidate
     other: Numbers  # the row of each candidate by best fit
     used: Numbers  # columns used in each row with the candidates placed so far
     turns: Numbers  # of each running job
     left: Words
     fitting: Words
-    union: Words  # shape of `held`
+    union: Words  # shape of `rows.held`
 
 
 def new_state(processors: Numbers, rule: Rule) -> State:
@@ -144,8 +136,8 @@ def new_state(processors: Numbers, rule: Rule) -> State:
     def sets(*shape: int) -> Words:
         return np.zeros((*shape, words), dtype=np.uint64)
 
-    tally = numbers(11)
-    tally[TURN] = NOT_PLACED
+    counts = np.zeros(1, dtype=COUNTS)
+    counts["turn"], counts["turn_ends"] = NOT_PLACED, np.inf
     return State(
         processors,
         share=np.ones(jobs),
@@ -153,17 +145,12 @@ def new_state(processors: Numbers, rule: Rule) -> State:
         columns=sets(jobs),
         running=numbers(jobs),
         queue=numbers(jobs),
-        tally=tally,
-        times=np.array([np.inf, 0.0]),
-        held=sets(rows),
-        number=numbers(rows),
+        counts=counts,
+        rows=empty_rows(rows, jobs, words),
         levels=sets(rows),
         problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
-        fullest=np.arange(rows),
-        sources=numbers(rows),
-        first=numbers(rows + 1),
-        order=numbers(jobs),
         candidates=numbers(jobs),
+        sizes=numbers(jobs),
         answer=numbers(jobs),
         other=numbers(jobs),
         used=numbers(rows),
@@ -202,8 +189,8 @@ def raise_levels(state: State, columns: Words) -> None:
     copy(left, columns)
     level, more = 0, True
     while more:
-        if level == state.tally[LEVELS]:
-            state.tally[LEVELS] += 1
+        if level == state.counts[0].levels:
+            state.counts[0].levels += 1
         more = False
         for word in range(len(left)):
             both = levels[level, word] & left[word]
@@ -218,7 +205,7 @@ def lower_levels(state: State, columns: Words) -> None:
     """Count a job no more on its columns; `state.left` is changed."""
     levels, left = state.levels, state.left
     copy(left, columns)
-    for level in range(state.tally[LEVELS] - 1, -1, -1):
+    for level in range(state.counts[0].levels - 1, -1, -1):
         some = NONE
         for word in range(len(left)):
             both = levels[level, word] & left[word]
@@ -226,47 +213,47 @@ def lower_levels(state: State, columns: Words) -> None:
             left[word] ^= both
             some |= levels[level, word]
         if some == NONE:
-            state.tally[LEVELS] = level
+            state.counts[0].levels = level
 
 
 @kernel(allocates=False)
 def hear(state: State, rule: Rule, news: News) -> None:
     """Let the ended jobs go, enqueue the submitted ones, and find the candidates."""
-    tally, running, count = state.tally, state.running, news.counts
+    counts, running, count = state.counts[0], state.running, news.counts
     for at in range(count[N_ENDED]):
         job = news.ended[at]
-        remove(state.held[state.row[job]], state.columns[job])
-        state.number[state.row[job]] -= state.processors[job]
+        remove(state.rows.held[state.row[job]], state.columns[job])
+        state.rows.number[state.row[job]] -= state.processors[job]
         lower_levels(state, state.columns[job])
-        drop(running, tally[RUNNING], job)
-        tally[RUNNING] -= 1
-    waited, ended = tally[HEAD] < tally[TAIL], count[N_ENDED] > 0
+        drop(running, counts.running, job)
+        counts.running -= 1
+    waited, ended = counts.head < counts.tail, count[N_ENDED] > 0
     for at in range(count[N_SUBMITTED]):
-        state.queue[tally[TAIL]] = news.submitted[at]
-        tally[TAIL] += 1
-    tally[DECISIONS] += 1
-    tally[CHANGED] = ended
-    tally[CANDIDATES] = tally[SPARE] = 0
+        state.queue[counts.tail] = news.submitted[at]
+        counts.tail += 1
+    counts.decisions += 1
+    counts.changed = ended
+    counts.candidates = counts.spare = 0
     begin_problem(state, news.now[0])
     if rule.sharing == BY_TURNS and not ended and count[N_SUBMITTED] == 0:
         return  # a turn ends
     if rule.skips or ended or not waited:
-        tally[CANDIDATES] = find_candidates(state, rule)
+        counts.candidates = find_candidates(state, rule)
     if rule.compacts and ended:
         used = used_rows(state)
-        tally[SPARE] = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
+        counts.spare = used > counts.levels and used > -(-total_held(state) // rule.columns)
 
 
 @kernel(allocates=False)
 def find_candidates(state: State, rule: Rule) -> int:
     """Find the waiting jobs that may get a place now, by sizes alone; return their number."""
-    tally, queue, processors = state.tally, state.queue, state.processors
+    counts, queue, processors = state.counts[0], state.queue, state.processors
     free = rule.rows * rule.columns - total_held(state)
     found = 0
-    for place in range(tally[HEAD], min(tally[HEAD] + rule.window, tally[TAIL])):
+    for place in range(counts.head, min(counts.head + rule.window, counts.tail)):
         needed = processors[queue[place]]
         if needed <= free:
-            state.candidates[found] = queue[place]
+            state.candidates[found], state.sizes[found] = queue[place], needed
             found += 1
             if not rule.skips:
                 free -= needed
@@ -276,131 +263,56 @@ def find_candidates(state: State, rule: Rule) -> int:
 
 
 @kernel(allocates=False)
-def sort_rows(state: State) -> None:
-    """Sort the rows: the fullest first, of equal ones that of lowest number."""
-    fullest, count = state.fullest, state.number
-    for place in range(1, len(fullest)):
-        row = fullest[place]
-        while place > 0 and (
-            count[fullest[place - 1]] < count[row]
-            or (count[fullest[place - 1]] == count[row] and fullest[place - 1] > row)
-        ):
-            fullest[place] = fullest[place - 1]
-            place -= 1
-        fullest[place] = row
+def move(state: State, rule: Rule) -> None:
+    """Move running jobs to fuller rows, if they may."""
+    rows, running = state.rows, state.counts[0].running
+    for place in range(running):
+        state.answer[place] = state.row[state.running[place]]
+    if rule.compacts:
+        size, jobs = state.processors, state.running
+        compact(rows, rule.columns, state.columns, size, jobs, running, state.answer)
 
 
 @kernel(allocates=False)
-def sort_running_by_row(state: State) -> None:
-    """Sort the places of running jobs by row; in a row the first started is first."""
-    first, running, row = state.first, state.running, state.row
-    first[:] = 0
-    for place in range(state.tally[RUNNING]):
-        first[row[running[place]] + 1] += 1
-    for r in range(1, len(first)):
-        first[r] += first[r - 1]
-    for place in range(state.tally[RUNNING]):
-        at = row[running[place]]
-        state.order[first[at]] = place
-        first[at] += 1
-    for r in range(len(first) - 1, 0, -1):
-        first[r] = first[r - 1]
-    first[0] = 0
-
-
-@kernel(allocates=False)
-def compact(state: State, rule: Rule) -> None:
-    """Move running jobs to fuller rows, as `compacted` of the rules of gang packing does."""
-    running, answer, fullest = state.running, state.answer, state.fullest
-    for place in range(state.tally[RUNNING]):
-        answer[place] = state.row[running[place]]
-    if not rule.compacts:
-        return
-    sort_rows(state)
-    sort_running_by_row(state)
-    for rank in range(len(fullest)):
-        state.sources[rank] = fullest[rank]
-    for turn in range(len(fullest) - 1, -1, -1):
-        row = state.sources[turn]
-        for entry in range(state.first[row], state.first[row + 1]):
-            place = state.order[entry]
-            job = running[place]
-            needed = state.processors[job]
-            for rank in range(len(fullest)):
-                target = fullest[rank]
-                if target == row:
-                    break
-                room = rule.columns - state.number[target]
-                if room >= needed and not overlap(state.held[target], state.columns[job]):
-                    answer[place] = target
-                    add(state.held[target], state.columns[job])
-                    remove(state.held[row], state.columns[job])
-                    state.number[target] += needed
-                    state.number[row] -= needed
-                    sort_rows(state)
-                    break
-
-
-@kernel(allocates=False)
-def fit(state: State, rule: Rule, tightest: bool, chosen_row: Numbers) -> int:
-    """Choose rows of candidates by best or first fit, as `fitted` does; return the objective."""
+def place_candidates(state: State, rule: Rule, tightest: bool, row: Numbers) -> int:
+    """Choose rows of candidates by best or first fit; return the objective."""
     used = state.used
-    for row in range(len(used)):
-        used[row] = state.number[row]
-    found = state.tally[CANDIDATES]
-    for candidate in range(found):
-        chosen_row[candidate] = NOT_PLACED
-    for candidate in range(found):
-        needed = state.processors[state.candidates[candidate]]
-        chosen, empty = NOT_PLACED, NOT_PLACED
-        for row in range(len(used)):
-            if used[row] == 0:
-                if empty == NOT_PLACED:
-                    empty = row
-            elif used[row] + needed <= rule.columns:
-                if chosen == NOT_PLACED or used[row] > used[chosen]:
-                    chosen = row
-                if not tightest:
-                    break
-        if chosen == NOT_PLACED:
-            chosen = empty
-        if chosen != NOT_PLACED:
-            chosen_row[candidate] = chosen
-            used[chosen] += needed
-        elif not rule.skips:
-            break
+    for one in range(len(used)):
+        used[one] = state.rows.number[one]
+    fit(used, rule.columns, rule.skips, tightest, state.sizes, state.counts[0].candidates, row)
     objective = 0
-    for row in range(len(used)):
-        objective += (rule.rows + 1) * used[row] - (used[row] > 0)
+    for one in range(len(used)):
+        objective += (rule.rows + 1) * used[one] - (used[one] > 0)
     return int(objective)
 
 
 @kernel(allocates=False)
 def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
     """Return the bound of row search, whose first packing has these rows of the candidates."""
-    tally = state.tally
-    found, steps = tally[CANDIDATES], 0
+    counts = state.counts[0]
+    found, steps = counts.candidates, 0
     for candidate in range(found):
-        queue.size[candidate] = state.processors[state.candidates[candidate]]
+        queue.size[candidate] = state.sizes[candidate]
         if rows[candidate] != NOT_PLACED:
             steps += queue.size[candidate] if rule.skips else 1
     fewest = 0
     if rule.compacts:
-        fewest = tally[LEVELS]
+        fewest = counts.levels
         for level in range(fewest):
             queue.free[fewest - 1 - level] = rule.columns - size(state.levels[level])
     else:
-        for row in range(len(state.number)):
-            if state.number[row] == 0:
+        number = state.rows.number
+        for row in range(len(number)):
+            if number[row] == 0:
                 continue
-            free = rule.columns - state.number[row]
+            free = rule.columns - number[row]
             place = fewest
             while place > 0 and queue.free[place - 1] < free:
                 queue.free[place] = queue.free[place - 1]
                 place -= 1
             queue.free[place] = free
             fewest += 1
-    matrix = Matrix(rule.columns, len(state.number), rule.skips, rule.compacts)
+    matrix = Matrix(rule.columns, len(state.rows.number), rule.skips, rule.compacts)
     placed, used = root_bound(queue, matrix, fewest, found, steps)
     return int((rule.rows + 1) * (total_held(state) + placed) - used)
 
@@ -408,22 +320,22 @@ def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
 @kernel(allocates=False)
 def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
     """Answer the present problem as the solver does; return False if it has to search."""
-    tally, problems = state.tally, state.problems
-    found, at = tally[CANDIDATES], tally[PROBLEMS]
-    problems.running[at] = tally[RUNNING]
+    counts, problems = state.counts[0], state.problems
+    found, at = counts.candidates, counts.problems
+    problems.running[at] = counts.running
     problems.waiting[at] = found
     if rule.answer == ASK:
         return False
-    compact(state, rule)
-    answer, other = state.answer[tally[RUNNING] :], state.other
-    by_first_fit = own = fit(state, rule, False, answer)
+    move(state, rule)
+    answer, other = state.answer[counts.running :], state.other
+    by_first_fit = own = place_candidates(state, rule, False, answer)
     tries_best = rule.answer == BEST_FIT
     if rule.answer == PROVEN_FIT:
         for candidate in range(found):
             tries_best = tries_best or answer[candidate] == NOT_PLACED
     better = False
     if tries_best:
-        own = fit(state, rule, True, other)
+        own = place_candidates(state, rule, True, other)
         better = own > by_first_fit
         if rule.answer == PROVEN_FIT and not better:
             own = by_first_fit
@@ -440,13 +352,14 @@ def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
 @kernel(allocates=False)
 def hold_running(state: State) -> None:
     """Hold the columns of running jobs in the rows of the answer."""
-    for row in range(len(state.number)):
-        remove(state.held[row], state.held[row])
-        state.number[row] = 0
-    for place in range(state.tally[RUNNING]):
+    held, number = state.rows.held, state.rows.number
+    for row in range(len(number)):
+        remove(held[row], held[row])
+        number[row] = 0
+    for place in range(state.counts[0].running):
         job, row = state.running[place], state.answer[place]
-        add(state.held[row], state.columns[job])
-        state.number[row] += state.processors[job]
+        add(held[row], state.columns[job])
+        number[row] += state.processors[job]
 
 
 @kernel(allocates=False)
@@ -454,13 +367,13 @@ def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
     """Choose free columns of a row: those held in the fewest rows first, as `columns_for` does."""
     levels, left, fitting = state.levels, state.left, state.fitting
     for word in range(len(left)):
-        left[word] = ~state.held[row, word]
+        left[word] = ~state.rows.held[row, word]
     if rule.columns % WORD:
         left[-1] &= (ONE << np.uint64(rule.columns % WORD)) - ONE
     needed = state.processors[job]
-    for level in range(state.tally[LEVELS] + 1):
+    for level in range(state.counts[0].levels + 1):
         copy(fitting, left)
-        if level < state.tally[LEVELS]:
+        if level < state.counts[0].levels:
             remove(fitting, levels[level])
         remove(left, fitting)
         number = size(fitting)
@@ -474,15 +387,15 @@ def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
 @kernel(allocates=False)
 def hold(state: State, job: int, row: int) -> None:
     """Hold the columns of a job that starts."""
-    add(state.held[row], state.columns[job])
-    state.number[row] += state.processors[job]
+    add(state.rows.held[row], state.columns[job])
+    state.rows.number[row] += state.processors[job]
     raise_levels(state, state.columns[job])
 
 
 @kernel(allocates=False)
 def is_feasible(state: State, rule: Rule, found: int) -> bool:
     """Return whether an answer has no violations, as `GangPacking.violations` defines them."""
-    running, union = state.tally[RUNNING], state.union
+    running, union = state.counts[0].running, state.union
     union[:] = NONE
     one_left = False
     for place in range(running + found):
@@ -510,8 +423,8 @@ def is_feasible(state: State, rule: Rule, found: int) -> bool:
 def used_rows(state: State) -> int:
     """Return the number of rows with a job."""
     used = 0
-    for row in range(len(state.number)):
-        used += state.number[row] > 0
+    for row in range(len(state.rows.number)):
+        used += state.rows.number[row] > 0
     return used
 
 
@@ -519,23 +432,23 @@ def used_rows(state: State) -> int:
 def total_held(state: State) -> int:
     """Return the number of columns held, summed over the rows."""
     total = 0
-    for row in range(len(state.number)):
-        total += state.number[row]
+    for row in range(len(state.rows.number)):
+        total += state.rows.number[row]
     return total
 
 
 @kernel(allocates=False)
 def count_turns(state: State) -> None:
     """Count the rows in which each running job runs if jobs fill rows in which they are idle."""
-    running, turns, order, busy = state.running, state.turns, state.order, state.left
-    for place in range(state.tally[RUNNING]):
+    running, turns, order, busy = state.running, state.turns, state.rows.order, state.left
+    for place in range(state.counts[0].running):
         turns[place] = 0
         insert(order, place, place_of(order, 0, place, running, place), place)
-    for row in range(len(state.number)):
-        if state.number[row] == 0:
+    for row in range(len(state.rows.number)):
+        if state.rows.number[row] == 0:
             continue
-        copy(busy, state.held[row])
-        for entry in range(state.tally[RUNNING]):
+        copy(busy, state.rows.held[row])
+        for entry in range(state.counts[0].running):
             place = order[entry]
             job = running[place]
             if state.row[job] == row:
@@ -559,11 +472,11 @@ def share(state: State, rule: Rule, news: News) -> None:
     used = used_rows(state)
     if rule.sharing == FILLED and used > 1:
         count_turns(state)
-    for place in range(state.tally[RUNNING]):
+    for place in range(state.counts[0].running):
         job, part = state.running[place], 1.0
         if rule.sharing == BY_NODES:
             load = 1
-            while load < state.tally[LEVELS] and overlap(state.levels[load], state.columns[job]):
+            while load < state.counts[0].levels and overlap(state.levels[load], state.columns[job]):
                 load += 1
             if load > 1:
                 part = rule.useful / load
@@ -582,73 +495,73 @@ def next_turn(state: State, rule: Rule, now: float) -> None:
     A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
     turn of the next one begins at once.
     """
-    tally, times, number = state.tally, state.times, state.number
-    last = tally[TURN]
+    counts, number = state.counts[0], state.rows.number
+    last = counts.turn
     if last != NOT_PLACED and number[last] > 0:
-        if now < times[TURN_ENDS]:
+        if now < counts.turn_ends:
             return
-        over = (now - times[TURN_ENDS]) % rule.time_slice
+        over = (now - counts.turn_ends) % rule.time_slice
         if over > 0.0:  # the row was alone until now
-            times[TURN_ENDS] = now - over + rule.time_slice
+            counts.turn_ends = now - over + rule.time_slice
             return
-    times[TURN_ENDS] = now + rule.time_slice
-    tally[TURN] = NOT_PLACED
+    counts.turn_ends = now + rule.time_slice
+    counts.turn = NOT_PLACED
     for step in range(1, len(number) + 1):
         row = (last + step) % len(number)
         if number[row] > 0:
-            tally[TURN] = row
+            counts.turn = row
             return
 
 
 @kernel(allocates=False)
 def take_turns(state: State, rule: Rule, news: News) -> None:
     """Let the jobs of the row on turn run, until its turn ends."""
-    tally, times, several = state.tally, state.times, used_rows(state) > 1
+    counts, several = state.counts[0], used_rows(state) > 1
     next_turn(state, rule, news.now[0])
-    for place in range(tally[RUNNING]):
+    for place in range(counts.running):
         job, part = state.running[place], 0.0
-        if state.row[job] == tally[TURN]:
+        if state.row[job] == counts.turn:
             part = rule.useful if several else 1.0
         set_share(state, news, job, part)
-    if several and times[TURN_ENDS] != times[WAKES_AT]:
-        times[WAKES_AT] = times[TURN_ENDS]
-        tell(news, WAKE, 0, times[TURN_ENDS])
+    if several and counts.turn_ends != counts.wakes_at:
+        counts.wakes_at = counts.turn_ends
+        tell(news, WAKE, 0, counts.turn_ends)
 
 
 @kernel(allocates=False)
 def place(state: State, rule: Rule, news: News) -> bool:
     """Move and start jobs by the answer to a problem; return whether all candidates start."""
-    tally, queue, answer = state.tally, state.queue, state.answer
-    running = tally[RUNNING]
+    counts, queue, answer = state.counts[0], state.queue, state.answer
+    running = counts.running
     for at in range(running):
         job = state.running[at]
         if state.row[job] != answer[at]:
-            tally[CHANGED] = 1
+            counts.changed = 1
             tell(news, MOVE, job, answer[at])
         state.row[job] = answer[at]
-    for candidate in range(tally[CANDIDATES]):
+    for candidate in range(counts.candidates):
         job, row = state.candidates[candidate], answer[running + candidate]
         if row != NOT_PLACED:
             state.row[job] = row
-            state.running[tally[RUNNING]] = job
-            tally[RUNNING] += 1
-            tally[CHANGED] = 1
+            state.running[counts.running] = job
+            counts.running += 1
+            counts.changed = 1
             tell(news, START, job, row)
-    head = behind = min(tally[HEAD] + rule.window, tally[TAIL])
-    for at in range(behind - 1, tally[HEAD] - 1, -1):
+    head = behind = min(counts.head + rule.window, counts.tail)
+    for at in range(behind - 1, counts.head - 1, -1):
         if state.row[queue[at]] == NOT_PLACED:
             head -= 1
             queue[head] = queue[at]
-    tally[HEAD] = head
-    return bool(tally[RUNNING] - running == tally[CANDIDATES])
+    counts.head = head
+    return bool(counts.running - running == counts.candidates)
 
 
 @kernel(allocates=False)
 def begin_problem(state: State, now: float) -> None:
     """State the time of the next problem, if there will be one."""
-    at = state.tally[PROBLEMS]
+    at = state.counts[0].problems
     state.problems.time[at] = now
-    state.problems.decision[at] = state.tally[DECISIONS]
+    state.problems.decision[at] = state.counts[0].decisions
 
 
 @kernel(allocates=False)
@@ -658,33 +571,33 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
     Called again after `OPEN`, it takes the rows in `State.answer`, and the columns of the
     candidates in `State.columns`, for the answer to the open problem.
     """
-    tally = state.tally
-    if not tally[AWAITED]:
+    counts = state.counts[0]
+    if not counts.awaited:
         hear(state, rule, news)
-    while tally[CANDIDATES] > 0 or tally[SPARE]:
-        if tally[AWAITED]:
+    while counts.candidates > 0 or counts.spare:
+        if counts.awaited:
             hold_running(state)
         elif not find_answer(state, rule, queue):
-            tally[AWAITED] = 1
+            counts.awaited = 1
             return OPEN
-        for candidate in range(tally[CANDIDATES]):
-            job, row = state.candidates[candidate], state.answer[tally[RUNNING] + candidate]
+        for candidate in range(counts.candidates):
+            job, row = state.candidates[candidate], state.answer[counts.running + candidate]
             if row != NOT_PLACED:
-                if not tally[AWAITED]:
+                if not counts.awaited:
                     choose_columns(state, rule, job, row)
                 hold(state, job, row)
-        if not is_feasible(state, rule, tally[CANDIDATES]):
+        if not is_feasible(state, rule, counts.candidates):
             return WRONG
-        tally[AWAITED] = tally[SPARE] = 0
+        counts.awaited = counts.spare = 0
         all_start = place(state, rule, news)
-        tally[PROBLEMS] += 1
+        counts.problems += 1
         begin_problem(state, news.now[0])
         if not all_start:
             break
         # if all are placed, jobs behind the window may fit, too
-        tally[CANDIDATES] = find_candidates(state, rule)
+        counts.candidates = find_candidates(state, rule)
     if rule.sharing == BY_TURNS:
         take_turns(state, rule, news)
-    elif tally[CHANGED]:
+    elif counts.changed:
         share(state, rule, news)
     return DONE

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from optsched.machines._column_words import masks_of, runs_of, words_of_mask
+from optsched.machines._column_words import masks_of, runs_of, words_of
 from optsched.machines._interval_text import interval_text
 from optsched.machines.matrix import Slice
 from optsched.machines.texts import Texts
@@ -40,6 +40,7 @@ class GangDecisions(CompiledDecisions):
         self.answers = self._quick is not None
         processors = run.trace.processors.astype(np.int64)
         self._state = _gang.new_state(processors, self._rule)
+        self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
         self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
         self.resources()  # loads the kernels
@@ -48,7 +49,7 @@ class GangDecisions(CompiledDecisions):
         """Pose the problem that the kernel has left open, and hand it the answer."""
         self.record(problem_solver)
         state, rule, ids = self._state, self._rule, self._run.trace.job_id
-        at = int(state.tally[_gang.PROBLEMS])
+        at = int(self._problems[0])
         jobs = state.running[: state.problems.running[at]]
         candidates = state.candidates[: state.problems.waiting[at]]
         packing = problem_solver.pose(
@@ -66,13 +67,13 @@ class GangDecisions(CompiledDecisions):
         )
         rows = (*packing.rows_of_running, *packing.rows_of_waiting)
         state.answer[: len(rows)] = rows
-        for job, mask in zip(candidates.tolist(), packing.columns_of_waiting):
-            state.columns[job] = words_of_mask(mask, state.columns.shape[1])
+        columns = words_of(packing.columns_of_waiting, state.columns.shape[1])
+        state.columns[candidates] = columns
         self._recorded = at + 1
 
     def record(self, problem_solver: ProblemSolver) -> None:
         """Record the problems that the kernel has answered since the last call."""
-        first, last = self._recorded, int(self._state.tally[_gang.PROBLEMS])
+        first, last = self._recorded, int(self._problems[0])
         self._recorded = last
         if not self.answers or first >= last:
             return

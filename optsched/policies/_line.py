@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import delete, insert, is_behind, place_of, position
 from optsched.machines._line_nodes import Log, new_log, note
@@ -30,15 +30,13 @@ from optsched.simulator._core import (
 
 NOBODY = -1
 
-FREE, FIRST, LAST, RUNNING, HEAD, EXTRA, PROMISED, FRONT, FLOOR = range(9)
-"""Entries of `Line.tally`: free processors; the waiting jobs are ``queue[FIRST:LAST]``; running
-jobs; the blocked job with the reservation, and the processors that it leaves over; the job of which
-a start was promised; jobs of the front, and the job that others are compared
-with."""
-
-SHADOW, PROMISED_START, SURE_UNTIL = range(3)
-"""Entries of `Line.times`: shadow time of the blocked job, its earliest since it is blocked; until
-when all jobs behind the front are behind its floor."""
+COUNTS = record(
+    "free first last running head extra promised front floor", "shadow promised_start sure_until"
+)
+"""Free processors; the waiting jobs are ``queue[first:last]``; running jobs; the blocked job with
+the reservation, and the processors that it leaves over; the job of which a start was promised; jobs
+of the front, and the job that others are compared with. Shadow time of the blocked job, its
+earliest since it is blocked; until when all jobs behind the front are behind its floor."""
 
 MOST = 32
 """Jobs of the front."""
@@ -75,8 +73,7 @@ class Line(NamedTuple):
     end: Times  # estimated ends of the running jobs, ascending
     width: Numbers  # their processors
     log: Log
-    times: Times
-    tally: Numbers
+    counts: Record
 
 
 def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -> Line:
@@ -85,6 +82,8 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
     running = min(jobs, nodes) + 1
     queue, candidates = np.zeros((2, 2 * jobs), dtype=np.int64)
     rank = np.arange(jobs, dtype=np.float64)
+    counts = np.zeros(1, dtype=COUNTS)
+    counts["free"], counts["head"], counts["promised"], counts["floor"] = nodes, *(NOBODY,) * 3
     return Line(
         processors,
         requested,
@@ -101,8 +100,7 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
         log=new_log(jobs),
-        times=np.zeros(3),
-        tally=np.array([nodes, 0, 0, 0, NOBODY, 0, NOBODY, 0, NOBODY]),
+        counts=counts,
     )
 
 
@@ -127,33 +125,33 @@ def sort(jobs: Numbers, number: int, key: Times) -> None:
 @kernel(allocates=False)
 def dequeue(line: Line, job: int) -> None:
     """Remove a job from the queue; of the parts before and behind it, the shorter moves."""
-    tally, queue = line.tally, line.queue
-    first, last = tally[FIRST], tally[LAST]
+    counts, queue = line.counts[0], line.queue
+    first, last = counts.first, counts.last
     at = place_of(queue, first, last, line.rank, job)
     if at - first < last - at:
         insert(queue, at, first, 0)
-        tally[FIRST] += 1
+        counts.first += 1
     else:
         delete(queue, last, at)
-        tally[LAST] -= 1
+        counts.last -= 1
 
 
 @kernel(allocates=False)
 def begin(line: Line, news: News, job: int) -> None:
     """Start a waiting job."""
-    tally, width = line.tally, line.processors[job]
+    counts, width = line.counts[0], line.processors[job]
     dequeue(line, job)
-    for at in range(tally[FRONT]):
+    for at in range(counts.front):
         if line.front[at] == job:
-            tally[FRONT] -= 1
-            line.front[at] = line.front[tally[FRONT]]
+            counts.front -= 1
+            line.front[at] = line.front[counts.front]
             break
     end = line.estimated_end[job] = news.now[0] + line.requested[job]
-    place = position(line.end, tally[RUNNING], end) + 1
-    insert(line.end, tally[RUNNING], place, end)
-    insert(line.width, tally[RUNNING], place, width)
-    tally[RUNNING] += 1
-    tally[FREE] -= width
+    place = position(line.end, counts.running, end) + 1
+    insert(line.end, counts.running, place, end)
+    insert(line.width, counts.running, place, width)
+    counts.running += 1
+    counts.free -= width
     note(line.log, job)
     tell(news, START, job, 0.0)
 
@@ -161,14 +159,14 @@ def begin(line: Line, news: News, job: int) -> None:
 @kernel(allocates=False)
 def end(line: Line, job: int) -> None:
     """Free the processors of a job."""
-    tally, width = line.tally, line.processors[job]
-    place = position(line.end, tally[RUNNING], line.estimated_end[job])
+    counts, width = line.counts[0], line.processors[job]
+    place = position(line.end, counts.running, line.estimated_end[job])
     while line.width[place] != width:  # those of equal end and width are exchangeable
         place -= 1
-    delete(line.end, tally[RUNNING], place)
-    delete(line.width, tally[RUNNING], place)
-    tally[RUNNING] -= 1
-    tally[FREE] += width
+    delete(line.end, counts.running, place)
+    delete(line.width, counts.running, place)
+    counts.running -= 1
+    counts.free += width
     note(line.log, ~job)
 
 
@@ -188,7 +186,7 @@ def sure_until(line: Line, job: int, now: float) -> float:
 
     Both are lines over time, which cross once at most.
     """
-    submit, slope, floor = line.submit, line.slope, line.tally[FLOOR]
+    submit, slope, floor = line.submit, line.slope, line.counts[0].floor
     own = slope[job] + MARGIN * abs(slope[job])
     other = slope[floor] - MARGIN * abs(slope[floor])
     ahead = other * (now - submit[floor]) - own * (now - submit[job])
@@ -203,9 +201,9 @@ def sure_until(line: Line, job: int, now: float) -> float:
 @kernel(allocates=False)
 def find_front(line: Line, rule: Rule, now: float) -> None:
     """Find the first jobs, and until when none of the others can be the first."""
-    tally, queue, front, score = line.tally, line.queue, line.front, line.score
+    counts, queue, front, score = line.counts[0], line.queue, line.front, line.score
     number = 0
-    for place in range(tally[FIRST], tally[LAST]):
+    for place in range(counts.first, counts.last):
         job = queue[place]
         new = set_score(line, rule, job, now)
         if number == MOST and new >= score[front[MOST - 1]]:
@@ -216,43 +214,43 @@ def find_front(line: Line, rule: Rule, now: float) -> None:
             at -= 1
         front[at] = job
         number = min(number + 1, MOST)
-    tally[FRONT], last, line.times[SURE_UNTIL] = number, front[number - 1], np.inf
-    tally[FLOOR] = front[number // 2]
-    for place in range(tally[FIRST], tally[LAST] if number == MOST else 0):
+    counts.front, last, counts.sure_until = number, front[number - 1], np.inf
+    counts.floor = front[number // 2]
+    for place in range(counts.first, counts.last if number == MOST else 0):
         job = queue[place]
         if is_behind(score, job, last):
-            line.times[SURE_UNTIL] = min(line.times[SURE_UNTIL], sure_until(line, job, now))
+            counts.sure_until = min(counts.sure_until, sure_until(line, job, now))
 
 
 @kernel(allocates=False)
 def enter_front(line: Line, job: int, now: float) -> None:
     """Put a submitted job into the front or behind it, before it is in the queue."""
-    tally, times = line.tally, line.times
-    if tally[FRONT] < tally[LAST] - tally[FIRST]:
-        times[SURE_UNTIL] = min(times[SURE_UNTIL], sure_until(line, job, now))
-    elif tally[FRONT] < MOST:
-        line.front[tally[FRONT]] = job
-        tally[FRONT] += 1
+    counts = line.counts[0]
+    if counts.front < counts.last - counts.first:
+        counts.sure_until = min(counts.sure_until, sure_until(line, job, now))
+    elif counts.front < MOST:
+        line.front[counts.front] = job
+        counts.front += 1
     else:
-        times[SURE_UNTIL] = -np.inf
+        counts.sure_until = -np.inf
 
 
 @kernel(allocates=False)
 def first_in_order(line: Line, rule: Rule, now: float) -> int:
     """Return the first waiting job."""
-    tally, front, score = line.tally, line.front, line.score
+    counts, front, score = line.counts[0], line.front, line.score
     if not rule.power:
-        return int(line.queue[tally[FIRST]])
-    is_all = tally[FRONT] == tally[LAST] - tally[FIRST]
-    if tally[FRONT] == 0 or not (is_all or now < line.times[SURE_UNTIL]):
+        return int(line.queue[counts.first])
+    is_all = counts.front == counts.last - counts.first
+    if counts.front == 0 or not (is_all or now < counts.sure_until):
         find_front(line, rule, now)
         return int(front[0])
     best = front[0]
-    for at in range(tally[FRONT]):
+    for at in range(counts.front):
         set_score(line, rule, front[at], now)
         if is_behind(score, best, front[at]):
             best = front[at]
-    if not is_all and score[best] > set_score(line, rule, tally[FLOOR], now):
+    if not is_all and score[best] > set_score(line, rule, counts.floor, now):
         find_front(line, rule, now)
         best = front[0]
     return int(best)
@@ -261,25 +259,30 @@ def first_in_order(line: Line, rule: Rule, now: float) -> int:
 @kernel(allocates=False)
 def reserve(line: Line, now: float, job: int) -> None:
     """Find the time at which a blocked job can start at the latest, and what is left over then."""
-    tally, times = line.tally, line.times
-    needed, shadow = line.processors[job] - tally[FREE], now
-    for place in range(tally[RUNNING]):
+    counts = line.counts[0]
+    needed, shadow = line.processors[job] - counts.free, now
+    for place in range(counts.running):
         if needed <= 0 and line.end[place] > shadow:
             break
         needed -= line.width[place]
         shadow = max(shadow, line.end[place])
-    times[SHADOW], tally[HEAD], tally[EXTRA] = shadow, job, -needed
-    if tally[PROMISED] != job or shadow < times[PROMISED_START]:
-        tally[PROMISED], times[PROMISED_START] = job, shadow
+    counts.shadow, counts.head, counts.extra = shadow, job, -needed
+    if counts.promised != job or shadow < counts.promised_start:
+        counts.promised, counts.promised_start = job, shadow
 
 
 @kernel(allocates=False)
 def find_candidates(line: Line, now: float) -> int:
     """Fill the candidates with the waiting jobs that may pass the head; return their number."""
-    queue, processors, requested, tally = line.queue, line.processors, line.requested, line.tally
-    head, free, extra = tally[HEAD], tally[FREE], tally[EXTRA]
-    longest, candidates, number = line.times[SHADOW] - now, line.candidates, 0
-    for place in range(tally[FIRST], tally[LAST]):
+    counts, queue, processors, requested = (
+        line.counts[0],
+        line.queue,
+        line.processors,
+        line.requested,
+    )
+    head, free, extra = counts.head, counts.free, counts.extra
+    longest, candidates, number = counts.shadow - now, line.candidates, 0
+    for place in range(counts.first, counts.last):
         job = queue[place]
         width = processors[job]
         if width <= free and (width <= extra or requested[job] <= longest) and job != head:
@@ -291,12 +294,13 @@ def find_candidates(line: Line, now: float) -> int:
 @kernel(allocates=False)
 def backfill(line: Line, news: News, number: int) -> None:
     """Start those of the first candidates that still may pass the head, in order."""
-    tally, longest = line.tally, line.times[SHADOW] - news.now[0]
+    counts = line.counts[0]
+    longest = counts.shadow - news.now[0]
     for at in range(number):
         job = line.candidates[at]
         width, is_short = line.processors[job], line.requested[job] <= longest
-        if width <= tally[FREE] and (is_short or width <= tally[EXTRA]):
-            tally[EXTRA] -= 0 if is_short else width
+        if width <= counts.free and (is_short or width <= counts.extra):
+            counts.extra -= 0 if is_short else width
             begin(line, news, job)
 
 
@@ -307,7 +311,7 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     As long as no job has ended and the head is the same, a job that could not be backfilled still
     cannot, since its estimated end only moves later. So only new jobs are tried.
     """
-    tally, queue, now, count = line.tally, line.queue, news.now[0], news.counts
+    counts, queue, now, count = line.counts[0], line.queue, news.now[0], news.counts
     for at in range(count[N_ENDED]):
         end(line, news.ended[at])
     number = count[N_SUBMITTED]
@@ -315,23 +319,23 @@ def decide(line: Line, rule: Rule, news: News) -> int:
         job = line.candidates[at] = news.submitted[at]
         if rule.power:
             enter_front(line, job, now)
-        place = place_of(queue, tally[FIRST], tally[LAST], line.rank, job)
-        insert(queue, tally[LAST], place, job)
-        tally[LAST] += 1
-    if tally[FIRST] == tally[LAST] or tally[FREE] == 0:
-        tally[HEAD] = NOBODY
+        place = place_of(queue, counts.first, counts.last, line.rank, job)
+        insert(queue, counts.last, place, job)
+        counts.last += 1
+    if counts.first == counts.last or counts.free == 0:
+        counts.head = NOBODY
         return DONE
     first = first_in_order(line, rule, now)
-    passed = line.times[SHADOW] < now and not rule.keeps
-    if count[N_ENDED] or passed or first != tally[HEAD]:
-        while line.processors[first] <= tally[FREE]:
-            tally[PROMISED] = NOBODY
+    passed = counts.shadow < now and not rule.keeps
+    if count[N_ENDED] or passed or first != counts.head:
+        while line.processors[first] <= counts.free:
+            counts.promised = NOBODY
             begin(line, news, first)
-            if tally[FIRST] == tally[LAST]:
+            if counts.first == counts.last:
                 return DONE
             first = first_in_order(line, rule, now)
-        tally[HEAD] = NOBODY
-        if tally[LAST] - tally[FIRST] < 2 or not rule.backfills or tally[FREE] == 0:
+        counts.head = NOBODY
+        if counts.last - counts.first < 2 or not rule.backfills or counts.free == 0:
             return DONE
         reserve(line, now, first)
         number = find_candidates(line, now)

@@ -66,9 +66,10 @@ class QueueDecisions(LineDecisions):
     @property
     def promised(self) -> Mapping[int, float]:
         """The first shadow time of the blocked job, by job."""
-        job = self._line.tally.item(_line.PROMISED)
-        promised = self._line.times.item(_line.PROMISED_START)
-        return {} if job == _line.NOBODY else {job: promised}
+        counts = self._line.counts[0]
+        if counts.promised == _line.NOBODY:
+            return {}
+        return {int(counts.promised): float(counts.promised_start)}
 
 
 def is_line(run: CompiledRun) -> bool:

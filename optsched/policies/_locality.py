@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._interval_text import interval_text
 from optsched.machines.cluster import Cluster, Cores
@@ -48,15 +48,12 @@ Flags = NDArray[np.bool_]
 NOWHERE = -1
 NOBODY = -1
 
-WAITING, ADDED, PLANNED, RUNNING, OPENED, PLANS = range(6)
-"""Entries of `State.tally`: jobs in `State.waiting`, `State.added` and `State.planned`, running
-jobs, whether decisions have begun, what is to be planned."""
+COUNTS = record("waiting added planned running opened plans", "next_start wakes_at")
+"""Jobs in `State.waiting`, `State.added` and `State.planned`, running jobs, whether decisions have
+begun, what is to be planned; earliest start of the planned jobs, last timer."""
 
 NOTHING, SUBMITTED, ALL = range(3)
-"""Values of ``tally[PLANS]``: the added jobs, beside the plan of the others; all jobs."""
-
-NEXT_START, WAKES_AT = range(2)
-"""Entries of `State.times`: the next planned start, the last timer."""
+"""Values of ``counts.plans``: the added jobs, beside the plan of the others; all jobs."""
 
 
 class Rule(NamedTuple):
@@ -89,8 +86,7 @@ class State(NamedTuple):
     reserved: Times  # until which a core is free, if free now and reserved for later; else 0
     widest: Numbers  # cores and node of the widest hole, as the authors' program tracks it
     plan: Numbers  # node, start and cores of each job of the queue
-    times: Times
-    tally: Numbers
+    counts: Record
 
 
 def new_state(
@@ -120,8 +116,7 @@ def new_state(
         reserved=np.zeros(shape),
         widest=np.zeros(2, dtype=np.int64),
         plan=np.zeros((3, count), dtype=np.int64),
-        times=np.full(2, np.inf),
-        tally=np.zeros(6, dtype=np.int64),
+        counts=np.array([(0, 0, 0, 0, 0, NOTHING, np.inf, np.inf)], dtype=COUNTS),
     )
 
 
@@ -137,42 +132,42 @@ def hold(state: State, job: int, holder: int) -> None:
 @kernel(allocates=False)
 def hear(state: State, news: News) -> None:
     """Free the cores of ended jobs, and queue the submitted jobs."""
-    tally, ended = state.tally, news.counts[N_ENDED]
+    counts, ended = state.counts[0], news.counts[N_ENDED]
     for at in range(ended):
         job = news.ended[at]
         state.free[state.node[job]] |= state.cores[job]
         hold(state, job, NOBODY)
-    tally[RUNNING] -= ended
+    counts.running -= ended
     for at in range(news.counts[N_SUBMITTED]):
         if ended > 0:
-            state.waiting[tally[WAITING]] = news.submitted[at]
-            tally[WAITING] += 1
+            state.waiting[counts.waiting] = news.submitted[at]
+            counts.waiting += 1
         else:
-            state.added[tally[ADDED]] = news.submitted[at]
-            tally[ADDED] += 1
+            state.added[counts.added] = news.submitted[at]
+            counts.added += 1
 
 
 @kernel(allocates=False)
 def open_history(state: State) -> None:
     """Let the jobs that ran before the first decision be the first of the waiting ones."""
-    tally, left = state.tally, 0
-    tally[OPENED] = 1
+    counts, left = state.counts[0], 0
+    counts.opened = 1
     for job in state.ran_before:
-        state.waiting[tally[WAITING]] = job
-        tally[WAITING] += 1
-    for entry in range(tally[ADDED]):
+        state.waiting[counts.waiting] = job
+        counts.waiting += 1
+    for entry in range(counts.added):
         job = state.added[entry]
         state.added[left] = job
         left += state.node[job] == NOWHERE
-    tally[ADDED] = left
+    counts.added = left
 
 
 @kernel(allocates=False)
 def add_planned(state: State, job: int) -> None:
     """Add a job to the planned ones."""
-    state.planned[state.tally[PLANNED]] = job
-    state.tally[PLANNED] += 1
-    state.times[NEXT_START] = min(state.times[NEXT_START], state.start[job])
+    state.planned[state.counts[0].planned] = job
+    state.counts[0].planned += 1
+    state.counts[0].next_start = min(state.counts[0].next_start, state.start[job])
 
 
 @kernel(allocates=False)
@@ -181,12 +176,12 @@ def start_due(state: State, news: News) -> None:
 
     With charged decisions jobs start late, and a job planned behind such a job waits for its end.
     """
-    tally, planned, due = state.tally, state.planned, state.due
-    if news.now[0] < state.times[NEXT_START]:
+    counts, planned, due = state.counts[0], state.planned, state.due
+    if news.now[0] < state.counts[0].next_start:
         return
-    last, late = tally[PLANNED], 0
-    tally[PLANNED] = 0
-    state.times[NEXT_START] = np.inf
+    last, late = counts.planned, 0
+    counts.planned = 0
+    state.counts[0].next_start = np.inf
     for entry in range(last):
         job = planned[entry]
         if state.start[job] <= news.now[0]:
@@ -203,24 +198,24 @@ def start_due(state: State, news: News) -> None:
         state.free[node] &= ~cores
         hold(state, job, job)
         state.begun[job] = True
-        tally[RUNNING] += 1
+        counts.running += 1
         tell(news, START, job, 0.0)
     left = 0
-    for entry in range(tally[WAITING]):
+    for entry in range(counts.waiting):
         job = state.waiting[entry]
         state.waiting[left] = job
         left += not state.begun[job]
-    tally[WAITING] = left
+    counts.waiting = left
 
 
 @kernel(allocates=False)
 def take_added(state: State) -> None:
     """Append the added jobs to the waiting ones."""
-    tally = state.tally
-    for entry in range(tally[ADDED]):
-        state.waiting[tally[WAITING] + entry] = state.added[entry]
-    tally[WAITING] += tally[ADDED]
-    tally[ADDED] = 0
+    counts = state.counts[0]
+    for entry in range(counts.added):
+        state.waiting[counts.waiting + entry] = state.added[entry]
+    counts.waiting += counts.added
+    counts.added = 0
 
 
 @kernel(allocates=False)
@@ -229,13 +224,13 @@ def what_to_plan(state: State, rule: Rule, news: News) -> int:
 
     All jobs are replanned in any case if no job runs, since no end would cause a replan.
     """
-    tally, since = state.tally, news.now[0] - rule.opens_at
+    counts, since = state.counts[0], news.now[0] - rule.opens_at
     if rule.throttle > 0.0 and (since == 0.0 or since % rule.throttle != 0.0):
         return NOTHING
-    if tally[ADDED] > 0 and (rule.at_every_event or tally[RUNNING] == 0):
+    if counts.added > 0 and (rule.at_every_event or counts.running == 0):
         take_added(state)
         return ALL
-    if tally[WAITING] > 0 and news.counts[N_ENDED] > 0:
+    if counts.waiting > 0 and news.counts[N_ENDED] > 0:
         return ALL
     return SUBMITTED if news.counts[N_SUBMITTED] > 0 else NOTHING
 
@@ -244,8 +239,8 @@ def what_to_plan(state: State, rule: Rule, news: News) -> int:
 def forget_plans(state: State) -> None:
     """Drop all plans, so that only running jobs hold cores."""
     available, reserved, holder = state.available, state.reserved, state.holder
-    state.widest[0] = state.tally[PLANNED] = 0
-    state.times[NEXT_START] = np.inf
+    state.widest[0] = state.counts[0].planned = 0
+    state.counts[0].next_start = np.inf
     for node in range(holder.shape[0]):
         for core in range(holder.shape[1]):
             job = holder[node, core]
@@ -264,10 +259,10 @@ def state_seconds(times: Times, now: float, seconds: Numbers) -> None:
 @kernel(allocates=False)
 def state_problem(state: State, rule: Rule, arrays: Arrays, now: float) -> int:
     """State the planning of the queue on the cores that are not planned yet; return its length."""
-    queue, count, jobs, rows = state.added, state.tally[ADDED], state.jobs, arrays.jobs
-    if state.tally[PLANS] == ALL:
+    queue, count, jobs, rows = state.added, state.counts[0].added, state.jobs, arrays.jobs
+    if state.counts[0].plans == ALL:
         forget_plans(state)
-        queue, count = state.waiting, state.tally[WAITING]
+        queue, count = state.waiting, state.counts[0].waiting
     for row in range(count):
         for column in range(4):
             rows[row, column] = jobs[queue[row], column]
@@ -315,8 +310,8 @@ def book(state: State, job: int, now: float, start: int) -> None:
 @kernel(allocates=False)
 def follow_plan(state: State, now: float) -> None:
     """Book the cores of the jobs of the plan, in order, except for jobs without a place."""
-    tally, plans_all = state.tally, state.tally[PLANS] == ALL
-    for row in range(tally[WAITING] if plans_all else tally[ADDED]):
+    counts, plans_all = state.counts[0], state.counts[0].plans == ALL
+    for row in range(counts.waiting if plans_all else counts.added):
         job = state.waiting[row] if plans_all else state.added[row]
         if state.plan[0, row] == NOWHERE:
             continue
@@ -326,7 +321,7 @@ def follow_plan(state: State, now: float) -> None:
         add_planned(state, job)
     if not plans_all:
         take_added(state)
-    tally[PLANS] = NOTHING
+    counts.plans = NOTHING
 
 
 @kernel(allocates=False)
@@ -335,23 +330,23 @@ def decide(state: State, rule: Rule, news: News) -> int:
 
     After `OPEN`, the plan of the queue is expected in `State.plan`.
     """
-    tally, times, now = state.tally, state.times, news.now[0]
-    if tally[PLANS] == NOTHING:
+    counts, now = state.counts[0], news.now[0]
+    if counts.plans == NOTHING:
         hear(state, news)
         if now < rule.opens_at:
             return DONE
-        if not tally[OPENED]:
+        if not counts.opened:
             open_history(state)
         start_due(state, news)
-        tally[PLANS] = what_to_plan(state, rule, news)
-        if tally[PLANS] != NOTHING:
+        counts.plans = what_to_plan(state, rule, news)
+        if counts.plans != NOTHING:
             return OPEN
     else:
         follow_plan(state, now)
         start_due(state, news)
-    if now < times[NEXT_START] < np.inf and times[NEXT_START] != times[WAKES_AT]:
-        times[WAKES_AT] = times[NEXT_START]
-        tell(news, WAKE, 0, times[NEXT_START])
+    if now < counts.next_start < np.inf and counts.next_start != counts.wakes_at:
+        counts.wakes_at = counts.next_start
+        tell(news, WAKE, 0, counts.next_start)
     return DONE
 
 
@@ -450,7 +445,7 @@ class LocalityDecisions(CompiledDecisions):
         available, reserved, occupied, jobs = (read(one.copy()) for one in arrays[:4])
         processors, walltimes, files, loads = (read(column.copy()) for column in jobs.T)
         state, backfills = self._state, self._rule.backfills
-        queue = state.waiting if state.tally[PLANS] == ALL else state.added
+        queue = state.waiting if state.counts[0].plans == ALL else state.added
         return DataPlacement.trusted(
             available=available,
             processors=processors,

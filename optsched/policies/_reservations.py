@@ -42,11 +42,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.machines._ascending import add, remove
 from optsched.machines._line_nodes import Log, new_log, note
-from optsched.policies.parts._profile import (
+from optsched.policies._profile import (
     HEAD,
     STOP,
     Profile,
@@ -72,9 +72,9 @@ from optsched.simulator._core import (
     tell,
 )
 
-RUNS, SIDE, SETTLED, WIDTHS = range(4)
-"""Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last
-pass moved no job and nothing was freed since, number of waiting widths."""
+COUNTS = record("runs side settled widths")
+"""Number of runs, side of `Runs` that holds them, whether the last pass moved no job and nothing
+was freed since, number of waiting widths."""
 
 
 @by_reference
@@ -151,7 +151,7 @@ class Reservations(NamedTuple):
     bounds: Bounds
     widths: Widths
     runs: Runs
-    tally: Numbers
+    counts: Record
     soonest: Times  # start of the first reservation
     start: Times  # of each job that has started
     started: Numbers  # jobs that start now, in order of submission
@@ -162,8 +162,8 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
     """Return the table before the first event, for a machine with so many processors."""
     jobs, kinds = len(processors), kinds_of(processors, durations)
     widths, width = np.unique(kinds.processors, return_inverse=True)
-    number, waiting, tally = len(widths), zeros(len(width)), zeros(4)
-    tally[SETTLED] = 1
+    number, waiting, counts = len(widths), zeros(len(width)), np.zeros(1, dtype=COUNTS)
+    counts["settled"] = 1
     return Reservations(
         new_profile(free, jobs),
         kinds,
@@ -180,7 +180,7 @@ def no_reservations(processors: Numbers, durations: Times, free: int) -> Reserva
             listed=zeros(number),
         ),
         Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
-        tally,
+        counts,
         soonest=np.full(1, np.inf),
         start=np.full(jobs, np.inf),
         started=zeros(jobs),
@@ -206,7 +206,7 @@ def note_rise(table: Reservations, start: float, end: float, processors: int, fi
         highest = max(highest, free[last])
         last += 1
     lowest -= processors
-    for place in range(table.tally[WIDTHS]):
+    for place in range(table.counts[0].widths):
         width = widths.listed[place]
         needed = widths.processors[width]
         if needed <= lowest:
@@ -256,14 +256,14 @@ def note_rise(table: Reservations, start: float, end: float, processors: int, fi
 @kernel(allocates=False)
 def begin_waiting(table: Reservations, kind: int) -> None:
     """Count a waiting job, and list its kind and width if they did not wait."""
-    bounds, widths, tally = table.bounds, table.widths, table.tally
+    bounds, widths, counts = table.bounds, table.widths, table.counts[0]
     bounds.waiting[kind] += 1
     if bounds.waiting[kind] > 1:
         return
     width = bounds.width[kind]
     if widths.num_kinds[width] == 0:
-        add(widths.listed, tally[WIDTHS], width)
-        tally[WIDTHS] += 1
+        add(widths.listed, counts.widths, width)
+        counts.widths += 1
     # kinds of a width are numbered by duration
     add(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] += 1
@@ -272,7 +272,7 @@ def begin_waiting(table: Reservations, kind: int) -> None:
 @kernel(allocates=False)
 def end_waiting(table: Reservations, kind: int, jobs: int) -> None:
     """Uncount waiting jobs, and unlist their kind and width if no others wait."""
-    bounds, widths, tally = table.bounds, table.widths, table.tally
+    bounds, widths, counts = table.bounds, table.widths, table.counts[0]
     bounds.waiting[kind] -= jobs
     if bounds.waiting[kind] > 0:
         return
@@ -280,8 +280,8 @@ def end_waiting(table: Reservations, kind: int, jobs: int) -> None:
     remove(widths.kinds[widths.first_kind[width] :], widths.num_kinds[width], kind)
     widths.num_kinds[width] -= 1
     if widths.num_kinds[width] == 0:
-        remove(widths.listed, tally[WIDTHS], width)
-        tally[WIDTHS] -= 1
+        remove(widths.listed, counts.widths, width)
+        counts.widths -= 1
 
 
 @kernel(allocates=False)
@@ -359,15 +359,15 @@ def append_run(
 def pass_over(table: Reservations, now: float, replaces: bool) -> int:
     """Start due jobs, after moving reservations if `replaces`; return the number in `started`."""
     kinds, bounds, widths = table.kinds, table.bounds, table.widths
-    runs, tally = table.runs, table.tally
+    runs, counts = table.runs, table.counts[0]
     if replaces:
-        for place in range(tally[WIDTHS]):
+        for place in range(counts.widths):
             width = widths.listed[place]
             widths.low[width], widths.high[width] = widths.next_low[width], widths.next_high[width]
             widths.next_low[width], widths.next_high[width] = np.inf, -np.inf
     moved, soonest, count = False, np.inf, 0
-    side, number = tally[SIDE], 0
-    for run in range(tally[RUNS]):
+    side, number = counts.side, 0
+    for run in range(counts.runs):
         start, kind = runs.start[side, run], runs.kind[side, run]
         rank, left = runs.rank[side, run], runs.jobs[side, run]
         width = bounds.width[kind]
@@ -393,10 +393,10 @@ def pass_over(table: Reservations, now: float, replaces: bool) -> int:
                 number = append_run(runs, 1 - side, number, target, kind, rank, jobs)
             rank += jobs
             left -= jobs
-    tally[RUNS], tally[SIDE] = number, 1 - side
+    counts.runs, counts.side = number, 1 - side
     table.soonest[0] = soonest
     if replaces:
-        tally[SETTLED] = not moved
+        counts.settled = not moved
     return count
 
 
@@ -416,7 +416,7 @@ def release(table: Reservations, now: float, ended: Numbers) -> None:
             processors += kinds.processors[kind]
             i += 1
         if end > now:
-            table.tally[SETTLED] = 0
+            table.counts[0].settled = 0
             first = change(profile, now, end, processors, profile.ends[HEAD])
             note_rise(table, now, end, processors, first)
 
@@ -424,7 +424,7 @@ def release(table: Reservations, now: float, ended: Numbers) -> None:
 @kernel(allocates=False)
 def submit(table: Reservations, now: float, job: int) -> float:
     """Reserve processors for a submitted job; return the start of the reservation."""
-    kinds, bounds, runs, tally = table.kinds, table.bounds, table.runs, table.tally
+    kinds, bounds, runs, counts = table.kinds, table.bounds, table.runs, table.counts[0]
     kind = kinds.of_job[job]
     processors, duration = kinds.processors[kind], kinds.duration[kind]
     if bounds.waiting[kind] == 0:
@@ -435,8 +435,8 @@ def submit(table: Reservations, now: float, job: int) -> float:
     change(table.profile, start, start + duration, -processors, entry)
     if start > now:
         begin_waiting(table, kind)
-        side, rank = tally[SIDE], kinds.rank[job]
-        tally[RUNS] = append_run(runs, side, tally[RUNS], start, kind, rank, 1)
+        side, rank = counts.side, kinds.rank[job]
+        counts.runs = append_run(runs, side, counts.runs, start, kind, rank, 1)
         table.soonest[0] = min(table.soonest[0], start)
     return start
 
@@ -447,7 +447,7 @@ def decide(table: Reservations, now: float, ended: Numbers, submitted: Numbers) 
     forget(table.profile, now)
     release(table, now, ended)
     count, started = 0, table.started
-    replaces = len(ended) > 0 and table.tally[SETTLED] == 0
+    replaces = len(ended) > 0 and table.counts[0].settled == 0
     if replaces or table.soonest[0] <= now:
         count = pass_over(table, now, replaces)
     for job in submitted:
@@ -484,9 +484,9 @@ def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int
 
 def reserved_starts(table: Reservations) -> dict[int, float]:
     """Return the start of the reservation of each waiting job, in the order of the queue."""
-    runs, kinds, side = table.runs, table.kinds, int(table.tally[SIDE])
+    runs, kinds, side = table.runs, table.kinds, int(table.counts[0].side)
     found = {}
-    for run in range(table.tally[RUNS]):
+    for run in range(table.counts[0].runs):
         first = kinds.first_job[runs.kind[side, run]] + runs.rank[side, run]
         for job in kinds.jobs[first : first + runs.jobs[side, run]].tolist():
             found[job] = float(runs.start[side, run])

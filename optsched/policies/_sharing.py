@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import remove
+from optsched.machines._ascending import position, remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit, starts_within
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
@@ -20,7 +20,6 @@ from optsched.policies._sharing_table import (
     add_rows,
     breaks_reservation,
     copy,
-    find_starts,
     first_room,
     hear,
     job_of,
@@ -59,14 +58,15 @@ def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None
 @kernel(allocates=False)
 def find_offers(state: State, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
+    starts = (state.starts, state.free_at, state.counts[0].starts)
     asking = (job_of(state, job), state.limits[job])
-    starts_within(state.events, *asking, state.space, state.offers)
+    starts_within(state.events, *starts, *asking, state.space, state.offers)
 
 
 @kernel(allocates=False)
-def seek_head(state: State, places: Places, rule: Rule, now: float) -> None:
+def seek_head(state: State, rule: Rule, now: float) -> None:
     """Begin to seek the place of the queue head."""
-    look(state, places, now)
+    look(state, now)
     head, earliest, latest = state.queue[0], 0, NO_LATEST
     if not rule.by_slowdown:
         if state.limits[head, 0] == NO_LIMIT:
@@ -163,10 +163,8 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
-        found = find_starts(state, now, search.latest)
-        skipped = 0
-        while skipped < found and state.starts[skipped] < search.earliest:
-            skipped += 1
+        found = position(state.starts, counts.starts, search.latest) + 1
+        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
         given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
@@ -198,7 +196,7 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
         start(state, places, rule, news, head, state.offered, search.lost)
         if counts.queued == 0:
             return False
-        seek_head(state, places, rule, now)
+        seek_head(state, rule, now)
         return True
     at = now + search.start
     if reservation.job == head:
@@ -215,15 +213,15 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
     until = begin + limit_of(state, rule, head, search.lost)
     counts.reserved = add_rows(state, 0, head, state.reserved, begin, until)
     counts.backfills = 1
-    begin_to_backfill(state, places, rule, now)
+    begin_to_backfill(state, rule, now)
     return True
 
 
 @kernel(allocates=False)
-def begin_to_backfill(state: State, places: Places, rule: Rule, now: float) -> None:
+def begin_to_backfill(state: State, rule: Rule, now: float) -> None:
     """Begin the first round of backfilling."""
     counts, turn = state.counts[0], state.round[0]
-    look(state, places, now)
+    look(state, now)
     turn.hopeless = turn.place = 0  # starts leave no room that was not there before
     turn.tried, turn.best = counts.queued, NO_JOB
     state.search[0].start = -1
@@ -244,7 +242,7 @@ def placeable_now(state: State, job: int) -> bool:
         if asks_as_much(state, job, state.hopeless[place]):
             return False
     asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(state.events, counts.free, *asking)
+    number = least_limit(state.events, state.open, counts.open, counts.free, *asking)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job
@@ -278,7 +276,7 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
     if search.start >= 0 and not breaks_reservation(state, rule, now):
         start(state, places, rule, news, search.job, state.offered, search.lost)
         turn.place -= 1
-        look(state, places, now)
+        look(state, now)
     while turn.place < counts.queued and counts.free > 0:
         job = state.candidates[turn.place]
         turn.place += 1
@@ -356,7 +354,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             return False
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
-        look(state, places, now)
+        look(state, now)
         find_bounds(state)
 
 
@@ -369,10 +367,10 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
     """
     counts, now = state.counts[0], news.now[0]
     if counts.asks == NOTHING:
-        hear(state, news)
+        hear(state, places, news)
         if counts.queued == 0:
             return DONE
-        seek_head(state, places, rule, now)
+        seek_head(state, rule, now)
     elif counts.asks == ANSWER and not is_verified(state):
         return WRONG
     more = True

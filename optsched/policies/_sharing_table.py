@@ -7,17 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.by_reference import by_reference
+from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import insert, place_of, remove
+from optsched.machines._ascending import delete, enter, insert, place_of, remove
 from optsched.models.threshold_allocation._check import BROKEN, checked_penalty
-from optsched.models.threshold_allocation._timeline import Job, Space, Timeline, write_timeline
+from optsched.models.threshold_allocation._timeline import (
+    Job,
+    Space,
+    Timeline,
+    add_event,
+)
 from optsched.simulator._core import LIMIT, N_ENDED, N_SUBMITTED, START, News, tell
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Record = NDArray[np.void]
 
 NO_JOB = -1
 
@@ -25,18 +29,14 @@ NO_LATEST = 10**12
 """Latest start of a problem without one: `LARGEST_FIELD`."""
 
 
-def record(integers: str, floats: str = "") -> np.dtype[np.void]:
-    """Return the type of a record with these fields."""
-    fields = [(name, "i8") for name in integers.split()]
-    return np.dtype((np.record, fields + [(name, "f8") for name in floats.split()]))
-
-
 COUNTS = record(
-    "running queued entries runs free rows reserved looks decisions problems asks backfills"
+    "running queued entries runs free open starts rows reserved looks decisions problems asks"
+    " backfills"
 )
-"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors; rows of
-`State.held`, those of the reservation among them, how often they were written; decisions, problems
-on record, what the kernel asks for, whether jobs are backfilled."""
+"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors, nodes
+that have some, `State.starts`; rows of `State.held`, those of the reservation among them, how often
+they were written; decisions, problems on record, what the kernel asks for, whether jobs are
+backfilled."""
 
 RESERVATION = record("job number begin", "start wakes_at")
 """Job and threshold of the last reservation, seconds until its start, its start, last timer."""
@@ -118,11 +118,15 @@ class State(NamedTuple):
     # sequences of jobs
     queue: Numbers
     candidates: Numbers  # the queue, in `order`
-    running: Numbers  # in order of their starts
-    by_limit: Numbers
+    by_limit: Numbers  # running jobs
     nodes: Nodes
     # of each node
     free: NDArray[np.bool_]  # each processor
+    free_on: Numbers  # free processors
+    open: Numbers  # nodes with free processors
+    on_node: Numbers  # jobs by limit, shape (nodes, processors)
+    processes_of: Numbers  # of these jobs
+    on_node_count: Numbers
     reserved: Numbers  # processes of the last reservation
     placed: Numbers  # processes of the last answer
     searched: Numbers
@@ -136,9 +140,8 @@ class State(NamedTuple):
     # scratch of a decision
     held: Numbers  # rows of the reservation, of running jobs, of a candidate
     events: Timeline  # of `held`
-    event_order: Numbers
-    event_count: Numbers
-    starts: Numbers
+    starts: Numbers  # now and the ends of allocations
+    free_at: Numbers  # processors that are free at each
     bound: Numbers
     tried: Numbers
     hopeless: Numbers  # jobs that were found to have no place now
@@ -166,10 +169,14 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         runs=np.empty((int(jobs.asked[jobs.asked <= size].sum()), 2), dtype=np.int64),
         queue=numbers(count),
         candidates=numbers(count),
-        running=numbers(size),
         by_limit=numbers(size),
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
+        free_on=np.full(nodes, processors),
+        open=numbers(nodes),
+        on_node=numbers(nodes, processors),
+        processes_of=numbers(nodes, processors),
+        on_node_count=numbers(nodes),
         reserved=numbers(nodes),
         placed=numbers(nodes),
         searched=numbers(nodes),
@@ -182,21 +189,14 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         problems=Problems(np.zeros(recorded), *numbers(len(Problems._fields) - 1, recorded)),
         held=numbers(rows, 4 + resources),
         events=Timeline(numbers(nodes + 1), *events),
-        event_order=numbers(2 * rows),
-        event_count=numbers(nodes),
         starts=numbers(size + 2),
+        free_at=numbers(size + 2),
         bound=numbers(count),
         tried=numbers(count),
         hopeless=numbers(count),
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
         offers=numbers(thresholds),
     )
-
-
-@kernel(allocates=False)
-def enter(jobs: Numbers, count: int, key: Times, job: int) -> None:
-    """Insert a job into jobs that are in the order of a key."""
-    insert(jobs, count, place_of(jobs, 0, count, key, job), job)
 
 
 @kernel(allocates=False)
@@ -207,7 +207,7 @@ def copy(processes: Numbers, copied: Numbers) -> None:
 
 
 @kernel(allocates=False)
-def hear(state: State, news: News) -> None:
+def hear(state: State, places: Places, news: News) -> None:
     """Let the ended jobs go, and enqueue the submitted ones; drop the rows of the reservation."""
     counts = state.counts[0]
     for at in range(news.counts[N_ENDED]):
@@ -215,8 +215,9 @@ def hear(state: State, news: News) -> None:
         for run in range(state.first_run[job], state.last_run[job]):
             for processor in range(state.runs[run, 0], state.runs[run, 1]):
                 state.free[processor] = True
+        for entry in range(places.first[job], places.last[job]):
+            leave_node(state, places.node[entry], job)
         counts.free += state.asked[job]
-        remove(state.running, counts.running, job)
         remove(state.by_limit, counts.running, job)
         counts.running -= 1
     for at in range(news.counts[N_SUBMITTED]):
@@ -226,6 +227,28 @@ def hear(state: State, news: News) -> None:
         counts.queued += 1
     counts.decisions += 1
     counts.reserved = counts.backfills = 0
+
+
+@kernel(allocates=False)
+def enter_node(state: State, node: int, job: int, count: int) -> None:
+    """Put processes of a job on a node."""
+    jobs, number = state.on_node[node], state.on_node_count[node]
+    place = place_of(jobs, 0, number, state.limit_at, job)
+    insert(jobs, number, place, job)
+    insert(state.processes_of[node], number, place, count)
+    state.on_node_count[node] += 1
+    state.free_on[node] -= count
+
+
+@kernel(allocates=False)
+def leave_node(state: State, node: int, job: int) -> None:
+    """Take the processes of a job off a node."""
+    jobs, number = state.on_node[node], state.on_node_count[node]
+    place = place_of(jobs, 0, number, state.limit_at, job)
+    state.free_on[node] += state.processes_of[node, place]
+    delete(jobs, number, place)
+    delete(state.processes_of[node], number, place)
+    state.on_node_count[node] -= 1
 
 
 @kernel(allocates=False)
@@ -239,6 +262,7 @@ def claim(state: State, places: Places, job: int, processes: Numbers) -> None:
         if missing == 0:
             continue
         places.node[entry], places.processes[entry] = node, missing
+        enter_node(state, node, job, missing)
         entry += 1
         for processor in range(node * width, (node + 1) * width):
             if missing > 0 and state.free[processor]:
@@ -278,10 +302,9 @@ def start(
     remove(state.queue, counts.queued, job)
     remove(state.candidates, counts.queued, job)
     counts.queued -= 1
-    claim(state, places, job, processes)
     state.limit_at[job] = news.now[0] + limit
+    claim(state, places, job, processes)
     enter(state.by_limit, counts.running, state.limit_at, job)
-    state.running[counts.running] = job
     counts.running += 1
     tell(news, LIMIT, job, float(limit))
     tell(news, START, job, 0.0)
@@ -313,19 +336,75 @@ def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, un
 
 
 @kernel(allocates=False)
-def look(state: State, places: Places, now: float) -> None:
-    """Write the rows of running jobs behind those of the reservation, and the timeline of all."""
-    counts = state.counts[0]
-    rows = counts.reserved
-    for place in range(counts.running):
-        job = state.running[place]
-        until = seconds_left(state, now, job)
-        for entry in range(places.first[job], places.last[job]):
-            add_row(state, rows, job, places.node[entry], places.processes[entry], 0, until)
-            rows += 1
-    counts.rows = rows
+def look(state: State, now: float) -> None:
+    """Write the rows of running jobs behind those of the reservation, and the timeline of all.
+
+    The jobs on a node are in order of their limits, so that its events need no sorting.
+    """
+    counts, job = state.counts[0], state.reservation[0].job
+    first, time, processes, demand = state.events
+    begin, until = state.held[0, 2], state.held[0, 3]
+    row, event, resources = counts.reserved, 0, demand.shape[1]
     counts.looks += 1
-    write_timeline(state.held[:rows], state.events, state.event_count, state.event_order)
+    counts.open = 0
+    for node in range(len(state.free_on)):
+        if state.free_on[node] > 0:
+            state.open[counts.open] = node
+            counts.open += 1
+        on_node = event
+        first[node] = on_node
+        if state.on_node_count[node] > 0:
+            time[event] = processes[event] = 0
+            for r in range(resources):
+                demand[event, r] = 0
+            event += 1
+        for place in range(state.on_node_count[node]):
+            other, count = state.on_node[node, place], state.processes_of[node, place]
+            left = seconds_left(state, now, other)
+            held = state.held[row]
+            held[0], held[1], held[2], held[3] = node, count, 0, left
+            time[event], processes[event] = left, -count
+            processes[on_node] += count
+            for r in range(resources):
+                own = state.demand[other, r]
+                held[4 + r], demand[event, r] = own, -count * own
+                demand[on_node, r] += count * own
+            row += 1
+            event += 1
+        if counts.reserved > 0 and state.reserved[node] > 0:
+            count = state.reserved[node]
+            add_event(state.events, on_node, event, begin, count, state.demand[job])
+            add_event(state.events, on_node, event + 1, until, -count, state.demand[job])
+            event += 2
+    first[len(state.free_on)] = event
+    counts.rows = row
+    list_starts(state, now)
+
+
+@kernel(allocates=False)
+def list_starts(state: State, now: float) -> None:
+    """Write now and the ends of allocations, and the processors that are free at each."""
+    counts, starts, place, last = state.counts[0], state.starts, 0, 0
+    free, begins, ends, reserved = counts.free, NO_LATEST, NO_LATEST, 0
+    if counts.reserved > 0:
+        begins, ends = state.held[0, 2], state.held[0, 3]
+        reserved = state.asked[state.reservation[0].job]
+    until = ends
+    starts[0], state.free_at[0] = 0, free
+    for _ in range(counts.running + (reserved > 0)):
+        at = ends
+        if place < counts.running:
+            at = min(ends, seconds_left(state, now, state.by_limit[place]))
+        if at == ends:
+            ends = NO_LATEST
+        else:
+            free += state.asked[state.by_limit[place]]
+            place += 1
+        last += starts[last] < at
+        starts[last], state.free_at[last] = at, free
+        if begins <= at < until:
+            state.free_at[last] -= reserved
+    counts.starts = last + 1
 
 
 @kernel(allocates=False)
@@ -353,24 +432,6 @@ def first_room(state: State, now: float, job: int) -> int:
         missing -= state.asked[state.by_limit[place]]
         place += 1
     return seconds_left(state, now, state.by_limit[place - 1]) if place > 0 else 0
-
-
-@kernel(allocates=False)
-def find_starts(state: State, now: float, latest: int) -> int:
-    """Write now and the ends of allocations up to the latest start; return their number."""
-    counts, starts, found = state.counts[0], state.starts, 1
-    starts[0] = 0
-    reserved = state.held[0, 3] if counts.reserved > 0 else NO_LATEST + 1
-    for place in range(counts.running + 1):
-        at = reserved
-        if place < counts.running:
-            at = seconds_left(state, now, state.by_limit[place])
-        if reserved < at:
-            at, reserved = reserved, at  # the later one is next, if it is an end of its own
-        if starts[found - 1] < at <= latest:
-            starts[found] = at
-            found += 1
-    return found
 
 
 @kernel(allocates=False)

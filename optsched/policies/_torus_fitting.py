@@ -67,6 +67,15 @@ class Fitting(ABC):
             "convex": torus.grid.convex,
         }
 
+    def free_parts(self, boxes: Sequence[Box]) -> list[Box]:
+        """Return the free routers of boxes, as boxes."""
+        torus, parts = self.torus, list[Box]()
+        for box in boxes:
+            inside = np.zeros(torus.shape, np.bool_)
+            inside[torus.grid.routers_of(box)] = True
+            parts += disjoint_bins(inside & torus.boxes.free, torus.grid)
+        return parts
+
     def fits_now(self, routers: int) -> bool:
         """Return whether a box that is free now holds a job of `routers` routers."""
         boxes = self.torus.boxes
@@ -116,12 +125,12 @@ class Fitting(ABC):
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
         """Return the box to reserve for a job that fits later, by what is free now and then."""
         # the best shape that is free then, where the fewest routers are free now
+        grid = self.torus.grid
         for shape in self.shapes(routers):
-            at = anchors(free_then, self.torus.grid, shape)
-            if len(at):
-                free_now = _sums(free, shape)[tuple(at.T)]
-                x, y, z = at[int(free_now.argmin())].tolist()
-                return Box(x, y, z, *shape)
+            at = anchors(free_then, grid, shape).tolist()
+            boxes = [Box(x, y, z, *shape) for x, y, z in at]
+            if boxes:  # mostly few: there is none before that time
+                return min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
         raise AssertionError("a job fits, but has no box")
 
     @abstractmethod
@@ -132,7 +141,10 @@ class Fitting(ABC):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> Problem[Any] | None:
-        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits."""
+        """Return the problem of placing waiting jobs beside `kept` boxes; None if no job fits.
+
+        Running jobs may hold routers of these boxes.
+        """
 
     @abstractmethod
     def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:
@@ -224,7 +236,7 @@ class InBoxes(Fitting):
             profits=read_only(np.array(profits, np.int64)),
             shapes=self.best,
             anchors="all",
-            **self.fields(kept),
+            **self.fields(self.free_parts(kept)),
             running_jobs=tuple([system.job_id[job] for job in running]),
             waiting_jobs=tuple([system.job_id[job] for job in jobs]),
         )
@@ -232,15 +244,3 @@ class InBoxes(Fitting):
     def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:
         """Return the boxes, which are the solution."""
         return solution
-
-
-def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:
-    """Return the number of free routers in the box of a shape at each anchor, with wrap-around."""
-    total = free.astype(np.int64)
-    for axis, length in enumerate(shape):
-        around = np.concatenate((total, total), axis=axis).cumsum(axis=axis)
-        around = np.insert(around, 0, 0, axis=axis)
-        side = total.shape[axis]
-        ends = np.take(around, np.arange(length, length + side), axis=axis)
-        total = ends - np.take(around, np.arange(side), axis=axis)
-    return total

@@ -12,7 +12,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.machines.site import SiteMachine
 from optsched.metrics.measure import Group, Measure
-from optsched.policies.parts.partition_queues import SiteRoom
+from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Policy

@@ -46,7 +46,7 @@ class Conservative(Policy):
     again after an end.
 
     On a site where jobs ask for more than cores, are held, or in several partitions, reservations
-    are for certain nodes, see `optsched.policies.parts._site_reservations`. A job can then wait for
+    are for certain nodes, see `optsched.policies.site._reservations`. A job can then wait for
     one that would leave enough room on other nodes.
 
     References
@@ -66,8 +66,7 @@ class Conservative(Policy):
             if holds or not (machine.requests.only_cores and machine.queues.is_one):
                 self._on_nodes = NodeReservations(system, machine)
                 return
-        from optsched.policies import _reservations
-        from optsched.policies.parts import _profile
+        from optsched.policies import _profile, _reservations
 
         self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
@@ -117,7 +116,7 @@ class Conservative(Policy):
         self._is_kept = False
         for job, start in self._by_runs.reserved_starts(self._table).items():
             self._table.start[job] = start
-        self._stable = bool(self._table.tally[self._by_runs.SETTLED]) and not refused
+        self._stable = bool(self._table.counts[0].settled) and not refused
 
     def _place_again(self, system: System) -> Iterator[Action]:
         """Place every waiting job again after an end, and start the jobs whose time has come."""
@@ -177,14 +176,14 @@ class NodeReservations(CompiledDecisions):
     """
 
     def __init__(self, system: System, machine: SiteMachine) -> None:
-        from optsched.policies.parts import _site_closed, _site_reservations
+        from optsched.policies.site import _closed, _reservations
         from optsched.simulator._core import new_news
 
         self._news = new_news(len(system.submit))
         self._bind: Callable[..., Callable[[], int]] = Kernel.bound
-        queues, self._kernels = machine.queues, _site_reservations
-        closed = _site_closed.closed_nodes(queues, system.submit[0])
-        self.tables = _site_reservations.new_reservations(
+        queues, self._kernels = machine.queues, _reservations
+        closed = _closed.closed_nodes(queues, system.submit[0])
+        self.tables = _reservations.new_reservations(
             *(machine.asked, machine.nodes, closed, np.array(system.demands, dtype=np.int64)),
             *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[queues.of_job]),
             tier=np.array(queues.tier),
@@ -221,7 +220,7 @@ class NodeReservations(CompiledDecisions):
 
     def place(self, job: int, value: float) -> Held:
         """Return the nodes that are reserved for a job."""
-        from optsched.policies.parts._site_lines import NONE
+        from optsched.policies.site._lines import NONE
 
         table = self.tables
         entries, entry = [], int(table.first[job])

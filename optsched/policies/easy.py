@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.reservation import backfill, promise, reserve
+from optsched.policies.site.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun

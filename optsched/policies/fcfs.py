@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optsched.policies.parts.partition_queues import queues_of
+from optsched.policies.site.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun

@@ -15,7 +15,8 @@ from optsched.machines.site import Held, SiteMachine
 from optsched.metrics.measure import Group, Measure
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
-from optsched.policies.parts.partition_queues import SiteRoom
+from optsched.models.node_placement.rules import rules_in, with_rules
+from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers, Policy
@@ -48,6 +49,9 @@ class Placement(Policy):
     then : {"switches", "nodes", "none"}
         What is minimized among placements of most cores: leaf switches, or blocks, that jobs span
         in the default topology of the site, if it has one; or idle nodes that are used.
+    rules : str
+        Rules of the site: FILE.py or FILE.py:NAME, several with commas. With rules, no job has a
+        reservation, and only jobs that are decided on together start.
 
     Raises
     ------
@@ -58,6 +62,7 @@ class Placement(Policy):
     window: int = 50
     interval: float = 30.0
     then: Literal["switches", "nodes", "none"] = "switches"
+    rules: str = ""
 
     machines = frozenset({"site"})
     models: ClassVar[Mapping[str, Answers]] = {
@@ -69,6 +74,11 @@ class Placement(Policy):
             raise InputError(f"window {self.window}; expected a whole number from 1")
         if not self.interval >= 0:
             raise InputError(f"interval {self.interval}; expected seconds from 0")
+        self._rules = {
+            name: rule
+            for place in filter(None, self.rules.split(","))
+            for name, rule in rules_in(place.strip()).items()
+        }
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""
@@ -89,6 +99,10 @@ class Placement(Policy):
         room.forget_heads()
         jobs = [*room.by_tier(system.queue)]
         places = self._place(jobs[: self.window], system)
+        if self._rules:
+            for job in [job for job in jobs if job in places]:
+                yield from room.start_first(job, places[job])
+            return
         blocked = None
         for job in jobs:
             if blocked is None and job in places:
@@ -129,11 +143,15 @@ class Placement(Policy):
         if not fitting:
             return {}
         nodes = np.flatnonzero(self._machine.nodes.amount[:, 0])
+        if self._rules:
+            nodes = np.arange(len(self._machine.nodes.amount))
         alternatives = [self._machine.requests.alternatives[chosen[at]] for at in fitting]
         names = [system.job_id[jobs[at]] for at in fitting]
         sets = [self._allowed(jobs[at], chosen[at])[nodes] for at in fitting]
         first = sum(at < together for at in fitting)
         problem = self._problem(alternatives, names, first, nodes, sets)
+        if self._rules:
+            problem = self._ruled(problem, [jobs[at] for at in fitting], system)
         solution = system.pose(problem)
         places = {}
         for at, where in zip(fitting, () if solution is None else solution.nodes):
@@ -143,6 +161,24 @@ class Placement(Policy):
                 chunks = np.array([count[node] for node in used.tolist()], dtype=np.int64)
                 places[jobs[at]] = Held(chosen[at], nodes[used], chunks)
         return places
+
+    def _ruled(self, problem: NodePlacement, jobs: Sequence[int], system: System) -> NodePlacement:
+        """Return the problem with the rules of the site, which see the running jobs, too."""
+        held = system.held
+        running = [*held]
+        alternatives = self._machine.requests.alternatives
+        totals = np.zeros((len(running), len(problem.resources)), dtype=np.int64)
+        for place, job in enumerate(running):
+            totals[place] = alternatives[held[job].alternative].demand
+            totals[place] *= held[job].chunks.sum()
+        amounts = dict(zip(problem.resources, totals.T.tolist()))
+        nodes = [held[job].nodes.tolist() for job in running]
+        return with_rules(
+            problem,
+            self._rules,
+            jobs=_who(jobs, system),
+            running={"nodes": nodes, **_who(running, system), **amounts},
+        )
 
     def _allowed(self, job: int, one: int) -> Flags:
         """Return the nodes on which a job may start now with an alternative, shape (nodes,)."""
@@ -190,6 +226,18 @@ class Placement(Policy):
             nodes=[site.nodes[node] for node in nodes.tolist()],
             jobs=names,
         )
+
+
+def _who(jobs: Sequence[int], system: System) -> dict[str, list[int]]:
+    """Return the numbers of the trace that rules read of jobs, -1 for none."""
+    columns = {
+        "user": system.user_of,
+        "account": system.group_of,
+        "queue": system.queue_of,
+        "partition": system.partition_of,
+    }
+    found = {name: [of(job) for job in jobs] for name, of in columns.items()}
+    return {name: [-1 if one is None else one for one in of] for name, of in found.items()}
 
 
 def _switches(site: Site) -> NDArray[np.object_] | None:

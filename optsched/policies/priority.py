@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.policies.parts.partition_queues import queues_of
 from optsched.policies.reservation import backfill, promise, reserve
+from optsched.policies.site.partition_queues import queues_of
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun

@@ -36,6 +36,10 @@ MOST_WORTH = 10**7
 """Largest `worth`, more than any job runs, at which objectives stay exact."""
 
 
+Protected = tuple[Sequence["Box"], Collection[int]]
+"""Free routers, as boxes, and running jobs that no migration may touch."""
+
+
 @policies.register("torus")
 @dataclass
 class TorusBoxes(Policy):
@@ -161,6 +165,7 @@ class TorusBoxes(Policy):
         self._admitted: dict[int, bool] = {}
         self._no_plan = (-1, -1, 0)
         self._reserved: tuple[int, int, BoxReservation] | None = None
+        self._protected: tuple[tuple[int, Sequence[Box]], Protected] | None = None
         self._refused = 0
         self._scan: Scan | None = None
         if self.migrate and self.prepare == "ahead":
@@ -311,7 +316,7 @@ class TorusBoxes(Policy):
             ]
         return [job for job in others if system.processors[job] <= left]
 
-    def _kept(self, system: System, blocked: bool) -> tuple[list[Box], frozenset[int]]:
+    def _kept(self, system: System, blocked: bool) -> Protected:
         """Return the free routers, as boxes, and the running jobs that no migration may touch.
 
         They are those of the reserved boxes of a `blocked` queue head and of prepared jobs.
@@ -321,11 +326,17 @@ class TorusBoxes(Policy):
             boxes += [prepared.box for prepared in self._scan.prepared.values()]
         if not boxes:
             return [], frozenset()
+        state = self._torus.boxes.changes, boxes
+        if self._protected is None or self._protected[0] != state:
+            self._protected = state, self._parts_of(system, boxes)
+        return self._protected[1]
+
+    def _parts_of(self, system: System, boxes: Sequence[Box]) -> Protected:
+        """Return the free routers of boxes, as boxes, and the running jobs that overlap them."""
         grid, held = self._torus.grid, system.held
         sides = np.fromiter(chain.from_iterable(held.values()), np.int64, 6 * len(held))
         inside = grid.overlapping(sides.reshape(-1, 6), boxes).tolist()
-        parts = [part for box in boxes for part in self._free_part(box)]
-        return parts, frozenset(compress(held, inside))
+        return self._fitting.free_parts(boxes), frozenset(compress(held, inside))
 
     def _plan(
         self,
@@ -333,7 +344,7 @@ class TorusBoxes(Policy):
         jobs: Sequence[int],
         running: Sequence[int],
         ending: Sequence[int],
-        protected: tuple[Sequence[Box], Collection[int]],
+        protected: Protected,
     ) -> tuple[Plan | Arrangement, dict[int, Box]] | None:
         """Pose the migration for a large job, or with a worth, the reconfiguration for some jobs.
 
@@ -460,8 +471,7 @@ class TorusBoxes(Policy):
         late = [one for one in others if ends > one.at]
         while late and not self._fits_beside(system, head, late):
             scan.give_up(late.pop().job, Reason.HEAD)
-        kept = [part for one in late for part in self._free_part(one.box)]
-        return bool((yield from self._start(system, [head], kept)))
+        return bool((yield from self._start(system, [head], [one.box for one in late])))
 
     def _fits_beside(self, system: System, job: int, prepared: Sequence[Prepared]) -> bool:
         """Return whether a box that is free now, outside of prepared ones, holds a job."""
@@ -476,15 +486,15 @@ class TorusBoxes(Policy):
         """Start jobs beside `kept` boxes, and in prepared boxes only those that end in time."""
         prepared = [] if self._scan is None else self._scan.others(system.queue[0])
         prepared.sort(key=lambda one: -one.at)
-        parts = [self._free_part(one.box) for one in prepared]
-        started = yield from self._start(system, jobs, [*kept, *chain(*parts)])
+        boxes = [one.box for one in prepared]
+        started = yield from self._start(system, jobs, [*kept, *boxes])
         for number, one in enumerate(prepared, start=1):
             in_time = [
                 job
                 for job in jobs
                 if job not in started and system.now + system.requested_time[job] <= one.at
             ]
-            started += yield from self._start(system, in_time, [*kept, *chain(*parts[number:])])
+            started += yield from self._start(system, in_time, [*kept, *boxes[number:]])
         return started
 
     def _backfill(self, system: System, window: Sequence[int]) -> Generator[Action, None, None]:
@@ -502,18 +512,9 @@ class TorusBoxes(Policy):
             started = yield from self._place(system, in_time)
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]
-                started += yield from self._place(system, late, self._free_part(reserved.box))
+                started += yield from self._place(system, late, [reserved.box])
             if group[-1] not in started:
                 return
-
-    def _free_part(self, box: Box) -> tuple[Box, ...]:
-        """Return the free routers of a box, as boxes."""
-        from optsched.boxes.free_boxes import disjoint_bins
-
-        torus = self._torus
-        inside = np.zeros(torus.shape, np.bool_)
-        inside[torus.grid.routers_of(box)] = True
-        return disjoint_bins(inside & torus.boxes.free, torus.grid)
 
 
 def _elapsed(system: System, job: int) -> int:

@@ -8,10 +8,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.models.fields import read_only
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.reservation import reserve
 from optsched.registry import policies
@@ -126,11 +129,13 @@ class Window(Policy):
             by_length = sorted(useful, key=lengths.__getitem__, reverse=True)
             useful = sorted(by_length[: len(jobs)])
         first_free = [machine.slots.starts[slot] for slot in useful]
-        problem = WindowMKP(
-            weights,
-            [lengths[slot] for slot in useful],
-            jobs=[system.job_id[job] for job in jobs],
-            slots=first_free.copy(),
+        sizes = read_only(np.array(weights, dtype=np.int64))
+        problem = WindowMKP.trusted(
+            weights=sizes,
+            capacities=read_only(np.array([lengths[slot] for slot in useful], dtype=np.int64)),
+            profits=sizes,
+            jobs=tuple([system.job_id[job] for job in jobs]),
+            slots=tuple(first_free),
         )
         placed = 0
         for job, weight, slot in zip(jobs, weights, system.pose(problem)):

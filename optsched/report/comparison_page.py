@@ -14,7 +14,6 @@ from optsched.durations import short
 from optsched.folders import read_frame, read_pictures, read_record
 from optsched.models.snapshot_file import source_file
 from optsched.numbers import counted
-from optsched.report.comparison_plots import primal_gap
 from optsched.report.page import (
     Cell,
     Figure,
@@ -27,7 +26,14 @@ from optsched.report.page import (
     share,
 )
 from optsched.report.run_page import limits_in_words
-from optsched.solvers.comparison.tables import AT_ONCE, RESULT_COLUMNS, summarize, trivial
+from optsched.solvers.comparison.tables import (
+    AT_ONCE,
+    LATER,
+    RESULT_COLUMNS,
+    primal_gap,
+    summarize,
+    trivial,
+)
 from optsched.solvers.profiles import load_profile, profile_names
 from optsched.solvers.result import Status
 
@@ -59,7 +65,7 @@ CONTRADICTIONS = (
 def page(folder: Path) -> Page:
     """Return the page of a comparison folder, from its files alone."""
     config = read_record(folder)
-    results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
+    results = read_frame(folder / "results.parquet", RESULT_COLUMNS, LATER)
     table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
@@ -226,7 +232,8 @@ def _all_and_hard(results: pd.DataFrame, table: pd.DataFrame) -> list[Part]:
 def _solvers(own: pd.DataFrame, which: str) -> Table:
     columns: list[str | tuple[str, str]] = ["solver", "solved", "best", "proven"]
     columns += [("gap to the best bound", name) for name in ("mean", "median", "highest")]
-    columns += [("time", name) for name in ("median", "95th percentile", "total")]
+    columns += ["primal integral"]
+    columns += [("time", name) for name in ("mean", "median", "95th percentile", "total")]
     rows: list[list[Value]] = [
         [
             row["solver"],
@@ -234,13 +241,18 @@ def _solvers(own: pd.DataFrame, which: str) -> Table:
             share(row["best"]),
             share(row["proven"]),
             *(share(row[f"{which}_gap"]) for which in ("mean", "median", "max")),
-            *(duration(row[f"{which}_seconds"]) for which in ("median", "p95", "total")),
+            duration(row["primal_integral"]),
+            *(duration(row[f"{which}_seconds"]) for which in ("mean", "median", "p95", "total")),
             row["errors"],
         ]
         for row in own.to_dict("records")
     ]
     caption = f"{own['kind'].iloc[0]}, {which}. Best: the best known objective was reached."
-    caption += " Gaps are over the snapshots that were solved. Times are wall-clock times."
+    caption += " Gaps are over the snapshots that were solved. Primal integral: mean of the gap to"
+    caption += (
+        " the best known objective, integrated over the time of the slowest solver. Times are"
+    )
+    caption += " wall-clock times; their mean is geometric, shifted by 1 s."
     return Table(caption, [*columns, "errors"], rows)
 
 
@@ -297,7 +309,8 @@ def _snapshots(own: pd.DataFrame) -> Table:
         if answers["best_objective"].notna().any():
             objective = int(known["best_objective"])
         elif (answers["status"] == Status.INFEASIBLE).any():
-            objective = Cell("infeasible")
+            why = answers["message"][answers["status"] == Status.INFEASIBLE]
+            objective = Cell("infeasible", note=" ".join(filter(None, why)))
         row: list[Value] = [
             str(snapshot),
             str(known["size"]),

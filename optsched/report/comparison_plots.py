@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optsched.numbers import counted
 from optsched.report import style
 from optsched.report.steps import extended, log_ticks, thinned
+from optsched.solvers.comparison.tables import primal_gap
 from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
@@ -24,21 +25,6 @@ if TYPE_CHECKING:
 
 SHORTEST = 1e-7
 """Shortest time in seconds that clocks measure; shorter ones count as this."""
-
-
-def primal_gap(objective: ArrayLike, best: ArrayLike) -> Floats:
-    """Return the primal gap of objectives to the best known ones, from 0 to 1.
-
-    The gap is ``|objective - best| / max(|objective|, |best|)``, 0 where both are 0 and 1 where
-    they differ in sign, so that it is defined for all objectives, of both senses.
-
-    T. Berthold, "Measuring the impact of primal heuristics", Operations Research Letters 41,
-    611-614, 2013.
-    """
-    ours, theirs = np.asarray(objective, np.float64), np.asarray(best, np.float64)
-    largest = np.maximum(np.abs(ours), np.abs(theirs))
-    gap = np.abs(ours - theirs) / np.where(largest == 0, 1.0, largest)
-    return np.minimum(gap, 1.0)
 
 
 def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tuple[Floats, Floats]:

@@ -95,7 +95,8 @@ def result(shown: Result) -> str:
     known = [(name, value) for name, value in facts if value is not None]
     posed = "" if problem is None else f" on {problem.name} {problem.size}"
     title = f"{shown.solver} {shown.version}".rstrip() + posed
-    return Card(title, shown.message, [Facts(known)], picture=_picture_of(shown)).html()
+    message = shown.message or str(shown.conflict or "")
+    return Card(title, message, [Facts(known)], picture=_picture_of(shown)).html()
 
 
 def figure(shown: Result, size: Any = None, title: bool = True) -> Figure:

@@ -35,7 +35,7 @@ from optsched.simulator.journal import Journal
 from optsched.simulator.run import Run
 from optsched.solvers.comparison import Comparison
 from optsched.solvers.comparison.comparing import TOLD
-from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
+from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, LATER, RESULT_COLUMNS
 from optsched.traces.trace import CleaningReport, Trace
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def read_comparison(folder: str | Path) -> Comparison:
     place = checked_folder(folder, COMPARISON)
     record = read_record(place)
     return Comparison(
-        results=read_frame(place / "results.parquet", RESULT_COLUMNS),
+        results=read_frame(place / "results.parquet", RESULT_COLUMNS, LATER),
         incumbents=read_frame(place / "incumbents.parquet", INCUMBENT_COLUMNS),
         answers=tuple(read_json_lines(place / "answers.jsonl")),
         **{name: tuple(record.pop(name, ())) for name in TOLD},

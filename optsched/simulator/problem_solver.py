@@ -9,8 +9,9 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from optsched.class_file import home_of
 from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import ListsEquallyGood, Problem
@@ -154,8 +155,8 @@ class ProblemSolver:
             result = contradicted(problem, result, heuristic)
         used, fell_back, message = _choose_result(problem, result, heuristic, self.ties)
         if self.ties is Ties.RANDOM and used.objective is not None:
-            assert isinstance(problem, ListsEquallyGood)  # checked above for its model
-            choices = problem.equally_good(used.objective)
+            able = cast("ListsEquallyGood", problem)  # checked above for its model
+            choices = able.equally_good(used.objective)
             used = replace(used, solution=self._draws[problem.name].choice(choices))
         self.fallbacks += fell_back
         self._posed += 1
@@ -219,6 +220,8 @@ class ProblemSolver:
             "decision": self._decision,
             "objective": used.objective,
         }
+        if home := home_of(type(problem)):
+            origin["model"] = home
         snapshot = Snapshot(problem, origin, options=chosen.options)
         save_snapshot(snapshot, self.capture / file)
         return file

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optsched.models.node_placement.problem import Placements
+from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
 from optsched.slurm.capture import capture, capture_queue, run_command
@@ -25,6 +26,7 @@ from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
 from optsched.slurm.supply import Supply, resource_of
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
+from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
 
 FITS = "it fits alone, but other jobs of the plan take its room"
 
@@ -37,6 +39,12 @@ class Situation:
     supply: Supply  # the site and what is free
     posed: SlurmSnapshot  # the problem, as if no job was pinned
     weigh: str  # the weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules of the site that the plan keeps."""
+        problem = self.posed.problem
+        return tuple(problem.rules) if isinstance(problem, RuledPlacement) else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -56,7 +64,7 @@ class Situation:
             "blocked": len(self.posed.blocked),
             "left": len(self.posed.left),
         }
-        return Snapshot(self.posed.problem, origin)
+        return Snapshot(self.posed.problem, origin | ({"rules": self.rules} if self.rules else {}))
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ class Plan:
         rows, supply = self.situation.posed.rows, self.situation.supply
         placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
         found = []
-        for row, at in zip(rows, self.placements.nodes):
+        for place, (row, at) in enumerate(zip(rows, self.placements.nodes)):
             if at:
                 continue
             reason = _why_not(row.request, supply)
@@ -144,6 +152,10 @@ class Plan:
                 for other, its in placed
             ):
                 reason += "; Slurm may start it before those of lower priority: see --weigh strict"
+            problem = self.situation.posed.problem
+            if isinstance(problem, RuledPlacement) and reason.startswith(FITS):
+                broken = problem.blocking(self.placements, place)
+                reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
 
@@ -199,12 +211,32 @@ class Plan:
                 }
                 for row, reason in self.not_placed
             ],
+            "rules": [*self.situation.rules],
             "unseen": dict(self.unseen),
             "blocked": dict(self.situation.posed.blocked),
             "left": dict(self.situation.posed.left),
             "not_pinned": dict(self.updates.without),
             "lines": list(lines.values()),
         }
+
+
+def blocked_by_site(queue: Queue, supply: Supply, job: QueuedJob, rules: Mapping[str, Rule]) -> str:
+    """Return the rule of the site that keeps a job from what is free, empty if none is known."""
+    if not rules:
+        return ""
+    posed = placement_problem(queue, supply)
+    own = [place for place, row in enumerate(posed.rows) if row.job.job_id == job.job_id]
+    if not own:
+        return ""
+    program = with_rules(posed.problem, rules).formulate().program
+    lower, upper = program.lower.copy(), program.upper.copy()
+    upper[: len(posed.rows)] = 0  # the first variables say which jobs start: it alone
+    lower[own[0]] = upper[own[0]] = 1
+    found = conflict_or_vector(replace(program, lower=lower, upper=upper), SECONDS)
+    if not isinstance(found, Conflict):
+        return ""
+    theirs = {row for row in found.families if any(row.startswith(rule) for rule in rules)}
+    return str(found) if theirs else ""
 
 
 def _why_not(request: Request, supply: Supply) -> str:
@@ -233,10 +265,12 @@ def _why_not(request: Request, supply: Supply) -> str:
     return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 
-def read_situation(folder: Path, weigh: str) -> Situation:
+def read_situation(folder: Path, weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
     """Return the situation in captured output of Slurm, and the problem that it poses."""
     queue, supply = read_captured(folder)
     posed = placement_problem(without_pins(queue), supply, weigh=weigh)
+    if rules:
+        posed = replace(posed, problem=with_rules(posed.problem, rules))
     return Situation(queue, supply, posed, weigh)
 
 
@@ -255,11 +289,11 @@ OF_PIN = ("required", "comment")
 """The fields of a job that count when its pin is taken back."""
 
 
-def current_situation(weigh: str) -> Situation:
+def current_situation(weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
     """Return the situation of the Slurm of this machine, and the problem that it poses."""
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         capture(Path(folder))
-        return read_situation(Path(folder), weigh)
+        return read_situation(Path(folder), weigh, rules)
 
 
 def current_queue() -> Queue:

@@ -19,7 +19,7 @@ from optsched.slurm.division import GroupLimit
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import Request, blocked_by_rule, request_of
-from optsched.slurm.running import supply_at
+from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.supply import CORES, MEMORY, Flags, Supply, column, limited_cores
 
 WEIGHTS = {
@@ -122,9 +122,36 @@ def placement_problem(
         "then": [name for name in then if name != "switches" or has_tree]
     }
     problem = NodePlacement(**fields)
+    fields["columns"] = _columns_of_rules(rows, queue, supply)
     weights = _weights(rows, supply, weigh, COUNTABLE // math.prod(problem.radices))
     problem = NodePlacement(**fields, weights=weights)
     return SlurmSnapshot(problem, tuple(rows), blocked, left)
+
+
+def _columns_of_rules(rows: Sequence[Row], queue: Queue, supply: Supply) -> dict[str, Any]:
+    """Return the columns of waiting and of running jobs that rules of a site read."""
+    held = [(job, held_by(job, supply)) for job in queue.running]
+    there = [(job, one) for job, one in held if len(one.nodes)]
+    amounts = np.array([one.amounts.sum(axis=0) for _, one in there], dtype=np.int64)
+    amounts = amounts.reshape(len(there), len(supply.site.resources))
+    return {
+        "jobs": _who([row.job for row in rows]),
+        "running": {
+            "nodes": [one.nodes.tolist() for _, one in there],
+            "name": [job.label for job, _ in there],
+            **_who([job for job, _ in there]),
+            **dict(zip(supply.site.resources, amounts.T.tolist())),
+        },
+    }
+
+
+def _who(jobs: Sequence[QueuedJob]) -> dict[str, list[str]]:
+    return {
+        "user": [job.user for job in jobs],
+        "account": [job.account for job in jobs],
+        "qos": [job.qos for job in jobs],
+        "partition": [",".join(job.partitions) for job in jobs],
+    }
 
 
 def _rows(job: QueuedJob, request: Request, supply: Supply, started: int) -> list[Row]:

@@ -7,9 +7,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from optsched.models.export import highs_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
-from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_in_thread
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
 from optsched.solvers.result import Limit, Status
 
 # the log has eight digits; larger numbers are written as 1e+09 and do not match
@@ -26,9 +27,12 @@ INCUMBENT = re.compile(r"Integer solution of (-?[\d.]+) found .*\(([\d.]+) secon
 TREE = re.compile(r"best possible (-?[\d.]+) \(")
 BOUND = re.compile(r"Lower bound: +(\S+)")
 NODES = re.compile(r"Enumerated nodes: +(\d+)")
+REFUSED = re.compile(r"Possible options for \w+ are: ([\w ]+)|is illegal for")
 
-WITHOUT_FLAWS = ("-preprocess", "off", "-probing", "off", "-gomory", "off")
-"""Options without probing and Gomory cuts, which cut optima off in CBC 2.10."""
+WITHOUT_FLAWS = ("preprocess", "probing", "gomory")
+"""What is turned off: probing and Gomory cuts cut optima off in CBC 2.10."""
+
+OFF = tuple(word for name in WITHOUT_FLAWS for word in (f"-{name}", "off"))
 
 FULL = 2**16
 """Bytes left on a disk that counts as full."""
@@ -49,6 +53,37 @@ class Cbc(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PuLP"
+    set_by: ClassVar[Mapping[str, str]] = {
+        "seconds": "a time limit",
+        "maxNodes": "a work limit",
+        "randomCbcSeed": "a seed",
+        "ratioGap": "relative_gap",
+        **dict.fromkeys(WITHOUT_FLAWS, "optsched: with others, CBC 2.10 cuts optima off"),
+    }
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, by default one."""
+        return max(1, int(self.native.get("threads", 1)))
+
+    def check_native(self) -> None:
+        """Check the names and values of native options, by what CBC says of them."""
+        from pulp import PULP_CBC_CMD
+
+        for name in self.native:
+            command = [PULP_CBC_CMD.pulp_cbc_path, *self._words([name]), "-quit"]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+            if f"No match for {name}" in done.stdout:
+                raise self.unknown_option(name, ())
+            if found := REFUSED.search(done.stdout):
+                expected = f"expected one of {found[1]}" if found[1] else "expected a number"
+                raise self.refused_option(name, expected)
+
+    def _words(self, names: Iterable[str]) -> list[str]:
+        """Return the command-line words of native options."""
+        return [word for name in names for word in (f"-{name}", _as_word(self.native[name]))]
 
     @classmethod
     def installed_version(cls) -> str | None:
@@ -77,6 +112,7 @@ class Cbc(GenericSolver):
         )
         highs_model(program).writeModel(str(folder / "program.mps"))
         command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", "-timeMode", "elapsed"]
+        say = own_log(self.name)
         # CBC takes seed 0 for the time of day
         command += ["-randomCbcSeed", str(search.seed + 1), "-ratioGap", str(self.relative_gap)]
         if search.start is not None:
@@ -92,7 +128,8 @@ class Cbc(GenericSolver):
         if seconds is not None:
             command += ["-seconds", f"{seconds:.3f}"]
         command += [
-            *WITHOUT_FLAWS,
+            *OFF,
+            *self._words(self.native),
             "-solve",
             "-solution",
             "status.txt",
@@ -118,6 +155,8 @@ class Cbc(GenericSolver):
                 assert process.stdout is not None
                 for line in process.stdout:
                     log.append(line)
+                    if say is not None:
+                        say(line)
                     if match := TREE.search(line):
                         tree = sign * float(match[1]) + offset
                         post(None, tree)
@@ -136,6 +175,10 @@ class Cbc(GenericSolver):
         # a thread, which no signal interrupts between the start of CBC and the record of it
         run_in_thread(run, stop, search, abandon)
         return _outcome(folder, "".join(log), search, sign)
+
+
+def _as_word(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
@@ -171,7 +214,7 @@ def _is_excluded_by_bounds(folder: Path) -> bool:
     if not (folder / "status.txt").exists():
         return False
 
-    command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *WITHOUT_FLAWS, "-maxNodes", "0"]
+    command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", *OFF, "-maxNodes", "0"]
     command += ["-solve", "-quit"]
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return "Problem is infeasible" in again.stdout

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from optsched.solvers.generic import (
     Outcome,
     Post,
     Search,
+    own_log,
     run_in_thread,
 )
 from optsched.solvers.result import Status
@@ -57,6 +59,19 @@ class CpSat(GenericSolver):
     seconds_per_work = 1.4
     default_work = 0.5
     requires = "ortools"
+    set_by: ClassVar[Mapping[str, str]] = {
+        "max_time_in_seconds": "a time limit",
+        "max_deterministic_time": "a work limit",
+        "random_seed": "a seed",
+        "relative_gap_limit": "relative_gap",
+        "num_workers": "workers",
+        "num_search_workers": "workers",
+        "stop_after_first_solution": "first_solution",
+        "log_search_progress": "-v",
+        "log_to_stdout": "-v",
+        "absolute_gap_limit": "optsched: a gap is measured in floating point",
+        "presolve_inclusion_work_limit": "optsched: with others, presolve cuts optima off",
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,6 +83,31 @@ class CpSat(GenericSolver):
     def threads(self) -> int:
         """Number of workers, each of which has a thread even if workers take turns."""
         return self.workers
+
+    def check_native(self) -> None:
+        """Check the names and values of native options."""
+        from ortools.sat.python import cp_model
+
+        self._set_native(cp_model.CpSolver().parameters)
+
+    def _set_native(self, parameters: Any) -> None:
+        """Set native options, values of enumerations by their names."""
+        every = dir(parameters)
+        for name, value in self.native.items():
+            if f"clear_{name}" not in every:
+                raise self.unknown_option(
+                    name, [one.removeprefix("clear_") for one in every if one.startswith("clear_")]
+                )
+            before = getattr(parameters, name)
+            try:
+                if isinstance(value, list):
+                    before.extend(value)
+                elif isinstance(value, str) and not isinstance(before, str):
+                    setattr(parameters, name, getattr(type(before), value))
+                else:
+                    setattr(parameters, name, value)
+            except (AttributeError, TypeError, ValueError):
+                raise self.refused_option(name, "expected a value that CP-SAT accepts") from None
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import OR-Tools."""
@@ -87,12 +127,17 @@ class CpSat(GenericSolver):
 
         solver = cp_model.CpSolver()
         parameters = solver.parameters
+        self._set_native(parameters)
         parameters.num_workers = self.workers
         parameters.random_seed = search.seed
         parameters.relative_gap_limit = self.relative_gap
         # a gap is measured in floating point, and would end searches of large numbers early
         parameters.absolute_gap_limit = 0
         parameters.stop_after_first_solution = self.first_solution
+        say = own_log(self.name)
+        if say is not None:
+            parameters.log_search_progress, parameters.log_to_stdout = True, False
+            solver.log_callback = say
         # a rule of presolve sums in 32 bits, and cuts optima off beyond that (OR-Tools 5293)
         parameters.presolve_inclusion_work_limit = 0
         # CP-SAT's handler of Ctrl-C would replace Python's for good

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any, ClassVar
 
 from optsched import registry
 from optsched.errors import InputError
 from optsched.models.problem import Problem
-from optsched.settings import configure
+from optsched.settings import configure, settings_of
 from optsched.solvers.result import Result
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, unsupported
@@ -126,4 +126,10 @@ def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
         return cls(options)
     if not is_dataclass(cls):
         raise InputError(f"solver {cls.name!r} has no settings")
-    return configure(cls, options, f"solver {cls.name!r}")
+    own = {one.name for one in settings_of(cls)}
+    native = {}
+    if "native" in cls.__dataclass_fields__:
+        native = {name: value for name, value in options.items() if name not in own}
+    configured = {name: value for name, value in options.items() if name not in native}
+    solver = configure(cls, configured, f"solver {cls.name!r}")
+    return replace(solver, native=native) if native else solver

@@ -6,10 +6,11 @@ hints, incumbents, the rounding of bounds and the final status.
 
 from __future__ import annotations
 
+import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, ClassVar, Literal, Protocol
@@ -18,10 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.compilation import clock
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError, UnknownNameError
 from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
+from optsched.settings import settings_of
 from optsched.solvers import interruption
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -215,7 +217,10 @@ class Search:
 
     def value_near(self, point: ArrayLike) -> int | None:
         """Return the objective of `program` at a rounded vector, or None if it is not feasible."""
-        x = np.rint(point).astype(np.int64)
+        found = np.rint(point)
+        if (np.abs(found) > UNBOUNDED).any():  # of an unbounded program
+            return None
+        x = found.astype(np.int64)
         if not self.program.admits(x):
             return None
         self._near = self._better_of(x, self._near)
@@ -350,9 +355,14 @@ class GenericSolver(Solver):
     ----------
     relative_gap : float
         Relative gap at which the search stops.
+    native : mapping of str to object
+        Options of the solver itself, by the names that it gives them. In a profile, they stand
+        beside the others.
 
     Attributes
     ----------
+    set_by : mapping of str to str
+        Native options that optsched sets, with what it sets them by.
     floating_point : bool
         Whether the solver computes in floating point, to a tolerance.
     largest_number : int
@@ -364,7 +374,11 @@ class GenericSolver(Solver):
     """
 
     relative_gap: float = 0.0
+    native: Mapping[str, Any] = field(
+        default_factory=dict, kw_only=True, hash=False, metadata={"native": True}
+    )
 
+    set_by: ClassVar[Mapping[str, str]] = {}
     floating_point: ClassVar[bool] = True
     largest_number: ClassVar[int] = 500_000
     largest_objective: ClassVar[int] = 10**11
@@ -372,6 +386,32 @@ class GenericSolver(Solver):
     def __post_init__(self) -> None:
         if not 0 <= self.relative_gap < 1:
             raise InputError(f"relative_gap: {self.relative_gap}; expected from 0 to below 1")
+        for name in self.native:
+            if name in self.set_by:
+                raise InputError(f"option {name!r} of {self.name} is set by {self.set_by[name]}")
+        if self.native and self.installed_version() is not None:
+            self.check_native()
+
+    def check_native(self) -> None:
+        """Check the names and values of `native`.
+
+        Raises
+        ------
+        InputError
+            If the solver refuses an option.
+        """
+        raise self.unknown_option(next(iter(self.native)), ())
+
+    def unknown_option(self, name: str, known: Collection[str]) -> UnknownNameError:
+        """Return the error of an option that neither this class nor the solver itself has."""
+        own = [option.name for option in settings_of(type(self))]
+        others = [one for one in known if one not in self.set_by]
+        return UnknownNameError(f"option of solver {self.name!r}", name, [*own, *others])
+
+    def refused_option(self, name: str, expected: str) -> InputError:
+        """Return the error of a native option whose value the solver refuses."""
+        value = self.native[name]
+        return InputError(f"option {name!r} of solver {self.name!r}: {value!r}; {expected}")
 
     @abstractmethod
     def run(self, search: Search) -> Outcome:
@@ -420,15 +460,29 @@ class GenericSolver(Solver):
             if error is search.callback_error:
                 raise
             solution = None
-            if isinstance(error, InputError):
+            if isinstance(error, InputError) and not isinstance(error, StatementError):
                 outcome = Outcome(Status.NO_SOLUTION, message=str(error))
             else:
-                outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
+                kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+                outcome = Outcome(Status.ERROR, message=f"{kind}{error}")
             status = outcome.claim
         if solution is None and hint is not None and status is Status.NO_SOLUTION:
             status, solution = Status.FEASIBLE, hint
         objective = None if x is None else search.value(x)
         return search.result(self, outcome, status, solution, objective, bound, seed=seed)
+
+
+def own_log(name: str) -> Callable[[str], None] | None:
+    """Return a function that logs the text of a solver line by line; None without ``-v``."""
+    log = logging.getLogger("optsched")
+    if not log.isEnabledFor(logging.DEBUG):
+        return None
+
+    def say(text: str) -> None:
+        for line in text.splitlines():
+            log.debug("%s: %s", name, line)
+
+    return say
 
 
 def _trivial_outcome(program: Program) -> Outcome | None:

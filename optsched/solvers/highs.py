@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,19 +13,44 @@ from optsched.models.export import highs_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers import interruption
-from optsched.solvers.generic import GenericSolver, Outcome, Search
+from optsched.solvers.generic import GenericSolver, Outcome, Search, own_log
 from optsched.solvers.result import Limit, Status
 
 
 @solvers.register("highs")
 @dataclass(frozen=True)
 class Highs(GenericSolver):
-    """Branch and cut by HiGHS, in one thread."""
+    """Branch and cut by HiGHS, by default in one thread."""
 
     seconds_per_solve = 5e-4
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"
+    set_by: ClassVar[Mapping[str, str]] = {
+        "time_limit": "a time limit",
+        "mip_max_nodes": "a work limit",
+        "random_seed": "a seed",
+        "mip_rel_gap": "relative_gap",
+        "output_flag": "-v",
+    }
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, by default one."""
+        return int(self.native.get("threads", 1))
+
+    def check_native(self) -> None:
+        """Check the names and values of native options."""
+        import highspy
+
+        highs = highspy.Highs()
+        highs.silent()
+        known = [name for name in dir(highs.getOptions()) if not name.startswith("_")]
+        for name, value in self.native.items():
+            if name not in known:
+                raise self.unknown_option(name, known)
+            if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise self.refused_option(name, "expected a value that HiGHS accepts")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import HiGHS."""
@@ -35,6 +61,7 @@ class Highs(GenericSolver):
         highs = highs_model(search.program)
         options: dict[str, Any] = {
             "threads": 1,
+            **self.native,
             "random_seed": search.seed,
             "mip_rel_gap": self.relative_gap,
             "mip_max_nodes": search.node_limit(),
@@ -47,7 +74,7 @@ class Highs(GenericSolver):
             every = np.arange(search.program.num_variables, dtype=np.int32)
             highs.setSolution(len(every), every, search.start.astype(float))
 
-        run_highs(highs, search)
+        run_highs(highs, search, say=own_log(self.name))
         return self._outcome(search, highs)
 
     def _outcome(self, search: Search, highs: Any) -> Outcome:
@@ -79,22 +106,30 @@ class Highs(GenericSolver):
         return Outcome(claim, x, info.mip_dual_bound, limit, work)
 
 
-def run_highs(highs: Any, search: Search | None = None, most_looks: float = math.inf) -> None:
+def run_highs(
+    highs: Any,
+    search: Search | None = None,
+    most_looks: float = math.inf,
+    say: Callable[[str], None] | None = None,
+) -> None:
     """Run HiGHS until it has ended or Ctrl-C is pressed, and record what it finds in a search.
 
-    Of an integer program, the search also ends after `most_looks` looks at its limits. HiGHS looks
-    several times at each node, and after each round of cuts at the root.
+    `say` takes its log. Of an integer program, the search also ends after `most_looks` looks at
+    its limits. HiGHS looks several times at each node, and after each round of cuts at the root.
     """
     import highspy
 
     looks = 0
-
     kinds = highspy.cb.HighsCallbackType
     improving, between = int(kinds.kCallbackMipImprovingSolution), int(kinds.kCallbackMipInterrupt)
+    logging = int(kinds.kCallbackLogging)
 
-    def callback(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
+    def callback(kind: Any, message: str, out: Any, into: Any, _data: Any) -> None:
         # frequent callbacks let Python handle Ctrl-C
         nonlocal looks
+        if int(kind) == logging and say is not None:
+            say(message)
+            return
         if int(kind) == improving:
             # the reported objective is that of a point within the tolerance
             value = None if search is None else search.value_near(out.mip_solution)
@@ -109,12 +144,17 @@ def run_highs(highs: Any, search: Search | None = None, most_looks: float = math
             into.user_interrupt = True
 
     highs.setCallback(callback, None)
-    for wanted in (
+    wanted = [
         kinds.kCallbackMipImprovingSolution,
         kinds.kCallbackMipInterrupt,
         kinds.kCallbackSimplexInterrupt,
-    ):
-        highs.startCallback(wanted)
+    ]
+    if say is not None:
+        highs.setOptionValue("output_flag", True)
+        highs.setOptionValue("log_to_console", False)
+        wanted.append(kinds.kCallbackLogging)
+    for one in wanted:
+        highs.startCallback(one)
     if highs.run() == highspy.HighsStatus.kError:
         # other code in this process may have started HiGHS with more threads
         highspy.Highs.resetGlobalScheduler(True)

@@ -88,8 +88,9 @@ def load_profile(name: str | Path) -> Profile:
 
 
 def options_of(solver: Solver) -> dict[str, Any]:
-    """Return the options of a solver that differ from their defaults."""
+    """Return the options of a solver that differ from their defaults, and its native ones."""
     if not is_dataclass(solver):
         return {}
     values = {option: getattr(solver, option.name) for option in settings_of(type(solver))}
-    return {option.name: value for option, value in values.items() if value != option.default}
+    changed = {option.name: value for option, value in values.items() if value != option.default}
+    return changed | dict(getattr(solver, "native", {}))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from optsched.models.problem import Problem, Violation
+    from optsched.solvers.conflict import Conflict
 
 
 INFINITE = 1e20
@@ -141,6 +142,8 @@ class Result:
         the result, and not because the solver failed.
     problem : Problem or None
         The problem, in a result of `optsched.solve`.
+    conflict : Conflict or None
+        Requirements that no solution meets together, of an `INFEASIBLE` result of `optsched.solve`.
     """
 
     solver: str
@@ -159,6 +162,7 @@ class Result:
     message: str = ""
     wrong: bool = False
     problem: Problem[Any] | None = field(default=None, compare=False)
+    conflict: Conflict | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         answer = f"objective {self.objective}, bound {self.bound}"

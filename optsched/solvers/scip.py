@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
-from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_in_thread
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, own_log, run_in_thread
 from optsched.solvers.result import Limit, Status
+
+WAIT = 0.2
+"""Seconds between two looks at the log of SCIP."""
 
 LIMITS = {
     "timelimit": Limit.TIME,
@@ -32,6 +39,26 @@ class Scip(GenericSolver):
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PySCIPOpt"
+    set_by: ClassVar[Mapping[str, str]] = {
+        "limits/time": "a time limit",
+        "limits/totalnodes": "a work limit",
+        "randomization/randomseedshift": "a seed",
+        "limits/gap": "relative_gap",
+    }
+
+    def check_native(self) -> None:
+        """Check the names and values of native options."""
+        from pyscipopt import Model
+
+        model = Model()
+        known = model.getParams()
+        for name, value in self.native.items():
+            if name not in known:
+                raise self.unknown_option(name, known)
+            try:
+                model.setParam(name, value)
+            except (TypeError, ValueError):
+                raise self.refused_option(name, "expected a value that SCIP accepts") from None
 
     @classmethod
     def installed_version(cls) -> str | None:
@@ -50,6 +77,7 @@ class Scip(GenericSolver):
         model, variables = _scip_model(search.program)
         parameters = {
             "misc/catchctrlc": False,
+            **self.native,
             "randomization/randomseedshift": search.seed,
             "limits/gap": self.relative_gap,
             "limits/totalnodes": search.node_limit(),
@@ -75,7 +103,8 @@ class Scip(GenericSolver):
                 with suppress(Exception):
                     model.interruptSolve()
 
-        run_in_thread(solve, stop, search)
+        with log_of_scip(model, own_log(self.name)):
+            run_in_thread(solve, stop, search)
         work = model.getNTotalNodes()
         match status := model.getStatus():
             case "optimal" | "gaplimit":
@@ -92,6 +121,36 @@ class Scip(GenericSolver):
         if model.getNSols():
             x = np.rint(_point(model, variables)).astype(np.int64)
         return Outcome(claim, x, model.getDualbound(), LIMITS.get(status), work)
+
+
+@contextmanager
+def log_of_scip(model: Any, say: Callable[[str], None] | None) -> Iterator[None]:
+    """Hand the log of SCIP, which it writes to a file, to `say` while it runs."""
+    if say is None:
+        yield
+        return
+    with TemporaryDirectory(prefix="optsched-scip-") as folder:
+        file, ended = Path(folder) / "log", Event()
+        file.touch()
+        model.setLogfile(str(file))
+
+        def follow() -> None:
+            rest, was_last = "", False
+            with file.open() as stream:
+                while not was_last:
+                    was_last = ended.wait(WAIT)
+                    lines, _, rest = (rest + stream.read()).rpartition("\n")
+                    say(lines)
+            say(rest)
+
+        thread = Thread(target=follow)
+        thread.start()
+        try:
+            yield
+        finally:
+            model.setLogfile(None)
+            ended.set()
+            thread.join()
 
 
 def _point(model: Any, variables: list[Any]) -> list[float]:

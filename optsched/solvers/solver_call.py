@@ -7,17 +7,19 @@ import logging
 import math
 import reprlib
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 from optsched.class_file import place_of
 from optsched.compilation import clock
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.models.problem import Problem, Violation
 from optsched.solvers import separate_process
+from optsched.solvers.by_relaxation import solve_by_relaxation
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -72,6 +74,10 @@ def call_solver(
             raised_by_callback.append(error)
             raise
 
+    search: Callable[..., Result] = solver.solve
+    if problem.relaxation is not None and solver.models is not None:
+        ask = partial(call_solver, solver, name=name)
+        search = partial(solve_by_relaxation, ask, exact=solver.exact)
     began = clock()
     try:
         if prepare:
@@ -80,7 +86,7 @@ def call_solver(
         separate_process.allow_solve(budget.seconds)
         began = clock()
         with around or nullcontext():
-            answer = solver.solve(
+            answer = search(
                 given,
                 budget=budget,
                 hint=hint,
@@ -102,7 +108,7 @@ def call_solver(
         if raised_by_callback:
             raise raised_by_callback[0] from None
         seconds = clock() - began
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) and not isinstance(error, StatementError):
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
         else:
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
@@ -236,6 +242,7 @@ def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
         "verified": False,
         "wrong": True,
         "message": message,
+        "conflict": None,
     }
 
 

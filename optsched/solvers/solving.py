@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
 from optsched.settings import settings_of
+from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_solution
 from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
 from optsched.solvers.interruption import noted_once
 from optsched.solvers.live_display import shown
@@ -27,6 +28,7 @@ from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.solver_call import (
     call_solver,
     check_models,
+    refuted,
     supports,
     unsupported,
     version_of,
@@ -131,6 +133,7 @@ def solve(
     on_incumbent: OnIncumbent | None = None,
     display: bool = False,
     interruptible: bool = True,
+    explain: bool = True,
 ) -> Result:
     """Solve a problem and verify the result.
 
@@ -160,6 +163,9 @@ def solve(
         Whether the first Ctrl-C ends the search, so that the best solution so far is returned, with
         the limit ``interrupted``. A second one, or a solver that does not end within 5 s, raises
         `KeyboardInterrupt`. If False, the first one does.
+    explain : bool
+        Whether to look for the requirements in conflict of an infeasible problem, in what is left
+        of the time limit and at most 10 s.
 
     Returns
     -------
@@ -227,6 +233,9 @@ def solve(
         prepare=True,
         around=watched(),
     )
+    if explain and result.status is Status.INFEASIBLE:
+        with suppress(KeyboardInterrupt) if interruptible else nullcontext():
+            result = explained(problem, result, _remaining(budget, spent + result.seconds))
     refused = result.message and result.limit is None and getattr(chosen, "floating_point", False)
     if solver is None and refused:
         log.info("%s; %s goes on", result.message, EXACT)
@@ -240,6 +249,7 @@ def solve(
             on_incumbent=None if on_incumbent is None else report,
             display=display,
             interruptible=interruptible,
+            explain=explain,
         )
     return replace(
         result,
@@ -249,6 +259,25 @@ def solve(
         seed=seed,
         problem=problem,
     )
+
+
+def explained(problem: Problem[Any], result: Result, budget: Budget) -> Result:
+    """Return an infeasible result with its conflict, or refuted by a solution.
+
+    The conflict is sought within the time limit of a budget, and at most 10 s.
+    """
+    seconds = SECONDS if budget.seconds is None else min(SECONDS, budget.seconds)
+    try:
+        found = conflict_or_solution(problem, seconds)
+    except InputError as error:
+        log.info("%s %s: not explained: %s", problem.name, problem.size, error)
+        return result
+    if isinstance(found, Conflict):
+        return replace(result, conflict=found)
+    if violations_of(problem, found):
+        return result
+    claim = f"{result.solver} claims that there is no solution; {EXACT} has a verified one"
+    return refuted(result, claim)
 
 
 def label_of(given: str | ClassInFile | Solver, profile: Profile) -> str:

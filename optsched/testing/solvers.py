@@ -124,6 +124,7 @@ def check_answer(
             seed=seed,
             on_incumbent=reported.append,
             interruptible=False,
+            explain=False,
         )
     expect(result.status is not Status.ERROR, result.message)
     expect(result.verified, "not verified")

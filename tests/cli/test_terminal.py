@@ -80,7 +80,7 @@ def test_a_comparison_has_units_and_whole_words(columns, on_terminal, capsys):
     times = {"median_seconds": 1.062e-05, "p95_seconds": 0.5, "total_seconds": 90.0}
     row = {"kind": "window-mkp", "solver": "branch-and-bound", "snapshots": 180, "solved": 180}
     row |= {"best": 0.9927, "proven": 1.0, "mean_gap": 0.001588, "median_gap": 0.0}
-    row |= {"max_gap": 1e-9, "errors": 0} | times
+    row |= {"max_gap": 1e-9, "errors": 0, "mean_seconds": 0.1, "primal_integral": 0.2} | times
     print_comparison(pd.DataFrame([row, {**row, "solver": "greedy"}]))
     out, err = capsys.readouterr()
     lines = [line.rstrip() for line in CONTROL.sub("", out).splitlines()]
@@ -89,7 +89,7 @@ def test_a_comparison_has_units_and_whole_words(columns, on_terminal, capsys):
     for name, line in zip(["branch-and-bound", "greedy"], lines[1:], strict=True):
         assert re.fullmatch(rf"{name} +180 +180 +99.27% +100% +0.1588% .*10.6 µs", line)
     assert ("largest gap" in lines[0]) == (columns == 100)
-    assert "left out, as the terminal is narrow: in all, 95%" in err
+    assert "narrow: primal integral, mean time, in all, 95%" in err
 
 
 @WIDTHS

@@ -228,7 +228,7 @@ def test_the_kernel_verifies_packings_as_their_problem_does(answered):
     # three more jobs, so that there are three rows
     state = _gang.new_state(np.array([*sizes, 1, 1, 1]), rule)
     running = len(problem.running)
-    state.tally[_gang.RUNNING] = running
+    state.counts[0].running = running
     state.running[:running] = range(running)
     state.candidates[: len(problem.waiting)] = range(running, len(masks))
     state.row[:running] = problem.rows_of_running

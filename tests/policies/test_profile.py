@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.policies.parts import _profile
+from optsched.policies import _profile
 
 SIZE = 10
 HORIZON = 60

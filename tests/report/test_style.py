@@ -38,7 +38,7 @@ def test_names_at_one_place_are_spread_around_it_the_first_on_top():
 
 
 def solvers_of(model):
-    return [name for name in solvers if model in (solvers[name].models or {model})]
+    return [name for name in solvers if solvers[name].supports(model)]
 
 
 @pytest.mark.parametrize("model", list(registry.models))

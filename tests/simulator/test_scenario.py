@@ -31,6 +31,7 @@ def test_simulate_takes_the_fields_and_says_what_they_are():
 def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a_run():
     taken = inspect.signature(command).parameters
     own = {"output", "demands_sha256", "file_sha256", "csv", "plots", "json"}
+    own |= {"rule"}  # a setting of the policy
     assert set(taken) - own == set(OPTIONS)
     assert set(OPTIONS) - set(KEYS) == {"settings", "capture", "capture_every", "check", "journal"}
 

@@ -285,6 +285,7 @@ def test_incumbents_end_with_the_verified_answer():
 
 def test_the_table_by_hand():
     columns = ("status", "objective", "best_objective", "gap_to_best_bound", "seconds", "verified")
+    integrals = [0.5, 1.5, 3.0, 4.0, None]
     answers = [
         ("optimal", 10, 10, 0.0, 1.0, True),
         ("feasible", 8, 10, 0.25, 2.0, True),
@@ -293,6 +294,7 @@ def test_the_table_by_hand():
         ("infeasible", None, None, None, 5.0, True),
     ]
     results = pd.DataFrame(answers, columns=columns).assign(kind="k", solver="s")
+    results["primal_integral"] = integrals
     results = results.astype({"objective": "Int64", "best_objective": "Int64"})
     row, _ = summarize(pd.concat([results, results.assign(solver="t")])).to_dict(orient="records")
     assert row == {
@@ -305,6 +307,8 @@ def test_the_table_by_hand():
         "mean_gap": pytest.approx(0.125),
         "median_gap": pytest.approx(0.125),
         "max_gap": 0.25,
+        "primal_integral": pytest.approx(2.25),
+        "mean_seconds": pytest.approx(720 ** (1 / 5) - 1),
         "median_seconds": 3.0,
         "p95_seconds": pytest.approx(4.8),
         "total_seconds": 15.0,
@@ -400,11 +404,11 @@ def test_profiles_have_their_own_name_budget_and_options(tmp_path):
         ),
         (
             [EXAMPLE],
-            ["gurobi"],
+            ["xpress"],
             InputError,
-            "unknown solver 'gurobi' of window-mkp problems; k",
+            "unknown solver 'xpress' of window-mkp problems; k",
         ),
-        ([EXAMPLE], ["gurobi"], InputError, "FILE.py:CLASS, and for another program there is `opt"),
+        ([EXAMPLE], ["xpress"], InputError, "FILE.py:CLASS, and for another program there is `opt"),
         (
             [OtherKind(weights=[1], capacities=[1])],
             ["greedy"],

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from optsched.fields import Each, Fields, WrongValueError
+from optsched.errors import UnknownNameError
+from optsched.fields import (
+    LARGEST_FIELD,
+    Each,
+    Fields,
+    Kind,
+    WrongValueError,
+    first_few,
+    plain_sequence,
+)  # fmt: skip
 
 WHOLE = 1000
 """A whole device, in thousandths.
@@ -58,3 +67,60 @@ class GroupRows(Each):
             return tuple(groups)
 
         return read
+
+
+class RuleColumns(Kind):
+    """Columns that rules read: of jobs, of nodes, and of running jobs with their nodes."""
+
+    on_file = "object of `jobs`, `nodes`, `running`: for each an object of lists"
+    in_python = "mapping of str to mapping of str to sequence"
+    expected = "expected objects of lists: jobs, nodes, running"
+
+    def read(self, value: Any, fields: Fields) -> Any:
+        parts = value.values() if isinstance(value, Mapping) else [None]
+        if not all(isinstance(of, Mapping) for of in parts):
+            raise self.refused(value)
+        running = value.get("running", {})
+        on = plain_sequence(running.get("nodes", ())) or ()
+        nodes = fields.count("free") or 0
+        known = {"jobs": fields.count("chunks"), "nodes": nodes, "running": len(on)}
+        wrong = [] if not running or "nodes" in running else [".running: expected nodes"]
+        for job, given in enumerate(on):
+            at = plain_sequence(given)
+            if not at or not all(type(n) is int and 0 <= n < nodes for n in at):
+                expected = f"expected nodes from 0 to {nodes - 1}"
+                wrong.append(f".running.nodes[{job}]: {given!r}; {expected}")
+        stored: dict[str, dict[str, Any]] = {}
+        for of, columns in value.items():
+            if of not in known:
+                wrong.append(f": {UnknownNameError('part', of, known)}")
+                continue
+            stored[of] = {}
+            for column, values in columns.items():
+                row = plain_sequence(values)
+                if row is None or len(row) != known[of]:
+                    wrong.append(f".{of}.{column}: expected a list of {known[of]} values")
+                elif (of, column) == ("running", "nodes"):
+                    stored[of][column] = tuple(map(plain_sequence, row))
+                elif not all(type(one) is str or _is_amount(one) for one in row):
+                    wrong.append(f".{of}.{column}: expected texts or integers up to 10^12")
+                else:
+                    stored[of][column] = row
+        if wrong:
+            raise WrongValueError(inside=first_few("", wrong))
+        return stored
+
+    def write(self, value: Any) -> Any:
+        return {
+            of: {name: [*map(super(RuleColumns, self).write, one)] for name, one in columns.items()}
+            for of, columns in value.items()
+        }
+
+    def json_schema(self) -> dict[str, Any]:
+        columns = {"type": "object", "additionalProperties": {"type": "array"}}
+        parts = dict.fromkeys(("jobs", "nodes", "running"), columns)
+        return {"type": "object", "properties": parts}
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) is int and abs(value) <= LARGEST_FIELD

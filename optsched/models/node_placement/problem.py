@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.fields import LARGEST_FIELD, Fields, Parsed, Table, first_few
 from optsched.models.fields import Amounts, Integers, Labels, LabelSets, Numbers, Texts
-from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows
+from optsched.models.node_placement.fields import WHOLE, Devices, GroupRows, RuleColumns
 from optsched.models.node_placement.limits import beyond_limits
 from optsched.models.problem import Choice, Problem, Violation, wrong_length
 from optsched.models.schema import declared, field, labels
@@ -185,6 +185,12 @@ class NodePlacement(Problem[Placements]):
     )
     nodes: Sequence[str | int] | None = labels("free", "a name for each node")
     jobs: Sequence[str | int] | None = labels("chunks", "a name for each job")
+    columns: Mapping[str, Mapping[str, Any]] | None = field(
+        RuleColumns(),
+        "what rules read of jobs, of nodes and of running jobs, their `user` for instance; `nodes` "
+        "of running jobs are the numbers of their nodes, from 0",
+        default=None,
+    )
 
     sense = "max"
     default_solver = "column-generation"

@@ -15,10 +15,10 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    `first` is the index of the first event of each node, shape (nodes + 1,), and last the number of
-    events, of which the other arrays may have more. Each event has its
-    time in seconds, the change of the number of processes, and that of the demand, shape (events,
-    resources).
+    What a node holds now is one event. `first` is the index of the first event of each node, shape
+    (nodes + 1,), and last the number of events, of which the other arrays may have more. Each event
+    has its time in seconds, the change of the number of processes, and that of the demand, shape
+    (events, resources).
     """
 
     first: Integers
@@ -49,45 +49,51 @@ class Space(NamedTuple):
 @kernel
 def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
-    events = 2 * len(held)
-    first = np.empty(nodes + 1, dtype=np.int64)
-    time = np.empty(events, dtype=np.int64)
-    processes = np.empty(events, dtype=np.int64)
-    demand = np.empty((events, held.shape[1] - 4), dtype=np.int64)
-    count, order = np.empty(nodes, dtype=np.int64), np.empty(events, dtype=np.int64)
-    write_timeline(held, Timeline(first, time, processes, demand), count, order)
+    resources = held.shape[1] - 4
+    first = np.zeros(nodes + 1, dtype=np.int64)
+    last = np.zeros(nodes, dtype=np.int64)
+    for row in range(len(held)):
+        node, begins = held[row, 0], held[row, 2] > 0
+        first[node + 1] += 1 + (begins or last[node] == 0)
+        last[node] += not begins
+    for node in range(nodes):
+        first[node + 1] += first[node]
+        last[node] = first[node] + (last[node] > 0)
+    time = np.zeros(first[nodes], dtype=np.int64)
+    processes = np.zeros(first[nodes], dtype=np.int64)
+    demand = np.zeros((first[nodes], resources), dtype=np.int64)
+    events = Timeline(first, time, processes, demand)
+    for end in range(1, -1, -1):
+        for row in range(len(held)):
+            node, at = held[row, 0], held[row, 2 + end]
+            change = -held[row, 1] if end == 1 else held[row, 1]
+            if at > 0:
+                add_event(events, first[node], last[node], at, change, held[row, 4:])
+                last[node] += 1
+                continue
+            processes[first[node]] += change
+            for r in range(resources):
+                demand[first[node], r] += change * held[row, 4 + r]
     return first, time, processes, demand
 
 
 @kernel(allocates=False)
-def write_timeline(held: Integers, events: Timeline, count: Integers, order: Integers) -> None:
-    """Write the timeline of the allocations `held`.
+def add_event(
+    events: Timeline, first: int, place: int, at: int, count: int, demand: Integers
+) -> None:
+    """Insert a change of the processes of a node behind its events that are not later.
 
-    `count` is space for a number for each node, and `order` for each event.
+    `first` is the first event of the node, and `place` the one behind its last.
     """
-    first, time, processes, demand = events
-    rows, nodes = len(held), len(count)
-    first[:] = 0
-    for row in range(rows):
-        first[held[row, 0] + 1] += 2
-    for node in range(nodes):
-        count[node] = first[node]
-        first[node + 1] += first[node]
-    for end in range(1, -1, -1):
-        for row in range(rows):
-            node, at = held[row, 0], held[row, 2 + end]
-            place = count[node]
-            while place > first[node] and time[place - 1] > at:
-                time[place], order[place] = time[place - 1], order[place - 1]
-                place -= 1
-            time[place], order[place] = at, 2 * row + end
-            count[node] += 1
-    for event in range(2 * rows):
-        row, end = order[event] // 2, order[event] % 2
-        change = held[row, 1] * (1 - 2 * end)
-        processes[event] = change
-        for r in range(demand.shape[1]):
-            demand[event, r] = change * held[row, 4 + r]
+    while place > first and events.time[place - 1] > at:
+        events.time[place] = events.time[place - 1]
+        events.processes[place] = events.processes[place - 1]
+        for r in range(len(demand)):
+            events.demand[place, r] = events.demand[place - 1, r]
+        place -= 1
+    events.time[place], events.processes[place] = at, count
+    for r in range(len(demand)):
+        events.demand[place, r] = count * demand[r]
 
 
 @kernel(allocates=False)
@@ -145,19 +151,28 @@ def processors_free(events: Timeline, processors: int, start: int) -> int:
 
 
 @kernel(allocates=False)
-def least_limit(events: Timeline, free: int, job: Job, limits: Integers, space: Space) -> int:
+def least_limit(
+    events: Timeline,
+    nodes: Integers,
+    number: int,
+    free: int,
+    job: Job,
+    limits: Integers,
+    space: Space,
+) -> int:
     """Return the number of the least limit within which a job can start now.
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
     `optsched.solvers.threshold_allocation.bottleneck_search`. For lower limits, no problem with
-    ``latest=0`` needs to be solved. `free` is the number of processors that are free now, `limits`
-    has the largest penalized times in units, ascending; their number means none.
+    ``latest=0`` needs to be solved. The first `number` of `nodes` have processors that are free
+    now, `free` together. `limits` has the largest penalized times in units, ascending; their number
+    means none.
     """
     room = space.room
     room[:] = 0
-    for node in range(len(events.first) - 1):
-        free -= add_room(events, node, 0, job, limits, space)
+    for place in range(number):
+        free -= add_room(events, nodes[place], 0, job, limits, space)
         if room[0] >= job.asked or room[-1] + free < job.asked:
             break
     least = len(limits)
@@ -168,26 +183,35 @@ def least_limit(events: Timeline, free: int, job: Job, limits: Integers, space: 
 
 @kernel(allocates=False)
 def starts_within(
-    events: Timeline, job: Job, limits: Integers, space: Space, starts: Integers
+    events: Timeline,
+    starts: Integers,
+    free: Integers,
+    number: int,
+    job: Job,
+    limits: Integers,
+    space: Space,
+    found: Integers,
 ) -> None:
-    """Write the first start of a job within each limit to `starts`; -1 without one.
+    """Write the first start of a job within each limit to `found`; -1 without one.
 
-    The limits are those of `least_limit`.
+    The first `number` of `starts` are possible, ascending, and `free` has the number of processors
+    that are free at each. The limits are those of `least_limit`.
     """
-    room = space.room
-    starts[:] = -1
-    start, missing = 0, len(limits)
-    while missing > 0 and start >= 0:
-        if processors_free(events, job.processors, start) >= job.asked:
-            room[:] = 0
-            for node in range(len(events.first) - 1):
-                add_room(events, node, start, job, limits, space)
-                if room[0] >= job.asked:
-                    break
-            while missing > 0 and room[missing - 1] >= job.asked:
-                missing -= 1
-                starts[missing] = start
-        start = next_end(events, start)
+    room, missing = space.room, len(limits)
+    found[:] = -1
+    for place in range(number):
+        if missing == 0:
+            break
+        if free[place] < job.asked:
+            continue
+        room[:] = 0
+        for node in range(len(events.first) - 1):
+            add_room(events, node, starts[place], job, limits, space)
+            if room[0] >= job.asked:
+                break
+        while missing > 0 and room[missing - 1] >= job.asked:
+            missing -= 1
+            found[missing] = starts[place]
 
 
 @kernel(allocates=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.display import display_of
+from optsched.errors import InputError
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -29,7 +30,7 @@ from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, verify, version_of
-from optsched.solvers.solving import as_budget, checked_seed, solve
+from optsched.solvers.solving import as_budget, checked_seed, explained, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,7 @@ def compare(
     budget: Budget | float | None = None,
     time_limit: float | None = None,
     work_limit: float | None = None,
-    seed: int | None = None,
+    seed: int | Sequence[int] | None = None,
     progress: Callable[[int], None] | None = None,
     separate_process: bool = False,
     interruptible: bool = True,
@@ -121,8 +122,9 @@ def compare(
         Budget of each solve, or its seconds; by default that of the profile, or no limit.
     time_limit, work_limit : float, optional
         Limits of the budget, in place of it: wall-clock seconds, and work in each solver's unit.
-    seed : int, optional
-        Seed of random choices; by default that of the profile, or 0.
+    seed : int or sequence of int, optional
+        Seed of random choices; by default that of the profile, or 0. Of several, each problem is
+        solved with each, which counts as a problem of its own.
     progress : callable, optional
         Callback that takes the number of problems done.
     separate_process : bool
@@ -151,17 +153,27 @@ def compare(
     1  branch-and-bound   optimal         15        15.0
     """
     budget = as_budget(budget, time_limit, work_limit)
-    seed = checked_seed(seed)
+    given = [*seed] if isinstance(seed, Sequence) and not isinstance(seed, str) else [seed]
+    seeds = [checked_seed(one) for one in given]
+    if not seeds or len({*seeds}) < len(seeds):
+        raise InputError(f"{seed!r}; expected different integers", field="seed")
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
 
-    def answer(who: int, what: int, is_warm_up: bool) -> Result:
+    def answer(
+        who: int, what: int, one: int | None, is_warm_up: bool, claim: Result | None = None
+    ) -> Result:
         contender, snapshot = contenders[who], entries[what].snapshot
-        if is_warm_up:
-            warm_up = _warm_up_budget(contender, budget)
-            result = solve(snapshot, contender.given, budget=warm_up, interruptible=False)
-        else:
-            result = solve(snapshot, contender.given, budget=budget, seed=seed, interruptible=False)
+        if claim is not None:
+            return explained(snapshot.problem, claim, budget or contender.profile.budget)
+        result = solve(
+            snapshot,
+            contender.given,
+            budget=_warm_up_budget(contender, budget) if is_warm_up else budget,
+            seed=one,
+            interruptible=False,
+            explain=False,
+        )
         return replace(result, problem=None)  # known here, and to send it takes time
 
     answered: list[tuple[Entry, Reconciled]] = []
@@ -174,13 +186,24 @@ def compare(
         for who, contender in enumerate(contenders):
             for what in _smallest(entries):
                 if supports(contender.solver, entries[what].problem.name):
-                    _result(call, contender, entries[what].problem, who, what, True)
+                    _result(call, contender, entries[what].problem, who, what, None, True)
         for what, entry in enumerate(entries):
             results: list[Result] = []
+            of_seed: list[int] = []
             try:
-                for who, contender in enumerate(contenders):
-                    if supports(contender.solver, entry.problem.name):
-                        results.append(_result(call, contender, entry.problem, who, what, False))
+                for number, one in enumerate(seeds):
+                    for who, contender in enumerate(contenders):
+                        if supports(contender.solver, entry.problem.name):
+                            asked = (who, what, one, False)
+                            results.append(_result(call, contender, entry.problem, *asked))
+                            of_seed.append(number)
+                reconciled = reconcile(entry.problem, entry.known, results)
+                for at, result in enumerate(reconciled.results):
+                    if result.status is Status.INFEASIBLE and reconciled.objective is None:
+                        who = [one.name for one in contenders].index(result.solver)
+                        claim = (who, what, None, False, result)
+                        results[at] = _result(call, contenders[who], entry.problem, *claim)
+                        break  # one explanation is enough
             except KeyboardInterrupt:
                 if not (interruptible and (answered or results)):
                     raise
@@ -195,7 +218,7 @@ def compare(
                     failures.append(message)
                 elif result.message:
                     refusals.append(message)
-            answered.append((entry, reconcile(entry.problem, entry.known, results)))
+            answered += _by_seed(entry, seeds, results, of_seed)
             if progress is not None:
                 progress(what + 1)
             if missing:
@@ -207,7 +230,7 @@ def compare(
         results=tables.result_frame(answered),
         incumbents=tables.incumbent_frame(answered),
         answers=tuple(tables.answers(answered)),
-        config=_config(entries, contenders, budget, seed),
+        config=_config(entries, contenders, budget, seeds),
         wrong_answers=tuple(wrong_answers),
         contradictions=tuple(
             f"{entry.name}: {text}"
@@ -219,6 +242,25 @@ def compare(
         skipped=skipped(contenders, entries),
         missing=missing,
     )
+
+
+def _by_seed(
+    entry: Entry, seeds: Sequence[int | None], results: Sequence[Result], of_seed: Sequence[int]
+) -> Iterator[tuple[Entry, Reconciled]]:
+    """Yield the entry with each seed, and its results reconciled with those of all seeds."""
+    reconciled = reconcile(entry.problem, entry.known, results)
+    for number, seed in enumerate(seeds):
+        own = tuple(result for result, its in zip(reconciled.results, of_seed) if its == number)
+        if len(seeds) > 1 and not own:  # interrupted
+            continue
+        yield (
+            entry if len(seeds) == 1 else replace(entry, name=f"{entry.name}, seed {seed}"),
+            replace(
+                reconciled,
+                results=own,
+                contradictions=reconciled.contradictions if number == 0 else (),
+            ),
+        )
 
 
 def _missing(
@@ -268,7 +310,7 @@ def _config(
     entries: Sequence[Entry],
     contenders: Sequence[Contender],
     budget: Budget | None,
-    seed: int | None,
+    seeds: Sequence[int | None],
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
@@ -299,10 +341,18 @@ def _config(
                 "version": version_of(contender.solver),
                 "options": dict(contender.profile.options),
                 "budget": asdict(budget or contender.profile.budget),
-                "seed": contender.profile.seed if seed is None else seed,
+                "seed": _seed_of(contender, seeds),
             }
             for contender in contenders
         ],
         "versions": {"optsched": __version__}
         | {package: version(package) for package in ("numpy", "numba")},
     }
+
+
+def _seed_of(contender: Contender, seeds: Sequence[int | None]) -> int | str:
+    """Return the seed of a solver, or all seeds, separated by commas."""
+    [first, *others] = seeds
+    if others:
+        return ",".join(map(str, seeds))
+    return contender.profile.seed if first is None else first

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import combinations
 
+import numpy as np
+
+from optsched.machines._column_words import WORD, words_of
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
+from optsched.solvers.gang_packing._fits import compact, empty_rows, fit
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.solver import Solver
 
@@ -107,38 +110,20 @@ def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
 
 
 def compacted(problem: GangPacking) -> Sequence[int]:
-    """Return the row of each running job after compaction.
+    """Return the row of each running job after compaction, see `_fits.compact`.
 
-    Rows are processed from the emptiest (of equal rows, that of highest number first). Each job of
-    a row, in the order of jobs, moves to the fullest row (of equal rows, that of lowest number)
-    that is fuller than its own and has its columns free. Nothing moves if running jobs keep their
-    rows.
+    Nothing moves if running jobs keep their rows.
     """
     if not problem.rerow:
         return problem.rows_of_running
-    running, rows = problem.running, list(problem.rows_of_running)
-    held = problem.occupied(rows)
-    inside: list[list[int]] = [[] for _ in held]
-    for job, row in enumerate(rows):
-        inside[row].append(job)
-
-    def fullest_first(row: int) -> tuple[int, int]:
-        return -held[row].bit_count(), row
-
-    fullest = sorted(range(problem.rows), key=fullest_first)
-    for row in reversed(fullest.copy()):
-        for job in inside[row]:
-            mask = running[job]
-            for target in fullest:
-                if target == row:
-                    break
-                if not held[target] & mask:
-                    rows[job] = target
-                    held[target] |= mask
-                    held[row] ^= mask
-                    fullest.sort(key=fullest_first)
-                    break
-    return rows
+    jobs, width = len(problem.running), -(-problem.columns // WORD)
+    held, rows = problem.occupied(problem.rows_of_running), empty_rows(problem.rows, jobs, width)
+    rows.held[:], rows.number[:] = words_of(held, width), [mask.bit_count() for mask in held]
+    size = np.array([mask.bit_count() for mask in problem.running], dtype=np.int64)
+    row = np.array(problem.rows_of_running, dtype=np.int64)
+    columns = words_of(problem.running, width)
+    compact(rows, problem.columns, columns, size, np.arange(jobs), jobs, row)
+    return tuple(row.tolist())
 
 
 def fitted(
@@ -149,40 +134,22 @@ def fitted(
     order: Iterable[int] | None = None,
     placed: Sequence[int] | None = None,
 ) -> list[int]:
-    """Return the row of each waiting job, -1 if not placed.
+    """Return the row of each waiting job, -1 if not placed, see `_fits.fit`.
 
-    Each job, in `order` or that of the queue, goes into a row in use with enough free columns, else
-    into the first empty row: into the row with the fewest free columns if `tightest` (best fit),
-    else into the first (first fit). Under ``fcfs``, placement ends at the first job that does not
-    fit. Waiting jobs whose row in `placed` is not -1 keep it.
+    Jobs are placed in `order` or that of the queue. Those whose row in `placed` is not -1 keep it.
     """
-    free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
-    rows = list(placed or (NOT_PLACED,) * len(problem.waiting))
-    for size, row in zip(problem.waiting, placed or ()):
+    used = np.array([mask.bit_count() for mask in problem.occupied(rows_of_running)])
+    waiting, skips = problem.waiting, problem.admission == "skip"
+    rows = list(placed or (NOT_PLACED,) * len(waiting))
+    for job, row in enumerate(placed or ()):
         if row != NOT_PLACED:
-            free[row] -= size
-    used = [columns < problem.columns for columns in free]
-    widest = max(free)
-    for job in range(len(rows)) if order is None else order:
-        size = problem.waiting[job]
-        if rows[job] != NOT_PLACED:
-            continue
-        if size > widest:
-            if problem.admission == "fcfs":
-                break
-            continue
-        chosen = NOT_PLACED
-        for row, columns in enumerate(free):
-            if used[row] and columns >= size and (chosen < 0 or columns < free[chosen]):
-                chosen = row
-                if not tightest:
-                    break
-        if chosen < 0:
-            chosen = used.index(False)
-            used[chosen] = True
-        rows[job] = chosen
-        free[chosen] -= size
-        widest = max(free)
+            used[row] += waiting[job]
+    jobs = [job for job in order or range(len(rows)) if rows[job] == NOT_PLACED]
+    size = np.array([waiting[job] for job in jobs], dtype=np.int64)
+    found = np.empty_like(size)
+    fit(used, problem.columns, skips, tightest, size, len(jobs), found)
+    for job, row in zip(jobs, found.tolist()):
+        rows[job] = row
     return rows
 
 
@@ -192,16 +159,16 @@ class GreedyColoring(FitHeuristic):
     """Coloring of running jobs by DSATUR, then first fit of waiting jobs.
 
     Running jobs that share a column are adjacent in a graph whose colors are the rows. DSATUR
-    (Brelaz 1979) of networkx colors it. Running jobs keep their rows if that is required, or if
-    DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the queue
-    under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a coloring
-    ignores how full rows are.
+    (Brelaz 1979) colors next the one with the most colors nearby, of equal ones that with the most
+    neighbors, in the lowest color that is free. Running jobs keep their rows if that is required,
+    or if DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the
+    queue under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a
+    coloring ignores how full rows are.
 
     D. Brelaz, "New methods to color the vertices of a graph", Communications of the ACM 22,
     251-256, 1979.
     """
 
-    requires = "networkx"
     seconds_per_solve = 1e-3
     seconds_per_work = 1e-5
 
@@ -216,16 +183,21 @@ class GreedyColoring(FitHeuristic):
 
 def _colors(problem: GangPacking) -> Sequence[int]:
     """Return the color of each running job, or its row if there are too few colors."""
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(problem.running)))
-    graph.add_edges_from(
-        (one, other)
-        for (one, mask), (other, shared) in combinations(enumerate(problem.running), 2)
-        if mask & shared
-    )
-    colors = nx.greedy_color(graph, strategy="DSATUR")
-    if max(colors.values(), default=0) >= problem.rows:
-        return problem.rows_of_running
-    return [colors[job] for job in range(len(problem.running))]
+    running = problem.running
+    near = [
+        [other for other, shared in enumerate(running) if mask & shared and other != job]
+        for job, mask in enumerate(running)
+    ]
+    taken, colors = [0] * len(running), [NOT_PLACED] * len(running)  # colors nearby, as a mask
+    rank = [len(others) for others in near]  # number of these, then of neighbors
+    left = dict.fromkeys(range(len(running)))
+    while left:
+        job = max(left, key=rank.__getitem__)
+        del left[job]
+        color = ~taken[job] & (taken[job] + 1)
+        colors[job] = color.bit_length() - 1
+        for other in near[job]:
+            if not taken[other] & color:
+                taken[other] |= color
+                rank[other] += len(running)
+    return problem.rows_of_running if max(colors, default=0) >= problem.rows else colors

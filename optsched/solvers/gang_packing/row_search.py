@@ -10,7 +10,7 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._subproblems import Subproblems
-from optsched.solvers.gang_packing.fit_rules import QuickAnswer, compacted, fitted
+from optsched.solvers.gang_packing.fit_rules import FirstFit, QuickAnswer, compacted, fitted
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -55,6 +55,7 @@ class RowSearch(Solver):
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels of the search, or load them from the cache."""
         _small_tree.prepare()
+        FirstFit().prepare(GangPacking(1, 1, [], [], [1], rerow=True))
 
     def solve(
         self,

@@ -46,7 +46,10 @@ def sum_up(
     """
     sx, sy = table.shape[0] - 1, table.shape[1] - 1
     runs = np.empty((3, 2, 2), dtype=np.int64)
-    table[:] = 0
+    for x in range(sx + 1):
+        for y in range(sy + 1):
+            for z in range(side + 1):
+                table[x, y, z] = 0
     for job in range(len(boxes)):
         box = boxes[job]
         in_x = anchor_runs(box[0], box[3], shape[0], sx, wrap[0], runs[0])
@@ -59,16 +62,19 @@ def sum_up(
                         i, j, k = corner >> 2, corner >> 1 & 1, corner & 1
                         sign = 1 - 2 * ((i + j + k) & 1)
                         table[runs[0, x, i], runs[1, y, j], runs[2, z, k]] += sign * values[job]
-    for x in range(1, sx):
-        table[x] += table[x - 1]
     for x in range(sx):
-        for y in range(1, sy):
-            table[x, y] += table[x, y - 1]
         for y in range(sy):
             total = np.int64(0)
             for z in range(side):
                 total += table[x, y, z]
                 table[x, y, z] = total
+            if y > 0:
+                for z in range(side):
+                    table[x, y, z] += table[x, y - 1, z]
+        if x > 0:
+            for y in range(sy):
+                for z in range(side):
+                    table[x, y, z] += table[x - 1, y, z]
 
 
 @kernel(allocates=False)

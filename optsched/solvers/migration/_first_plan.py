@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.boxes._anchors import find_anchors, find_first_fit
-from optsched.boxes._rows import ONE, Integers, Words, Wrap, fill
+from optsched.boxes._free_boxes import put
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest, run_of
 from optsched.compiled import kernel
 from optsched.solvers.migration._cheapest_boxes import (
-    anchor_runs,
     comes_before,
     share_a_router,
     sum_up,
@@ -20,6 +20,9 @@ from optsched.solvers.migration._cheapest_boxes import (
 
 NEVER = 2**63 - 1
 """Cost beyond that of any place."""
+
+HOSTS = 64
+"""Largest number of new boxes of a victim that are kept for the next places."""
 
 
 @kernel(allocates=False)
@@ -53,39 +56,78 @@ def select(places: Integers, count: int, most: int) -> None:
 def take_cheapest(
     table: Integers,
     least: Integers,
+    starts: Words,
     shape: Integers,
     before: int,
     boxes: Integers,
     side: int,
-    wrap: Wrap,
     cheapest: Integers,
-    runs: Integers,
 ) -> None:
     """Lower the cost and number of the cheapest place over each box by those in a table of costs.
 
-    `least` has the least cost of each row along Z, and `before` is the number of the first place of
-    the table. `runs`, shape (3, 2, 2), is overwritten.
+    `starts` has the anchors of the places, `least` the least cost of each row along Z, and `before`
+    is the number of the first place of the table.
     """
-    sx, sy = least.shape
+    sx, sy = starts.shape
     for job in range(len(boxes)):
         box = boxes[job]
-        in_x = anchor_runs(box[0], box[3], shape[0], sx, wrap[0], runs[0])
-        in_y = anchor_runs(box[1], box[4], shape[1], sy, wrap[1], runs[1])
-        in_z = anchor_runs(box[2], box[5], shape[2], side, wrap[2], runs[2])
+        # boxes that overlap this one have anchors in a box; without wrap-around, the part of it
+        # beyond the torus is where no box of the shape fits
+        over_z = run_of((box[2] - shape[2] + 1) % side, min(box[5] + shape[2] - 1, side), side)
         cost, number = cheapest[job, 0], cheapest[job, 1]
-        # of two runs, the second has the lower anchors; of equal places, the first counts
-        for i in range(in_x - 1, -1, -1):
-            for x in range(runs[0, i, 0], runs[0, i, 1]):
-                for j in range(in_y - 1, -1, -1):
-                    for y in range(runs[1, j, 0], runs[1, j, 1]):
-                        if least[x, y] >= cost:
-                            continue
-                        for k in range(in_z - 1, -1, -1):
-                            for z in range(runs[2, k, 0], runs[2, k, 1]):
-                                if table[x, y, z] < cost:
-                                    cost = table[x, y, z]
-                                    number = before + (x * sy + y) * side + z
+        for step in range(min(box[3] + shape[0] - 1, sx)):
+            x = (box[0] - shape[0] + 1 + step) % sx
+            for other in range(min(box[4] + shape[1] - 1, sy)):
+                y = (box[1] - shape[1] + 1 + other) % sy
+                if least[x, y] > cost:
+                    continue
+                zs = starts[x, y] & over_z
+                while zs != NONE:
+                    z = lowest(zs)
+                    zs &= zs - ONE
+                    this = before + (x * sy + y) * side + z
+                    if comes_before(table[x, y, z], this, cost, number):
+                        cost, number = table[x, y, z], this
         cheapest[job, 0], cheapest[job, 1] = cost, number
+
+
+@kernel
+def list_hosts(
+    free: Words, box: Integers, shapes: Integers, side: int, wrap: Wrap, hosts: Integers
+) -> int:
+    """List the boxes that a job may take once it leaves its own; return how many there are.
+
+    Boxes overwrite `hosts`, in order. If there are more, one more than it has rows is returned.
+    """
+    sx, sy = free.shape
+    left = free.copy()
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    fill(left, box, side, True)
+    count = 0
+    for number in range(len(shapes)):
+        nx, ny, nz = shapes[number, 0], shapes[number, 1], shapes[number, 2]
+        if not find_anchors(left, nx, ny, nz, side, wrap, starts, room):
+            continue
+        for x in range(sx):
+            for y in range(sy):
+                word = starts[x, y]
+                while word != NONE:
+                    if count == len(hosts):
+                        return count + 1
+                    put(hosts[count], x, y, lowest(word), nx, ny, nz)
+                    count += 1
+                    word &= word - ONE
+    return count
+
+
+@kernel(allocates=False)
+def first_box(place: Integers, boxes: Integers, overlaps: bool, sides: Integers) -> int:
+    """Return the number of the first box that overlaps a place, or does not; or that of boxes."""
+    number = 0
+    while number < len(boxes) and share_a_router(place, boxes[number], sides) != overlaps:
+        number += 1
+    return number
 
 
 @kernel
@@ -152,11 +194,11 @@ def first_plan(
     """
     sx, sy = free.shape
     jobs = len(boxes)
+    sides = np.array([sx, sy, side])
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
     least = np.empty((sx, sy), dtype=np.int64)
     starts = np.empty((sx, sy), dtype=np.uint64)
     room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
-    runs = np.empty((3, 2, 2), dtype=np.int64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
     cheapest = np.full((jobs + 1, 2), NEVER)  # over each job, and over none
     nowhere = find_first_fit(vacant, large, side, wrap, plan[0], starts, room)
@@ -172,30 +214,40 @@ def first_plan(
         if not find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
             continue
         sum_up(shape, boxes, costs, side, wrap, table)
+        before = number * sx * sy * side
         for x in range(sx):
             for y in range(sy):
-                least[x, y] = NEVER
-                before = ((number * sx + x) * sy + y) * side
+                word, kept, cost = starts[x, y], NONE, NEVER
                 for z in range(side):
-                    if (starts[x, y] >> np.uint64(z)) & ONE != ONE:
-                        table[x, y, z] = NEVER
+                    if word >> np.uint64(z) & ONE != NONE:
+                        cost = min(cost, table[x, y, z])
+                least[x, y] = cost
+                if cost >= dearest:
+                    starts[x, y] = NONE
+                    continue
+                for z in range(side):
+                    bit = ONE << np.uint64(z)
+                    if word & bit == NONE or table[x, y, z] >= dearest:
                         continue
-                    cost = table[x, y, z]
-                    least[x, y] = min(least[x, y], cost)
-                    if cost < dearest:
-                        places[count, 0], places[count, 1] = cost, before + z
-                        count += 1
-                        if count == len(places):
-                            select(places, count, most)
-                            count, dearest = most, places[most - 1, 0]
-        before = number * sx * sy * side
-        take_cheapest(table, least, shape, before, boxes, side, wrap, cheapest, runs)
+                    kept |= bit
+                    places[count, 0] = table[x, y, z]
+                    places[count, 1] = before + (x * sy + y) * side + z
+                    count += 1
+                    if count == len(places):
+                        select(places, count, most)
+                        count, dearest = most, places[most - 1, 0]
+                starts[x, y] = kept
+        take_cheapest(table, least, starts, shape, before, boxes, side, cheapest)
     last_cost, last = NEVER, NEVER
     if count > most:
         select(places, count, most)
         last_cost, last = places[most - 1, 0], places[most - 1, 1]
     elif dearest < NEVER:
         last_cost, last = places[most - 1, 0], places[most - 1, 1]
+    # new boxes of each job, of which the first victim of a place may take those beside it: few
+    # jobs are the first victims of many places, and most places fail with theirs
+    hosts = np.empty((jobs, HOSTS, 6), dtype=np.int64)
+    known = np.full(jobs, -1)
     cost, number = -1, -1
     while True:
         next_cost, following = NEVER, NEVER
@@ -211,5 +263,13 @@ def first_plan(
         which, at = number // (sx * sy * side), number % (sx * sy * side)
         plan[0, 0], plan[0, 1], plan[0, 2] = at // (sy * side), at // side % sy, at % side
         plan[0, 3], plan[0, 4], plan[0, 5] = large[which, 0], large[which, 1], large[which, 2]
+        victim = first_box(plan[0], boxes, True, sides)
+        if victim < jobs:
+            if known[victim] < 0:
+                own = shapes[first[kinds[victim]] : first[kinds[victim] + 1]]
+                known[victim] = list_hosts(free, boxes[victim], own, side, wrap, hosts[victim])
+            count = known[victim]
+            if count <= HOSTS and first_box(plan[0], hosts[victim, :count], False, sides) == count:
+                continue
         if find_hosts(plan[0], free, boxes, kinds, first, shapes, side, wrap, plan[1:]):
             return plan

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import fill, words_outside
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.models.torus import extents_of, routers_for
+from optsched.models.torus import extents_of
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 from optsched.solvers.migration._packing import OPEN, YES, pack
 
@@ -75,16 +75,12 @@ class Subproblems:
         beside_ending = words_outside(ending, *grid.shape)
         self.room, self.free = self.usable & beside_ending, self.vacant & beside_ending
         self.large = _table(problem.place_extents, 3)
-        extents, links, most = (
-            [box.extent for box in problem.running],
-            problem.links,
-            problem.shapes,
-        )
-        nodes, sizes = problem.nodes_per_router, problem.sizes
-        kind_of = {
-            job: _kind(routers_for(sizes[job], nodes), extents[job], grid, links, most)
-            for job in problem.movers
+        given = {job: (problem.sizes[job], problem.running[job].extent) for job in problem.movers}
+        kind_of_given = {
+            one: _kind(problem.routers_of(one[0]), one[1], grid, problem.links, problem.shapes)
+            for one in set(given.values())
         }
+        kind_of = {job: kind_of_given[one] for job, one in given.items()}
         kinds = sorted(set(kind_of.values()), key=attrgetter("order"))
         number = {kind: place for place, kind in enumerate(kinds)}
         self.extents = {job: kind.extents for job, kind in kind_of.items()}

@@ -24,21 +24,20 @@ class Stage:
     def migration(self, job: int) -> Migration:
         """Return the problem of admitting a waiting job by moving jobs that have a box."""
         problem, running = self.problem, len(self.problem.running)
-        jobs = list(self.boxes)
+        boxes, admitted = [*self.boxes.values()], [*self.boxes][running:]
         beside_ending = problem.grid.free_of(problem.ending)
-        movers = {*problem.movers} | {
-            one
-            for one, box in self.boxes.items()
-            if one >= running and beside_ending[problem.grid.routers_of(box)].all()
-        }
+        further = [
+            at
+            for at, box in enumerate(boxes[running:], running)
+            if beside_ending[problem.grid.routers_of(box)].all()
+        ]
+        own = zip(problem.elapsed, boxes, problem.running)
         return Migration.trusted(
             **problem.torus_fields,
-            running=tuple(self.boxes.values()),
-            sizes=tuple(self._size(one) for one in jobs),
-            elapsed=tuple(
-                0 if self._is_free_of_charge(one) else problem.elapsed[one] for one in jobs
-            ),
-            movable=tuple(at for at, one in enumerate(jobs) if one in movers),
+            running=tuple(boxes),
+            sizes=(*problem.sizes, *[problem.waiting[one - running] for one in admitted]),
+            elapsed=(*[time if box == old else 0 for time, box, old in own], *[0] * len(admitted)),
+            movable=(*sorted(problem.movers), *further),
             shapes=problem.shapes,
             running_jobs=None,
             incoming=problem.waiting[job],
@@ -60,11 +59,3 @@ class Stage:
         moved = {job: self.boxes[job] for job, box in enumerate(running) if self.boxes[job] != box}
         waiting = range(len(running), len(running) + len(self.problem.waiting))
         return self.problem.arrangement(moved, [self.boxes.get(job) for job in waiting])
-
-    def _size(self, job: int) -> int:
-        running = len(self.problem.running)
-        return self.problem.sizes[job] if job < running else self.problem.waiting[job - running]
-
-    def _is_free_of_charge(self, job: int) -> bool:
-        running = self.problem.running
-        return job >= len(running) or self.boxes[job] != running[job]

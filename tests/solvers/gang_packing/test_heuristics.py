@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from itertools import combinations
+
+import networkx
 import pytest
 from hypothesis import given
 
@@ -67,6 +71,20 @@ def test_colours_are_rows():
     solution = place("greedy-colouring", problem)
     assert solution.rows_of_running[0] == solution.rows_of_running[2]
     assert solution.rows_of_waiting == (2,)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_colours_are_those_of_networkx(seed):
+    rng = random.Random(seed)
+    running = [rng.getrandbits(24) & rng.getrandbits(24) | 1 << rng.randrange(24) for _ in range(9)]
+    problem = GangPacking(24, 9, running, [*range(9)], [], rerow=True)
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(9))
+    pairs = combinations(range(9), 2)
+    graph.add_edges_from(pair for pair in pairs if running[pair[0]] & running[pair[1]])
+    colors = networkx.greedy_color(graph, strategy="DSATUR")
+    rows = place("greedy-colouring", problem).rows_of_running
+    assert dict(enumerate(rows)) == colors
 
 
 def test_present_rows_stay_where_colours_do_not_suffice():

@@ -44,12 +44,12 @@ def optimum_of(problem):
     return best
 
 
-def random_state(seed, *, side=8, busy=0.6, nodes=2, large=60, largest=5, **options):
+def random_state(seed, *, sides=(8, 8, 8), busy=0.6, nodes=2, large=60, largest=5, **options):
     """Fill a torus with jobs at random places, and let some go and come until the end."""
     rng = random.Random(seed)
-    problem = Migration((side,) * 3, [], [], [], 1)
-    grid, free, running = problem.grid, np.ones((side,) * 3, dtype=bool), []
-    for _ in range(20 * side**2):
+    problem = Migration(sides, [], [], [], 1)
+    grid, free, running = problem.grid, np.ones(sides, dtype=bool), []
+    for _ in range(20 * sides[0] * sides[1]):
         routers = int(2 ** rng.uniform(0, largest))
         ranked = shapes(routers, grid)[:4]
         shape = rng.choice(ranked)

@@ -79,4 +79,13 @@ def test_the_first_plan_is_the_one_stated(problem, most):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_first_plan_on_a_busy_torus_is_the_one_stated(seed):
     for most, shapes in ((4096, 4), (40, 2), (5, None)):
-        as_stated(random_state(seed, side=5, busy=0.7, large=40, largest=4, shapes=shapes), most)
+        options = {"busy": 0.7, "large": 40, "largest": 4, "shapes": shapes}
+        as_stated(random_state(seed, sides=(5, 5, 5), **options), most)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sides", [(6, 6, 6), (2, 64, 3), (2, 3, 64)])
+def test_the_first_plan_is_the_one_stated_where_a_victim_has_many_hosts(sides, seed):
+    """Those of a job are listed up to `HOSTS`, and a row of routers fills a word."""
+    for busy in (0.4, 0.55):
+        as_stated(random_state(seed, sides=sides, busy=busy, large=150, largest=3), 500)

@@ -84,7 +84,7 @@ def test_there_is_a_plan_if_and_only_if_there_is_a_qualified_victim(problem):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_plans_on_a_busy_torus_are_those_of_all_single_moves(seed):
-    check(random_state(seed, side=4, busy=0.7, large=24, largest=4, shapes=3))
+    check(random_state(seed, sides=(4, 4, 4), busy=0.7, large=24, largest=4, shapes=3))
 
 
 def test_a_free_box_needs_no_victim_although_one_is_qualified():

@@ -50,21 +50,22 @@ def test_the_presolve_knows_the_first_start_within_each_threshold(stated, proble
             for node, free in enumerate(stated.free(problem, start))
         )
 
-    starts = replace(problem, latest=None).starts.tolist()
+    possible = replace(problem, latest=None).starts
+    starts = possible.tolist()
     first = [
         next((start for start in starts if room(start, limit) >= problem.asked), -1)
         for limit in limits.tolist()
     ]
     events, job = kernel_input(problem)
     lengths = (len(problem.capacity), problem.processors, len(limits))
-    space, starts = Space(*(np.empty(n, dtype=np.int64) for n in lengths)), np.empty_like(limits)
-    starts_within(events, job, limits, space, starts)
-    assert starts.tolist() == first
-    free = processors_free(events, problem.processors, 0)
-    asked = np.arange(1, free + 1)
-    found = [
-        least_limit(events, free, job._replace(asked=a), limits, space) for a in asked.tolist()
-    ]
+    space, found = Space(*(np.empty(n, dtype=np.int64) for n in lengths)), np.empty_like(limits)
+    free = np.array([processors_free(events, problem.processors, start) for start in starts])
+    starts_within(events, possible, free, len(starts), job, limits, space, found)
+    assert found.tolist() == first
+    open_nodes = np.flatnonzero(stated.free(replace(problem, walltime=1), 0))
+    given = (events, open_nodes, len(open_nodes), free[0])
+    asked = np.arange(1, free[0] + 1)
+    found = [least_limit(*given, job._replace(asked=a), limits, space) for a in asked.tolist()]
     now = [room(0, limit) for limit in limits.tolist()]
     assert found == [sum(one < wanted for one in now) for wanted in asked]
 

@@ -42,30 +42,30 @@ class PartitionQueues(CompiledDecisions):
 
     def __init__(self, system: System, machine: SiteMachine, *, backfills: bool) -> None:
         from optsched.machines._site_nodes import Free, new_log
-        from optsched.policies.parts import (
-            _partition_queues,
-            _site_backfilling,
-            _site_closed,
-            _site_decisions,
+        from optsched.policies.site import (
+            _closed,
+            _decisions,
+            _heads,
+            _running,
         )
         from optsched.simulator._core import new_news
 
         self.machine, self._queues, self._backfills = machine, machine.queues, backfills
-        self._kernels = _site_decisions
+        self._kernels = _decisions
         jobs, cells = len(system.demands), self._queues.cells
         self._news = new_news(jobs)
-        closed = _site_closed.closed_nodes(self._queues, system.submit[0])
+        closed = _closed.closed_nodes(self._queues, system.submit[0])
         free = Free(*(part.copy() for part in machine.nodes))
-        room = _partition_queues.new_room(machine.asked, free, len(cells), closed)
+        room = _heads.new_room(machine.asked, free, len(cells), closed)
         kinds = len(closed.first) - 1, len(cells) + len(closed.edges) + 1
         order, behind, new, candidates = np.zeros((4, jobs), dtype=np.int64)
         number, gone, come = np.zeros((3, 1), dtype=np.int64)
         of_job = np.array(self._queues.of_job)
         rank = _rank(np.arange(jobs), -np.array(self._queues.tier))
-        waiting = _site_decisions.Waiting(
+        waiting = _decisions.Waiting(
             *(rank, rank, of_job, np.zeros(jobs, dtype=bool), order, behind, number, gone, come),
             *(new,),
-            candidates=_partition_queues.Candidates(
+            candidates=_heads.Candidates(
                 *(candidates, np.array(system.demands, dtype=np.int64)),
                 *(np.array(system.requested_time, dtype=np.float64), closed.of_queue[of_job]),
                 failed=np.zeros((*kinds, len(machine.requests.first)), dtype=bool),
@@ -75,14 +75,14 @@ class PartitionQueues(CompiledDecisions):
         if not backfills and not len(closed.start):
             room = room._replace(allowed=opened)
         times = np.full((2, 1), -np.inf)
-        stops = _site_decisions.Stops(
+        stops = _decisions.Stops(
             *(cells, cells @ cells.T, np.zeros(len(cells), dtype=np.int64), opened, stopped),
             *(np.zeros(1, dtype=bool), *times),
         )
-        self.tables = _site_decisions.Queues(
+        self.tables = _decisions.Queues(
             room,
-            _site_backfilling.nothing_runs(jobs, int(free.total[0])),
-            _site_backfilling.no_shortages(len(machine.requests.alternatives)),
+            _running.nothing_runs(jobs, int(free.total[0])),
+            _running.no_shortages(len(machine.requests.alternatives)),
             waiting,
             stops,
             new_log(0),
@@ -133,7 +133,7 @@ class PartitionQueues(CompiledDecisions):
 
     def place(self, job: int, value: float) -> Held:
         """Return the nodes of a running job."""
-        from optsched.policies.parts._site_backfilling import entry_of
+        from optsched.policies.site._running import entry_of
 
         running = self.tables.running
         at = entry_of(running, job)
@@ -230,7 +230,7 @@ class SiteRoom(PartitionQueues):
 
         It is valid until the next call.
         """
-        from optsched.policies.parts._site_closed import note_closed
+        from optsched.policies.site._closed import note_closed
 
         closed, own = self._room.closed, self._candidates.own[job]
         note_closed(closed, own, float(self.system.now), self._end(job))
@@ -259,7 +259,7 @@ class SiteRoom(PartitionQueues):
 
     def backfill(self, jobs: Sequence[int]) -> Iterator[Action]:
         """Start those of the jobs behind heads that fit and delay no head, in order."""
-        from optsched.policies.parts._site_backfilling import put_off
+        from optsched.policies.site._running import put_off
 
         self._candidates.job[: len(jobs)] = jobs
         self._bound["backfill"](len(jobs))
@@ -272,7 +272,7 @@ class SiteRoom(PartitionQueues):
 
     def ask_again(self) -> Iterator[Action]:
         """Ask for a decision when a reservation begins or ends next."""
-        from optsched.policies.parts._site_closed import ask_again
+        from optsched.policies.site._closed import ask_again
 
         ask_again(self._room.closed, self._news)
         yield from stated(self._news, self.place)
@@ -299,7 +299,7 @@ class SiteRoom(PartitionQueues):
     def start_beside(self, job: int, place: Held) -> Iterator[Action]:
         """Start a job on nodes that are free and open to it, unless that delays a head."""
         from optsched.machines._site_nodes import Place
-        from optsched.policies.parts._partition_queues import spare_for_heads
+        from optsched.policies.site._heads import spare_for_heads
 
         where, own = Place(place.nodes, place.chunks), self._candidates.own[job]
         if spare_for_heads(self._room, place.alternative, own, self._end(job), where):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.machines._ascending import enter
 from optsched.machines._site_nodes import (
     Flags,
     Log,
@@ -23,7 +22,8 @@ from optsched.machines._site_nodes import (
     note_start,
     take,
 )
-from optsched.policies.parts._partition_queues import (
+from optsched.policies.site._closed import ask_again
+from optsched.policies.site._heads import (
     Candidates,
     Room,
     Times,
@@ -36,7 +36,7 @@ from optsched.policies.parts._partition_queues import (
     reserve,
     start_before,
 )
-from optsched.policies.parts._site_backfilling import (
+from optsched.policies.site._running import (
     Running,
     Shortages,
     add,
@@ -44,7 +44,6 @@ from optsched.policies.parts._site_backfilling import (
     ease,
     entry_of,
 )
-from optsched.policies.parts._site_closed import ask_again
 from optsched.simulator._core import (
     DONE,
     N_ENDED,
@@ -131,20 +130,6 @@ def stop(stops: Stops, queue: int, job: int, shared: bool) -> None:
         for cell in range(len(stops.open)):
             is_stopped &= not (stops.cells[other, cell] and stops.open[cell])
         stops.stopped[other] = is_stopped
-
-
-@kernel(allocates=False)
-def enter(order: Numbers, count: int, key: Times, job: int) -> None:
-    """Insert a job, the last by number, into jobs in order of a key."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if key[order[middle]] <= key[job]:
-            low = middle + 1
-        else:
-            high = middle
-    for at in range(np.uint64(low), np.uint64(count + 1)):  # unsigned: several at a time
-        order[at], job = job, order[at]
 
 
 @kernel(allocates=False)

@@ -54,8 +54,8 @@ from optsched.machines._site_nodes import (
     take,
     with_runs,
 )
-from optsched.policies.parts._site_closed import Closed, ask_again
-from optsched.policies.parts._site_lines import (
+from optsched.policies.site._closed import Closed, ask_again
+from optsched.policies.site._lines import (
     LICENSED,
     NONE,
     Lines,

@@ -33,7 +33,8 @@ from optsched.machines._site_nodes import (
     may_fit,
     most_on,
 )
-from optsched.policies.parts._site_backfilling import (
+from optsched.policies.site._closed import Closed, note_closed
+from optsched.policies.site._running import (
     Running,
     Shortages,
     copy,
@@ -41,7 +42,6 @@ from optsched.policies.parts._site_backfilling import (
     is_short,
     most_beside,
 )
-from optsched.policies.parts._site_closed import Closed, note_closed
 
 Times = NDArray[np.float64]
 

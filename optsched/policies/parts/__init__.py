@@ -1,1 +1,0 @@
-"""Parts of several policies: reservations, availability profiles, fitting on a torus."""

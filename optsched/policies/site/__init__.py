@@ -1,0 +1,1 @@
+"""The queues of a site: blocked jobs and their reservations, backfilling, node lines."""

@@ -1,0 +1,590 @@
+"""Models of one statement: both readings, and programs of existing models stated again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Annotated
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optsched
+from optsched import registry
+from optsched.errors import InputError
+from optsched.fields import Choice, Integer, flag
+from optsched.models import formulation
+from optsched.models.export import export
+from optsched.models.fields import MOST_COLUMNS as WIDEST
+from optsched.models.fields import Amounts, ColumnSets, Integers, Labels, Numbers, Texts
+from optsched.models.gang_packing.program import _interchangeable, _sharing
+from optsched.models.linear import Expression
+from optsched.models.node_placement.program import NodePlacementFormulation
+from optsched.models.program import UNBOUNDED, Program
+from optsched.models.schema import field
+from optsched.models.snapshot import Snapshot
+from optsched.models.stated import Data, model
+from optsched.models.verification import Numbers as PlainNumbers
+from optsched.testing import (
+    check_problem,
+    gang_packings,
+    node_placements,
+    window_mkps,
+)
+from optsched.testing.problems import _check_program
+
+
+def power_cap(m, nodes: Integers(1), watts: Integers(0, like="nodes"), cap: Integer(0)):
+    """Start as many nodes as possible under a power cap."""
+    start = m.binary("start", len(nodes))
+    m.maximize(nodes @ start)
+    m.require("power", watts @ start <= cap)
+
+
+def window(
+    m,
+    weights: Integers(0),
+    capacities: Integers(0),
+    profits: field(
+        Integers(0, like="weights"), "profit", default=None, filled=lambda f: f["weights"]
+    ),
+    jobs: Labels("weights") = None,
+    slots: Labels("capacities") = None,
+):
+    """Contiguous free slots for the jobs of a window (Yang et al. 2014, equations 1 to 4)."""
+    x = m.binary("x", len(weights), len(capacities), upper=weights[:, None] <= capacities)
+    m.maximize((profits[:, None] * x).sum())
+    m.require("capacity", weights @ x <= capacities)
+    m.require("once", x.sum(axis=1) <= 1)
+
+
+def gang(
+    m,
+    columns: Integer(1, WIDEST),
+    rows: Integer(1, WIDEST),
+    running: ColumnSets(),
+    rows_of_running: Numbers("row", within="rows", largest=WIDEST, like="running"),
+    waiting: Numbers("size", 1, within="columns", largest=WIDEST),
+    admission: Choice("fcfs", "skip") = "fcfs",
+    rerow: flag() = False,
+    running_jobs: Labels("running") = None,
+    waiting_jobs: Labels("waiting") = None,
+):
+    """Rows of an Ousterhout matrix for running and waiting jobs."""
+    problem = _today(columns, rows, running, rows_of_running, waiting, admission, rerow)
+    n, alike = len(running), np.array(_interchangeable(problem), dtype=np.int64)
+    sizes = np.array([*map(int.bit_count, running), *waiting], dtype=np.int64)
+    lower = np.zeros((len(sizes), rows), dtype=np.int64)
+    upper = np.ones_like(lower)
+    if not rerow:
+        held = [mask.bit_count() for mask in problem.occupied(rows_of_running)]
+        lower[range(n), rows_of_running] = 1
+        upper = np.where(
+            np.arange(len(sizes))[:, None] < n, lower, sizes[:, None] + held <= columns
+        )
+
+    x = m.binary("x", len(sizes), rows, lower=lower, upper=upper)
+    y = m.binary("y", rows, lower=lower.max(axis=0, initial=0))
+    m.maximize((rows + 1) * (sizes[n:] @ x[n:].sum(axis=1) + sizes[:n].sum()) - y.sum())
+    m.require("capacity", sizes @ x <= columns * y)
+    m.require("used", y <= x.sum(axis=0))
+    m.require("kept", x[:n].sum(axis=1) == 1)
+    m.require("once", x[n:].sum(axis=1) <= 1)
+    for number, jobs in enumerate(_sharing(problem) if rerow else (), start=1):
+        m.require(f"conflict{number}", x[jobs].sum(axis=0) <= y)
+    if admission == "fcfs":
+        m.require("order", x[n + 1 :].sum(axis=1) <= x[n:-1].sum(axis=1))
+    m.require("first", y[alike[1:]] <= y[alike[:-1]])
+
+
+def _today(*fields):
+    return registry.models["gang-packing"](*fields)
+
+
+def placement(
+    m,
+    resources: Texts(),
+    free: Amounts("resources"),
+    chunks: Integers(1),
+    demand: Amounts("resources", like="chunks"),
+    weights: Integers(0, like="chunks"),
+    then: Texts("switches", "nodes"),
+    span: Texts("anywhere", "switch", like="chunks"),
+    busy: Numbers("node", first=0, of="free"),
+    licences: Integers(0),
+    licences_of: Amounts("licences", like="chunks"),
+    most: Integers(0),
+    scales: Integers(1),
+    switches: Labels("free", as_text=True) = None,
+):
+    """Jobs onto nodes by resources, switches and licences; `most` chunks on each node by job."""
+    most = most.reshape(len(chunks), len(free))
+    job, node = np.nonzero(most)
+    price = dict(zip(then, scales[1:].tolist()))
+    p = m.binary("p", len(chunks))
+    x = m.integer("x", len(job), upper=most[job, node])
+    value = scales[0] * (weights @ p)
+    m.require("chunks", x.sum_by(job, len(p)) == chunks * p)
+    for r in range(len(resources)):
+        m.require(f"resource{r + 1}", (demand[job, r] * x).sum_by(node, len(free)) <= free[:, r])
+    if switches is not None:
+        held = np.array(span) == "switch"
+        _, of = np.unique(np.array(switches, dtype=str), return_inverse=True)
+        mine = np.flatnonzero((held | ("switches" in then))[job])
+        (by, _), at = np.unique(np.stack([job[mine], of[node[mine]]]), axis=1, return_inverse=True)
+        z = m.binary("z", len(by))
+        inside = x[mine].sum_by(at.ravel(), len(by))
+        m.require("z_span", inside <= chunks[by] * z)
+        m.require("z_used", inside >= z)
+        few = np.flatnonzero(held[by])
+        if len(few):
+            m.require("z_few", z[few].sum_by(by[few], len(p)) <= held * p)
+        value = value - price.get("switches", 0) * z.sum()
+    if "nodes" in then:
+        idle = np.setdiff1d(node, busy)
+        opening = np.flatnonzero(np.isin(node, idle))
+        at = np.searchsorted(idle, node[opening])
+        o = m.binary("o", len(idle))
+        m.require("open", x[opening] <= most[job, node][opening] * o[at])
+        m.require("used", x[opening].sum_by(at, len(idle)) >= o)
+        value = value - price["nodes"] * o.sum()
+    for number, left in enumerate(licences.tolist()):
+        m.require(f"licence{number + 1}", licences_of[:, number] @ p <= left)
+    m.maximize(value)
+
+
+STATEMENTS = {
+    "stated-power-cap": power_cap,
+    "stated-window": window,
+    "stated-gang": gang,
+    "stated-placement": placement,
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    """Register the models for these tests alone."""
+    kept = dict(registry.models._classes), dict(formulation.formulations._classes)
+    for name, statement in STATEMENTS.items():
+        model(name)(statement)
+    yield
+    for classes, before in zip((registry.models, formulation.formulations), kept):
+        classes._classes.clear()
+        classes._classes.update(before)
+
+
+def again(name: str, problem, **changed):
+    """Return a problem of an existing model as one of a stated model with the same fields."""
+    cls = registry.models[name]
+    fields = {f.name: getattr(problem, f.name) for f in cls.schema.fields if f.name not in changed}
+    return cls(**fields, **changed)
+
+
+def rows_of(program: Program) -> Counter:
+    """Return the rows as a multiset, without entries of 0 and without empty rows that hold."""
+    found = Counter()
+    for row in range(program.num_rows):
+        part = slice(program.row_start[row], program.row_start[row + 1])
+        entries = zip(program.columns[part].tolist(), program.values[part].tolist())
+        kept = frozenset((column, value) for column, value in entries if value)
+        lower, upper = int(program.row_lower[row]), int(program.row_upper[row])
+        if kept or not lower <= 0 <= upper:
+            found[kept, lower, upper] += 1
+    return found
+
+
+def assert_same_program(one: Program, other: Program) -> None:
+    for name in ("objective", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert (one.sense, one.offset) == (other.sense, other.offset)
+    assert rows_of(one) == rows_of(other)
+
+
+def assert_readings_agree(problem, points: int = 30) -> None:
+    """At random vectors, the rows admit what verification admits, at the same objective."""
+    formulation, rng = problem.formulate(), np.random.default_rng(1)
+    program = formulation.program
+    _check_program(program)
+    for _ in range(points):
+        x = rng.integers(program.lower, program.upper, endpoint=True)
+        x = np.where(rng.random(len(x)) < rng.random(), x, program.lower)
+        answer = formulation.decode(x)
+        assert (problem.violations(answer) == []) == program.admits(x)
+        assert problem.objective(answer) == program.value(x)
+
+
+@settings(max_examples=200, deadline=None)
+@given(window_mkps())
+def test_window_mkp_has_the_rows_of_today(problem):
+    stated = again("stated-window", problem)
+    assert_same_program(stated.formulate().program, problem.formulate().program)
+    assert_readings_agree(stated, 5)
+    assert stated.size == problem.size
+
+
+@settings(max_examples=200, deadline=None)
+@given(gang_packings())
+def test_gang_packing_has_the_rows_of_today(problem):
+    stated = again("stated-gang", problem)
+    assert_same_program(stated.formulate().program, problem.formulate().program)
+    assert_readings_agree(stated, 5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(node_placements(max_jobs=5, max_nodes=5))
+def test_node_placement_has_the_rows_of_today(problem):
+    """Without devices, blocks, levels and exclusive jobs."""
+    spans = ["anywhere" if span == "block" else span for span in problem.span]
+    fields = {f.name: getattr(problem, f.name) for f in problem.schema.fields}
+    for name in ("devices", "share", "blocks", "exclusive", "levels", "groups", "most_groups"):
+        fields[name] = problem.schema.model.__dataclass_fields__[name].default
+    then = [name for name in problem.then if name != "fragmentation"]
+    problem = type(problem)(**fields | {"span": spans, "then": then, "segments": None})
+    today = NodePlacementFormulation(problem)
+    most = np.array([today._most(job) for job in range(len(problem.chunks))], dtype=np.int64)
+    scale, prices = today._scales
+    stated = again("stated-placement", problem, most=most.ravel(), scales=[scale, *prices.values()])
+    assert_same_program(stated.formulate().program, today.program)
+    assert_readings_agree(stated, 5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(window_mkps(max_jobs=3, max_slots=3))
+def test_a_stated_model_keeps_the_contract_of_a_problem(problem):
+    check_problem(again("stated-window", problem))
+
+
+def test_every_generic_solver_solves_it_and_compare_and_files_work(tmp_path):
+    cls = registry.models["stated-power-cap"]
+    problem = cls(nodes=[64, 32, 32, 8], watts=[300, 150, 140, 10], cap=310)
+    check_problem(problem)
+    for solver in ("cp-sat", "highs", "cbc"):
+        result = optsched.solve(problem, solver)
+        assert (result.status, result.objective, result.verified) == ("optimal", 72, True)
+        assert problem.objective(result.solution) == 72
+        assert result.solution == problem.solution_from_json(result.solution)
+    table = optsched.compare([problem], ["cp-sat", "highs"]).results
+    assert table.objective.tolist() == [72, 72]
+    file = tmp_path / "power.json"
+    optsched.save_snapshot(problem, file)
+    assert optsched.load_snapshot(file).to_json() == problem.to_json()
+    assert json.loads(file.read_text())["kind"] == "stated-power-cap"
+    for suffix in ("lp", "mps", "mzn", "pb.txt"):
+        export(problem, tmp_path / f"power.{suffix}")
+    assert " power: +300 start_1 +150 start_2 " in (tmp_path / "power.lp").read_text()
+    assert problem.describe({"start": [1, 0, 0, 1]}) == [("start", "1 4")]
+    assert Snapshot(problem).problem.copy().to_json() == problem.to_json()
+    with pytest.raises(InputError, match=r"watts: 3 values; expected 4, one for each of nodes"):
+        cls(nodes=[64, 32, 32, 8], watts=[300, 150, 140], cap=310)
+
+
+def test_what_is_wrong_with_an_answer_is_said():
+    problem = registry.models["stated-window"]([6, 4, 3], [3, 6])
+    ones = problem.violations({"x": np.ones((3, 2), dtype=int)})
+    assert [str(found) for found in ones] == [
+        "x[1,1]: 1; at most 0",
+        "x[2,1]: 1; at most 0",
+        "capacity[1]: 13; at most 3",
+        "capacity[2]: 13; at most 6",
+        "once[1]: 2; at most 1",
+        "once[2]: 2; at most 1",
+        "once[3]: 2; at most 1",
+    ]
+    no_values = [None, 5, {}, {"x": 1}, {"x": "abc"}, {"x": [[0, 0]] * 3, "y": 1}]
+    wrong = [[[1, 0]] * 2, [[0.5, 0]] * 3, [[True, False]] * 3, [[10**30, 0]] * 3, [[0], [0, 0]]]
+    forms = [*no_values, *({"x": values} for values in wrong)]
+    for form in forms:
+        assert {found.constraint for found in problem.violations(form)} == {"form"}, form
+
+
+EXPRESSIONS = [
+    lambda x, a: x + a,
+    lambda x, a: a - x,
+    lambda x, a: 3 * x - x * a + x,
+    lambda x, a: (a * x).sum(axis=0) - 2,
+    lambda x, a: (a - x).sum(axis=-1),
+    lambda x, a: np.sum(x + a),
+    lambda x, a: sum(x) + sum(row.sum() for row in x),
+    lambda x, a: a.T @ x,
+    lambda x, a: x @ a.T,
+    lambda x, a: a[0] @ x.T,
+    lambda x, a: x[0] @ a[0],
+    lambda x, a: (a[:, 0] @ (x + x[::-1]))[1:],
+    lambda x, a: x[:, None, [0, 0, 2]] - x[None, ..., :1] + a.sum(),
+    lambda x, a: x[a > 1].sum() + x[-1, -1],
+    lambda x, a: (x - a).sum_by(a[:, 0] % 2, 2),
+    lambda x, a: (x - a).sum_by(a[:, 0] % 2, 3)[[2, 0, 0]].T * 2 + 1,
+    lambda x, a: x.sum_by(a[:, 1] % 2, 2).sum(axis=0) - x.T.sum_by(a[0] % 4, 4).sum(),
+    lambda x, a: x.sum_by(a[:, 1] % 2, 2)[:, None] + a,
+    lambda x, a: x[:0].sum(axis=0) + x[:, :0].sum() + x,
+    lambda x, a: x[[0, 0, 2]],
+    lambda x, a: x[::-1, ::2].T.sum(axis=0) - x[:, :1].sum(axis=1),
+    lambda x, a: (a[:, :, None] * x[:, None, :]).sum(axis=0) @ a.T,
+    lambda x, a: (a > 2) @ x.T,
+    lambda x, a: np.int64(2) * x - np.array(3) + True,
+]
+
+
+@pytest.mark.parametrize("number", range(len(EXPRESSIONS)))
+def test_both_readings_compute_what_numpy_computes(number):
+    make, rng = EXPRESSIONS[number], np.random.default_rng(number)
+    a = rng.integers(0, 4, (4, 3))
+    symbols = make(Expression.of_variables(np.arange(12).reshape(4, 3), "x"), a)
+    for _ in range(20):
+        values = rng.integers(-5, 6, (4, 3))
+        by_numbers = make(PlainNumbers(values), a)
+        assert symbols.shape == by_numbers.shape
+        for index in np.ndindex(symbols.shape):
+            coefficients, constant = symbols[index].coefficients(12)
+            value = int(coefficients @ values.ravel()) + constant
+            assert value == by_numbers.values[index]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_rows_are_what_verification_checks(data):
+    """Random chains of two expressions, compared both ways, in a model of their own."""
+    numbers = [data.draw(st.sampled_from(range(len(EXPRESSIONS)))) for _ in range(2)]
+    kind = data.draw(st.sampled_from(["<=", ">=", "=="]))
+
+    def statement(m):
+        """Compare two expressions."""
+        x = m.integer("x", 4, 3, lower=-1, upper=2)
+        a = np.arange(12).reshape(4, 3) % 5
+        one, other = (EXPRESSIONS[number](x, a) for number in numbers)
+        one, other = (e.sum(axis=0) if e.shape else e for e in (one, other))
+        one, other = (e.sum() if len(e.shape) > 1 or e.shape != one.shape else e
+                      for e in (one, other))  # fmt: skip
+        m.minimize(one.sum())
+        m.require("r", {"<=": one <= other, ">=": one >= other, "==": one == other}[kind])
+
+    assert_readings_agree(model("stated-power-cap-of-the-test")(_renamed(statement))(), 40)
+
+
+def _renamed(statement):
+    statement.__qualname__ = "statement"
+    return statement
+
+
+def test_what_no_program_can_state_is_refused():
+    x = Expression.of_variables(np.arange(3), "x")
+    for wrong in (
+        lambda: x * x,
+        lambda: 0.5 * x,
+        lambda: x / 2,
+        lambda: x < 3,
+        lambda: 0 <= x <= 2,
+        lambda: bool(x == 1),
+        lambda: x != 1,
+        lambda: x if x else 0,
+        lambda: max(x),
+        lambda: sum(x.sum()),
+        lambda: x + 0.5,
+        lambda: sum(PlainNumbers(5)),
+        lambda: 0 <= PlainNumbers([1]) <= 2,
+        lambda: PlainNumbers([1]) != 1,
+        lambda: PlainNumbers([1]) and 1,
+        lambda: x**2,
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    for wrong in (
+        lambda: 10**9 * (10**9 * x),
+        lambda: 10**15 * x.sum() * 1000,
+        lambda: x <= 10**30,
+        lambda: x >= -(2**63),
+        lambda: 2**63 * x,
+    ):
+        with pytest.raises(InputError, match="exceeds"):
+            wrong()
+    with pytest.raises(TypeError, match="nodes: expected a kind of field"):
+        model("stated-wrong")(lambda m, nodes: None)
+
+
+WRONG = {
+    "x: bounds of another shape": lambda m: m.binary("x", 2, upper=[[1, 1]] * 3),
+    "x: a lower bound is above": lambda m: m.integer("x", 2, lower=[0, 3], upper=2),
+    "'x' is stated twice": lambda m: (m.binary("x"), m.binary("x")),
+    "'r' is stated twice": lambda m: [m.require("r", m.binary(n) <= 1) for n in "xy"],
+    "the objective is stated twice": lambda m: (m.maximize(0), m.minimize(0)),
+    "'x_1' cannot be the name": lambda m: m.binary("x_1"),
+    "'e1' cannot be the name": lambda m: m.binary("e1"),
+    r"an array of shape \(2,\) as the objective": lambda m: m.maximize(m.binary("x", 2)),
+    r"expected 2 groups from 0 to 1": lambda m: m.binary("x", 2).sum_by([0, 2], 2),
+    r"product of the shapes \(2, 2\) and \(3,\)": lambda m: np.ones((2, 2), int) @ m.binary("x", 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_mistakes_in_a_statement_are_said(words):
+    with pytest.raises((InputError, ValueError), match=words):
+        _ = model("stated-mistake")(_renamed(WRONG[words]))().formulate().program
+
+
+def test_a_variable_twice_in_a_row_is_one_entry():
+    def statement(m):
+        """A sum with a repetition, and one that cancels out."""
+        x = m.binary("x", 3)
+        m.require("twice", x[[0, 0, 2]].sum() <= 2)
+        m.require("gone", (x - x[::-1]).sum() + x[1] <= 0)
+
+    problem = model("stated-twice")(_renamed(statement))()
+    check_problem(problem)
+    program = problem.formulate().program
+    assert rows_of(program).keys() == {
+        (frozenset({(0, 2), (2, 1)}), -UNBOUNDED, 2),
+        (frozenset({(1, 1)}), -UNBOUNDED, 0),
+    }
+    assert [program.row_name(row) for row in range(2)] == ["twice", "gone"]
+
+
+def test_some_is_one_where_an_amount_is_above_zero():
+    def statement(m, most: Integer(1, 9)):
+        """Used nodes, of which few."""
+        x = m.integer("x", 2, 2, lower=[[0, -2], [0, 0]], upper=[[0, 2], [1, most]])
+        used = m.some("used", x.sum(axis=1))
+        m.minimize(3 * used.sum() - x.sum())
+        m.require("few", used.sum() <= 1)
+
+    problem = model("stated-some")(_renamed(statement))(2)
+    check_problem(problem)
+    assert problem.violations({"x": [[0, 1], [0, 1]]}) == [("few", "2; at most 1")]
+    # the first row of x is (0, 0); the second (0, 0) or, used, (1, 2)
+    assert optsched.solve(problem).objective == 3 - 3
+    assert [*optsched.solve(problem).solution] == ["x"]
+
+
+def test_a_requirement_of_data_alone_and_rows_without_entries():
+    def statement(m, need: Integers(0), free: Integers(0)):
+        """Rows without variables, of which one does not hold."""
+        m.binary("x", len(free))
+        m.require("data", need.sum() <= free.sum())
+
+    cls = model("stated-data")(_renamed(statement))
+    for need, status in ((1, "optimal"), (9, "infeasible")):
+        problem = cls([need], [2, 2])
+        for solver in ("cp-sat", "highs", "cbc"):
+            assert optsched.solve(problem, solver).status == status
+    assert [found.constraint for found in problem.violations({"x": [0, 0]})] == ["data"]
+
+
+def test_numbers_have_no_size():
+    def statement(m, a: Integers(0)):
+        """A sum beyond 64 bits."""
+        x = m.integer("x", len(a), upper=10**9)
+        m.maximize(a @ x)
+        m.require("sum", 1000 * (a @ x) <= 10**15)
+
+    problem = model("stated-large")(_renamed(statement))([10**12] * 3)
+    answer = {"x": [10**9] * 3}
+    assert problem.objective(answer) == 3 * 10**21
+    assert [found.constraint for found in problem.violations(answer)] == ["sum"]
+
+
+def test_numbers_of_64_bits_and_of_python_give_the_same():
+    """Above the bound of 2^62, and below it, with the numbers of one problem."""
+
+    def statement(m, a: Integers(0), factor: Integer(1)):
+        """A product of a matrix, sums by group, and a difference."""
+        x = m.integer("x", 3, upper=9)
+        scaled = factor * (a * x)
+        m.maximize(scaled.sum())
+        m.require("each", factor * ((x - 1) * a) <= 0)
+        m.require("group", scaled.sum_by([0, 1, 0], 2) >= factor)
+
+    cls = model("stated-factor")(_renamed(statement))
+    for factor in (1, 10**12):
+        problem = cls([3, 10**7, 2], factor)
+        answer = {"x": [2, 0, 1]}
+        assert problem.objective(answer) == 8 * factor
+        assert problem.violations(answer) == [
+            ("each[1]", f"{3 * factor}; at most 0"),
+            ("group[2]", f"0; at least {factor}"),
+        ]
+
+
+def test_arithmetic_of_data_that_would_overflow_is_refused():
+    def statement(m, a: Integers(0), b: Integers(0)):
+        """Products of two fields."""
+        m.maximize((a * b) @ m.binary("x", len(a)))
+
+    cls = model("stated-product")(_renamed(statement))
+    assert optsched.solve(cls([10**6] * 2, [10**9] * 2)).objective == 2 * 10**15
+    problem = cls([10**11] * 2, [10**10] * 2)
+    with pytest.raises(
+        InputError, match=r"test_stated.py, line \d+: the data make a number beyond"
+    ):
+        _ = problem.formulate().program
+    with pytest.raises(InputError, match="the data make a number beyond"):
+        problem.violations({"x": [0, 0]})
+    data = np.array([10**12, 5]).view(Data)
+    assert [type(value) for value in (data[1], data.sum(), data @ [1, 1])] == [int] * 3
+    assert (data[0] * data[0], data[:1].sum() * 10**12) == (10**24, 10**24)
+
+
+def test_a_mistake_in_a_statement_is_one_line_with_its_place():
+    def statement(m, n: Integer(1)):
+        """A product of decisions."""
+        x, y = m.binary("x", n), m.binary("y", n)
+        m.require("both", x * y <= 1)
+
+    problem = model("stated-mistake")(_renamed(statement))(2)
+    for wrong in (
+        lambda: problem.formulate().program,
+        lambda: problem.objective({"x": [0] * 2, "y": [0] * 2}),
+    ):
+        with pytest.raises(InputError, match=r"test_stated.py, line \d+: TypeError: a product of"):
+            wrong()
+    with pytest.raises(InputError, match="the decisions x and y"):
+        _ = problem.sense
+    result = optsched.solve(problem, "highs")
+    assert (result.status, result.solution) == ("error", None)
+    assert "a product of the decisions x and y" in result.message
+
+
+def test_words_of_lp_files_may_be_names(tmp_path):
+    def statement(m, n: Integer(1)):
+        """Names that an LP file has other uses for."""
+        free = m.binary("free", n)
+        m.maximize(free.sum() + m.binary("e"))
+        m.require("bounds", free.sum() <= 1)
+        m.require("end", free[0] <= 0)
+
+    problem = model("stated-words")(_renamed(statement))(2)
+    check_problem(problem)
+    program = problem.formulate().program
+    assert [program.row_name(row) for row in range(2)] == ["bounds_", "end_"]
+    assert [program.variable_name(n) for n in range(3)] == ["free_1", "free_2", "e_"]
+    export(problem, tmp_path / "words.lp")
+
+
+def test_many_violations_of_a_requirement_are_counted():
+    problem = registry.models["stated-window"]([1] * 30, [30, 30])
+    found = problem.violations({"x": np.ones((30, 2), dtype=int)})
+    assert (len(found), found[-1]) == (21, ("once", "10 more such"))
+
+
+def test_annotated_fields_and_scalars():
+    def statement(m, need: Annotated[int, Integer(0, 9), "nodes wanted"], limit: Integer(0, 9) = 5):
+        """One variable of shape ()."""
+        x = m.integer("x", upper=limit)
+        m.minimize(2 * x + 1)
+        m.require("enough", x >= need)
+
+    cls = model("stated-scalar")(_renamed(statement))
+    assert cls.schema.json_schema()["properties"]["need"]["description"] == "nodes wanted"
+    problem = cls(3)
+    check_problem(problem)
+    assert optsched.solve(problem).objective == 7
+    assert problem.solution_to_json(optsched.solve(problem).solution) == {"x": 3}
+    assert optsched.solve(cls(6)).status == "infeasible"
+
+
+def test_a_kind_that_is_not_known_is_named():
+    def statement(state, jobs: NoSuchKind()):  # noqa: F821
+        state.maximize(jobs.sum())
+
+    with pytest.raises(InputError, match="model of-the-test: name 'NoSuchKind' is not defined"):
+        model("of-the-test")(statement)

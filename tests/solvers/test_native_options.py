@@ -1,0 +1,150 @@
+"""Options of solvers themselves: passed on, checked, and heard of in their logs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import optsched
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.models.snapshot_file import read_snapshot
+from optsched.registry import solvers
+from optsched.solvers.dispatch import solver_with
+from optsched.solvers.profiles import load_profile, options_of
+
+HARDER = WindowMKP(weights=[7, 5, 4, 3, 3, 2], capacities=[9, 8])
+
+PACKAGES = {"highs": "highspy", "cp-sat": "ortools", "scip": "pyscipopt"}
+PACKAGES |= {"cbc": "pulp", "gurobi": "gurobipy"}
+
+OPTIONS = {
+    "highs": ("presolve", "off", "maybe", "presolv", "time_limit"),
+    "cp-sat": ("search_branching", "FIXED_SEARCH", "NONE_SUCH", "search_branchin", "num_workers"),
+    "scip": ("presolving/maxrounds", 0, "many", "presolving/maxround", "limits/time"),
+    "cbc": ("heuristicsOnOff", "off", "maybe", "heuristicsOnOf", "preprocess"),
+    "gurobi": ("Presolve", 0, "many", "Presolv", "TimeLimit"),
+}
+"""An option, a value, a value that the solver refuses, a name that it has not, and one taken."""
+
+
+def each(*kinds):
+    """Return the solver and entries of its row, where it is installed."""
+    rows = []
+    for name, row in OPTIONS.items():
+        missing = pytest.mark.skipif(find_spec(PACKAGES[name]) is None, reason="not installed")
+        rows.append(pytest.param(name, *(row[kind] for kind in kinds), marks=missing, id=name))
+    return rows
+
+
+@pytest.mark.parametrize(("name", "option", "value"), each(0, 1))
+def test_a_profile_passes_options_on(name, option, value, tmp_path):
+    stated = f'"{value}"' if isinstance(value, str) else value
+    file = tmp_path / "mine.toml"
+    file.write_text(f'solver = "{name}"\n[options]\nrelative_gap = 0\n"{option}" = {stated}\n')
+    assert load_profile(file).options == {"relative_gap": 0, option: value}
+    result = optsched.solve(HARDER, str(file), time_limit=20)
+    assert (result.status, result.objective) == ("optimal", 17)
+
+
+@pytest.mark.parametrize(("name", "option", "refused"), each(0, 2))
+def test_a_value_that_the_solver_refuses_is_one_line(name, option, refused, tmp_path, capfd):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'solver = "{name}"\n[options]\n"{option}" = "{refused}"\n')
+    with pytest.raises(InputError, match=f"'{option}' of solver '{name}': '{refused}'; expected"):
+        load_profile(file)
+
+
+@pytest.mark.parametrize(("name", "option"), each(3))
+def test_an_unknown_option_is_named(name, option):
+    with pytest.raises(InputError, match=f"unknown option of solver '{name}'.*{option}|{option}"):
+        solver_with(solvers[name], {option: 1})
+
+
+@pytest.mark.parametrize(("name", "option"), each(4))
+def test_what_optsched_sets_is_refused_by_its_native_name(name, option):
+    with pytest.raises(InputError, match=f"'{option}' of {name} is set by"):
+        solver_with(solvers[name], {option: 1})
+
+
+@pytest.mark.parametrize(("name", "option", "value"), each(0, 1))
+def test_solvers_with_options_are_solvers_like_others(name, option, value):
+    solver = solvers[name](native={option: value})
+    assert options_of(solver) == {option: value}
+    comparison = optsched.compare([HARDER], [solver], time_limit=20)
+    assert comparison.config["solvers"][0]["options"] == {option: value}
+    assert not comparison.failures
+
+
+@pytest.mark.parametrize("name", each())
+def test_its_log_is_shown_where_it_is_asked_for(name):
+    words = ["solve", "gpu-queue" if name == "cp-sat" else "yang-2014-example", "--solver", name]
+    command = [sys.executable, "-m", "optsched", *words]
+    quiet, loud = (
+        subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+        for more in ([], ["-v"])
+    )
+    assert f"optsched: {name}: " not in quiet.stderr
+    said = [line for line in loud.stderr.splitlines() if line.startswith(f"optsched: {name}: ")]
+    assert len(said) > 5
+    assert loud.stdout.partition("time")[0] == quiet.stdout.partition("time")[0]
+
+
+def test_options_change_what_a_solver_does(caplog):
+    """Its log tells what it was given."""
+    caplog.set_level("DEBUG", logger="optsched")
+    with_presolve = optsched.solve(HARDER, solvers["highs"]())
+    told = caplog.text
+    caplog.clear()
+    without = optsched.solve(HARDER, solvers["highs"](native={"presolve": "off"}))
+    assert with_presolve.objective == without.objective == 17
+    assert "Presolving" in told
+    assert "Presolving" not in caplog.text
+
+
+@pytest.mark.skipif(find_spec("gurobipy") is None, reason="not installed")
+def test_a_program_beyond_a_licence_is_refused():
+    large = WindowMKP(weights=[1] * 1500, capacities=[700, 600])
+    result = optsched.solve(large, "gurobi", time_limit=20)
+    assert result.status in ("no-solution", "optimal")  # with a licence
+    if result.status == "no-solution":
+        assert result.message.startswith("gurobi: Gurobi: ")
+
+
+def test_a_hint_is_read_from_a_file(tmp_path):
+    file = tmp_path / "answer.json"
+    command = [sys.executable, "-m", "optsched", "solve", "yang-2014-example"]
+
+    def run(*words):
+        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    assert run("--solver", "greedy", "-o", str(file))[0] == 0
+    greedy = optsched.solve("yang-2014-example", "greedy")
+    problem = read_snapshot("yang-2014-example").problem
+    found = optsched.solve(problem, "highs", hint=greedy.solution)
+    assert found.incumbents[0].objective == greedy.objective
+    assert run("--solver", "highs", "--hint", str(file))[0] == 0
+    file.write_text(file.read_text().replace("window-mkp", "migration"))
+    code, said = run("--solver", "highs", "--hint", str(file))
+    assert code == 1
+    assert said == f"{file}: kind: 'migration'; expected window-mkp, as of the snapshot\n" or (
+        "expected window-mkp" in said and said.count("\n") == 1
+    )
+
+
+def test_several_seeds_are_several_problems():
+    problem = WindowMKP(weights=[7, 5, 4, 3, 3, 2], capacities=[9, 7])
+    comparison = optsched.compare([problem], ["greedy", "highs"], seed=[1, 2, 3])
+    found = comparison.results
+    assert found["snapshot"].tolist()[::2] == [f"window-mkp-1, seed {one}" for one in (1, 2, 3)]
+    assert len(found) == 6
+    assert found["best_objective"].nunique() == 1
+    assert comparison.table["snapshots"].tolist() == [3, 3]
+    assert {one["seed"] for one in comparison.config["solvers"]} == {"1,2,3"}
+    for seeds in ([], [1, 1]):
+        with pytest.raises(InputError, match="expected different integers"):
+            optsched.compare([problem], ["greedy"], seed=seeds)
