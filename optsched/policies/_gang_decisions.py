@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 
 import numpy as np
 
@@ -85,17 +84,17 @@ class GangDecisions(CompiledDecisions):
         objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
-            zip(
-                [own_time.get(time, time) for time in times],
-                decisions,
-                [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
-                repeat(status),
-                objectives,
-                by_fallback if self._chosen.is_compared else repeat(None),
-                objectives if proven else repeat(None),
-                [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
-                [one < other for one, other in zip(own, by_fallback)],
-            ),
+            {
+                "time": [own_time.get(time, time) for time in times],
+                "decision": decisions,
+                "size": [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
+                "status": [status.value] * len(times),
+                "objective": objectives,
+                "work": [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
+                "fallback": [one < other for one, other in zip(own, by_fallback)],
+            }
+            | ({"heuristic": by_fallback} if self._chosen.is_compared else {})
+            | ({"bound": objectives} if proven else {}),
         )
 
     def place(self, job: int, value: float) -> Slice:
