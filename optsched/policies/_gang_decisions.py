@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -41,7 +42,13 @@ class GangDecisions(CompiledDecisions):
         self._state = _gang.new_state(processors, self._rule)
         self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
-        self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
+        given = self._state, self._rule, queue
+        if run.is_alone:
+            core = run.core, run.way, run.news
+            self.run = run.bind(_gang.run, *core, *given, numbers=(0,))
+            self.decide = partial(self.run, 1)
+        else:
+            self.decide = run.bind(_gang.decide, *given, run.news)
         self.resources()  # loads the kernels
 
     def answer(self, problem_solver: ProblemSolver) -> None:

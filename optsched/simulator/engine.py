@@ -194,7 +194,8 @@ class Engine:
         assert self._handlers is not None
         system, clock, own = self.system, self.core.clock, self._submitted_at
         handlers, is_followed = self._handlers, self._is_followed
-        while self._loop is not None and self._loop(PROGRESS_EVERY):
+        while self._loop is not None and (outcome := self._loop(PROGRESS_EVERY)) != _core.LAST:
+            self._complete_unseen(outcome)
             self._keep_time()
             self._report_progress()
         advance = self._kernels.advance if self._loop is None else lambda: _core.OVER
@@ -370,11 +371,14 @@ class Engine:
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._keep_time()
             self._report_progress()
-        outcome = decisions.decide()
+        self._complete_unseen(decisions.decide())
+
+    def _complete_unseen(self, outcome: int) -> None:
         if outcome != _core.DONE:
+            assert self._decisions is not None
             self._keep_time()
             self.problem_solver.begin_decision(self.system.now, self.decisions)
-            self._complete(decisions, outcome)
+            self._complete(self._decisions, outcome)
 
     def _keep_time(self) -> None:
         now = self.core.clock.item(_core.NOW)
