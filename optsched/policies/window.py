@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, sub
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -76,18 +76,19 @@ class Window(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start the jobs placed by the solver, in one window or, without ticks, in several."""
-        yield from self._scatter(system)
+        scatters = self.scatter == "head"
+        if scatters:
+            yield from self._scatter(system)
         placed = yield from self._decide_window(system)
         while placed and not self.interval:
             placed = yield from self._decide_window(system)
-        yield from self._scatter(system)
+        if scatters:
+            yield from self._scatter(system)
         if self.backfill == "easy":
             yield from self._backfill(system)
 
     def _scatter(self, system: System) -> Iterator[Action]:
         """Start queue heads that no slot can hold, on nodes of the largest slots."""
-        if self.scatter == "never":
-            return
         machine, processors, queue = system.machine, system.processors, system.queue
         assert isinstance(machine, Nodes)
         while queue and _largest_slot(machine) < processors[queue[0]] <= machine.free:
@@ -117,7 +118,7 @@ class Window(Policy):
         assert isinstance(machine, Nodes)
         if not system.queue or not machine.free:
             return 0
-        lengths = [stop - start for start, stop in machine.slots]
+        lengths = _lengths(machine)
         largest = max(lengths)
         jobs = [job for job in system.queue[: self.window] if processors[job] <= largest]
         if not jobs:
@@ -147,9 +148,14 @@ class Window(Policy):
         return placed
 
 
+def _lengths(machine: Nodes) -> list[int]:
+    """Return the number of nodes of each slot."""
+    return list(map(sub, machine.slots.stops, machine.slots.starts))
+
+
 def _largest_slot(machine: Machine) -> int:
     assert isinstance(machine, Nodes)
-    return max((stop - start for start, stop in machine.slots), default=0)
+    return max(_lengths(machine), default=0)
 
 
 class SlotReservation(NamedTuple):
