@@ -8,6 +8,7 @@ from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.migration_based import find_plan
+from optsched.solvers.migration.subproblems import NEVER
 from optsched.solvers.reconfiguration.stage import Stage
 
 
@@ -49,12 +50,11 @@ def admit_in_turn(problem: Reconfiguration) -> Arrangement | None:
     stage = Stage(problem)
     others = (job for job in range(len(problem.waiting)) if job not in problem.required)
     for job in [*problem.required, *others]:
-        migration = stage.migration(job)
-        plan = find_plan(migration)
         is_required = job in problem.required
-        if plan is None:
-            if is_required:
-                return None
-        elif is_required or migration.objective(plan) < problem.worth * problem.profits[job]:
+        below = NEVER if is_required else problem.worth * problem.profits[job]
+        plan = find_plan(stage.migration(job), below=below)
+        if plan is not None:
             stage.carry_out(job, plan)
+        elif is_required:
+            return None
     return stage.arrangement()
