@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class MigrationBased(Heuristic):
         return len(problem.running)
 
 
+@lru_cache
 def find_plan(problem: Migration, most: int = PLACES, below: int = NEVER) -> Plan | None:
     """Return the plan of Algorithm 3, or None if the algorithm fails or the plan costs too much.
 

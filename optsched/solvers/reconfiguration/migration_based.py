@@ -8,7 +8,6 @@ from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.migration_based import find_plan
-from optsched.solvers.migration.subproblems import NEVER
 from optsched.solvers.reconfiguration.stage import Stage
 
 
@@ -50,11 +49,13 @@ def admit_in_turn(problem: Reconfiguration) -> Arrangement | None:
     stage = Stage(problem)
     others = (job for job in range(len(problem.waiting)) if job not in problem.required)
     for job in [*problem.required, *others]:
-        is_required = job in problem.required
-        below = NEVER if is_required else problem.worth * problem.profits[job]
-        plan = find_plan(stage.migration(job), below=below)
+        migration = stage.migration(job)
+        if job in problem.required:
+            plan = find_plan(migration)
+            if plan is None:
+                return None
+        else:
+            plan = find_plan(migration, below=problem.worth * problem.profits[job])
         if plan is not None:
             stage.carry_out(job, plan)
-        elif is_required:
-            return None
     return stage.arrangement()
