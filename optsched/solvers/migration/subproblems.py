@@ -85,7 +85,7 @@ class Subproblems:
         self.free = vacant & self._beside_ending
         kind_of = _kinds(grid, problem.links, problem.shapes, problem.nodes_per_router)
         sizes, running = problem.sizes, problem.running
-        own = [kind_of[sizes[job], running[job].extent] for job in self.movers]
+        own = [kind_of[sizes[job], running[job][3:]] for job in self.movers]
         self._kind_of = dict(zip(self.movers, own))
         kinds = sorted(set(own), key=attrgetter("order"))
         number = {kind: place for place, kind in enumerate(kinds)}
