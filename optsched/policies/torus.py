@@ -419,7 +419,7 @@ class TorusBoxes(Policy):
             job = window[place]
             protected = kept, inside = self._kept(system, blocked and place > 0)
             routers = self._fitting.routers(system.processors[job])
-            free = int(self._torus.boxes.free.sum()) - sum(box.volume for box in kept)
+            free = self._fitting.routers(self._torus.free) - sum(box.volume for box in kept)
             turn = system.now + place * self.interval
             expected = forecast(system, routers, free, turn, inside)
             if expected is None or not scan.may_try(job, expected.free):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
@@ -25,7 +28,9 @@ class Stage:
 
     def migration(self, job: int) -> Migration:
         """Return the problem of admitting a waiting job by moving jobs that have a box."""
-        return _migration(self.problem, job, tuple(self.boxes.items()))
+        old = self.problem.running
+        changed = [(at, box) for at, box in self.boxes.items() if at >= len(old) or box != old[at]]
+        return _migration(self.problem, job, tuple(changed))
 
     def carry_out(self, job: int, plan: Plan) -> None:
         """Move jobs as in a plan of `migration`, and give the waiting job its box."""
@@ -44,17 +49,19 @@ class Stage:
 
 
 @lru_cache
-def _migration(problem: Reconfiguration, job: int, state: tuple[tuple[int, Box], ...]) -> Migration:
+def _migration(
+    problem: Reconfiguration, job: int, changed: tuple[tuple[int, Box], ...]
+) -> Migration:
     # cached, because a solver and its fallback begin with one stage, which then is solved once
-    running, boxes = len(problem.running), [box for _, box in state]
-    beside_ending = problem.grid.free_of(problem.ending)
+    running, state = len(problem.running), dict(enumerate(problem.running)) | dict(changed)
+    boxes = [*state.values()]
+    admitted = [problem.waiting[at - running] for at in [*state][running:]]
     further = [
         at
         for at, box in enumerate(boxes[running:], running)
-        if beside_ending[problem.grid.routers_of(box)].all()
+        if _beside_ending(problem)[problem.grid.routers_of(box)].all()
     ]
     own = zip(problem.elapsed, boxes, problem.running)
-    admitted = [problem.waiting[one - running] for one, _ in state[running:]]
     return Migration.trusted(
         **problem.torus_fields,
         running=tuple(boxes),
@@ -67,3 +74,8 @@ def _migration(problem: Reconfiguration, job: int, state: tuple[tuple[int, Box],
         incoming_job=None,
         ending=problem.ending,  # a waiting job that takes a part of them stays
     )
+
+
+@lru_cache
+def _beside_ending(problem: Reconfiguration) -> NDArray[np.bool_]:
+    return problem.grid.free_of(problem.ending)
