@@ -101,13 +101,9 @@ def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
 
 def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
     from optsched.boxes import _free_boxes as compiled
-    from optsched.boxes._rows import bounds_of, slices_of
 
-    slices = slices_of(words_of(free, grid), grid.wrap[0])
-    bounds, longest = bounds_of(slices, grid.longest[0]), grid.longest
-    return _box(
-        compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap, longest)
-    )
+    words, side = words_of(free, grid), grid.shape[2]
+    return _box(compiled.largest_box(words, more_than, enough, side, grid.wrap, grid.longest))
 
 
 def _box(row: Any) -> Box | None:

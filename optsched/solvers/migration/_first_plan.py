@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.boxes._anchors import find_anchors, find_first_fit
 from optsched.boxes._free_boxes import put
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest, run_of
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest
 from optsched.compiled import kernel
 from optsched.solvers.migration._cheapest_boxes import (
     comes_before,
@@ -52,43 +52,51 @@ def select(places: Integers, count: int, most: int) -> None:
             return
 
 
-@kernel(allocates=False)
-def take_cheapest(
-    table: Integers,
-    least: Integers,
-    starts: Words,
-    shape: Integers,
-    before: int,
-    boxes: Integers,
-    side: int,
-    cheapest: Integers,
-) -> None:
-    """Lower the cost and number of the cheapest place over each box by those in a table of costs.
+@kernel
+def jobs_met(boxes: Integers, sides: Integers) -> Words:
+    """Return the jobs that a run of coordinates meets, as bits [axis, length - 1, start, word].
 
-    `starts` has the anchors of the places, `least` the least cost of each row along Z, and `before`
-    is the number of the first place of the table.
+    A box meets the jobs that it meets in each dimension.
     """
-    sx, sy = starts.shape
-    for job in range(len(boxes)):
-        box = boxes[job]
-        # boxes that overlap this one have anchors in a box; without wrap-around, the part of it
-        # beyond the torus is where no box of the shape fits
-        over_z = run_of((box[2] - shape[2] + 1) % side, min(box[5] + shape[2] - 1, side), side)
-        cost, number = cheapest[job, 0], cheapest[job, 1]
-        for step in range(min(box[3] + shape[0] - 1, sx)):
-            x = (box[0] - shape[0] + 1 + step) % sx
-            for other in range(min(box[4] + shape[1] - 1, sy)):
-                y = (box[1] - shape[1] + 1 + other) % sy
-                if least[x, y] > cost:
-                    continue
-                zs = starts[x, y] & over_z
-                while zs != NONE:
-                    z = lowest(zs)
-                    zs &= zs - ONE
-                    this = before + (x * sy + y) * side + z
-                    if comes_before(table[x, y, z], this, cost, number):
-                        cost, number = table[x, y, z], this
-        cheapest[job, 0], cheapest[job, 1] = cost, number
+    most = sides.max()
+    met = np.zeros((3, most, most, (len(boxes) + 63) // 64), dtype=np.uint64)
+    for axis in range(3):
+        side = sides[axis]
+        for job in range(len(boxes)):
+            for at in range(boxes[job, axis], boxes[job, axis] + boxes[job, 3 + axis]):
+                met[axis, 0, at % side, job >> 6] |= ONE << np.uint64(job & 63)
+        for length in range(1, side):
+            for at in range(side):
+                for word in range(met.shape[3]):
+                    further = met[axis, 0, (at + length) % side, word]
+                    met[axis, length, at, word] = met[axis, length - 1, at, word] | further
+    return met
+
+
+@kernel
+def cheapest_over(places: Integers, large: Integers, boxes: Integers, sides: Integers) -> Integers:
+    """Return cost and number of the cheapest of the places over each job, and over none."""
+    sy, side = sides[1], sides[2]
+    met = jobs_met(boxes, sides)
+    cheapest = np.full((len(boxes) + 1, 2), NEVER)
+    for one in range(len(places)):
+        cost, number = places[one, 0], places[one, 1]
+        shape, anchor = number // (sides[0] * sy * side), number % (sides[0] * sy * side)
+        over_x = met[0, large[shape, 0] - 1, anchor // (sy * side)]
+        over_y = met[1, large[shape, 1] - 1, anchor // side % sy]
+        over_z = met[2, large[shape, 2] - 1, anchor % side]
+        is_free = True
+        for word in range(met.shape[3]):
+            jobs = over_x[word] & over_y[word] & over_z[word]
+            is_free = is_free and jobs == NONE
+            while jobs != NONE:
+                job = 64 * word + lowest(jobs)
+                jobs &= jobs - ONE
+                if comes_before(cost, number, cheapest[job, 0], cheapest[job, 1]):
+                    cheapest[job, 0], cheapest[job, 1] = cost, number
+        if is_free and comes_before(cost, number, cheapest[-1, 0], cheapest[-1, 1]):
+            cheapest[-1, 0], cheapest[-1, 1] = cost, number
+    return cheapest
 
 
 @kernel
@@ -175,13 +183,13 @@ def first_plan(
     # Shapes of each kind, see `optsched.solvers.migration._packing.pack`
     first: Integers,
     shapes: Integers,
-    # Routers that the large job may take, those of them that no other job holds when it
-    # starts, and those of the latter that are free now; rows along Z as bits, shape (X, Y)
+    # Routers that the large job may take, and those that are free now; rows along Z as bits,
+    # shape (X, Y)
     usable: Words,
-    vacant: Words,
     free: Words,
     side: int,
     wrap: Wrap,
+    below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
 ) -> Integers:
     """Return the place of the first qualified bin, and the new boxes of its victims.
@@ -196,54 +204,33 @@ def first_plan(
     jobs = len(boxes)
     sides = np.array([sx, sy, side])
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
-    least = np.empty((sx, sy), dtype=np.int64)
     starts = np.empty((sx, sy), dtype=np.uint64)
     room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
-    cheapest = np.full((jobs + 1, 2), NEVER)  # over each job, and over none
-    nowhere = find_first_fit(vacant, large, side, wrap, plan[0], starts, room)
-    if nowhere >= 0:
-        x, y, z = plan[0, 0], plan[0, 1], plan[0, 2]
-        cheapest[jobs, 0] = 0
-        cheapest[jobs, 1] = ((nowhere * sx + x) * sy + y) * side + z
     # the cheapest places so far, cut down to `most` whenever there is no room for more
     places = np.empty((2 * most, 2), dtype=np.int64)
-    count, dearest = 0, NEVER
+    count, dearest = 0, below
     for number in range(len(large)):
         shape = large[number]
         if not find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
             continue
         sum_up(shape, boxes, costs, side, wrap, table)
-        before = number * sx * sy * side
         for x in range(sx):
             for y in range(sy):
-                word, kept, cost = starts[x, y], NONE, NEVER
+                word = starts[x, y]
                 for z in range(side):
-                    if word >> np.uint64(z) & ONE != NONE:
-                        cost = min(cost, table[x, y, z])
-                least[x, y] = cost
-                if cost >= dearest:
-                    starts[x, y] = NONE
-                    continue
-                for z in range(side):
-                    bit = ONE << np.uint64(z)
-                    if word & bit == NONE or table[x, y, z] >= dearest:
+                    if word >> np.uint64(z) & ONE == NONE or table[x, y, z] >= dearest:
                         continue
-                    kept |= bit
                     places[count, 0] = table[x, y, z]
-                    places[count, 1] = before + (x * sy + y) * side + z
+                    places[count, 1] = ((number * sx + x) * sy + y) * side + z
                     count += 1
                     if count == len(places):
                         select(places, count, most)
                         count, dearest = most, places[most - 1, 0]
-                starts[x, y] = kept
-        take_cheapest(table, least, starts, shape, before, boxes, side, cheapest)
-    last_cost, last = NEVER, NEVER
     if count > most:
         select(places, count, most)
-        last_cost, last = places[most - 1, 0], places[most - 1, 1]
-    elif dearest < NEVER:
-        last_cost, last = places[most - 1, 0], places[most - 1, 1]
+        count = most
+    cheapest = cheapest_over(places[:count], large, boxes, sides)
     # new boxes of each job, of which the first victim of a place may take those beside it: few
     # jobs are the first victims of many places, and most places fail with theirs
     hosts = np.empty((jobs, HOSTS, 6), dtype=np.int64)
@@ -256,7 +243,7 @@ def first_plan(
                 cheapest[one, 0], cheapest[one, 1], next_cost, following
             ):
                 next_cost, following = cheapest[one, 0], cheapest[one, 1]
-        if next_cost == NEVER or comes_before(last_cost, last, next_cost, following):
+        if next_cost == NEVER:
             plan[:] = 0
             return plan
         cost, number = next_cost, following
