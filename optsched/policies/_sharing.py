@@ -10,7 +10,7 @@ from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
 from optsched.machines._ascending import position, remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
-from optsched.models.threshold_allocation._timeline import least_limit, starts_within
+from optsched.models.threshold_allocation._timeline import least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
 from optsched.policies._sharing_table import (
     NO_JOB,
@@ -42,39 +42,44 @@ a place for the queue head, for which the solver has found none."""
 
 
 @kernel(allocates=False)
-def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None:
-    """Begin to seek the place of a job; before the earliest start it has none."""
+def seek(state: State, rule: Rule, job: int, number: int, latest: int) -> None:
+    """Begin to seek the place of a job, which can start now from a threshold on."""
     search = state.search[0]
     search.job, search.posed, search.start = job, 0, -1
-    search.goal, search.number, search.earliest, search.latest = rule.goal, 0, earliest, latest
-    if rule.by_slowdown:
-        find_offers(state, job)
-        search.earliest = state.offers[0]
-        search.first = search.last = search.number = state.limits.shape[1]
-        if rule.goal == RESPONSE:
-            search.number = 0
+    search.goal, search.earliest, search.latest = rule.goal, 0, latest
+    search.number = search.first = number
+    search.last, search.place = state.limits.shape[1], 1
 
 
 @kernel(allocates=False)
-def find_offers(state: State, job: int) -> None:
-    """Write the first start of a job within each of its thresholds to `State.offers`."""
-    starts = (state.starts, state.free_at, state.counts[0].starts)
-    asking = (job_of(state, job), state.limits[job])
-    starts_within(state.events, *starts, *asking, state.space, state.offers)
+def find_offer(state: State, latest: int) -> bool:
+    """Find the first start, up to a latest one, within thresholds below those of the last one."""
+    search, counts = state.search[0], state.counts[0]
+    job, search.last = search.job, search.first
+    while search.place < counts.starts and state.starts[search.place] <= latest:
+        at, free = state.starts[search.place], state.free_at[search.place]
+        search.place += 1
+        if free < state.asked[job]:
+            continue
+        limits = state.limits[job, : search.last]
+        number = least_limit(state.events, at, free, job_of(state, job), limits, state.space)
+        if number < search.last:
+            search.earliest, search.first, search.number = at, number, number
+            return True
+    return False
 
 
 @kernel(allocates=False)
 def seek_head(state: State, rule: Rule, now: float) -> None:
-    """Begin to seek the place of the queue head."""
+    """Begin to seek the place of the queue head; before its earliest start it has none."""
     look(state, now)
-    head, earliest, latest = state.queue[0], 0, NO_LATEST
-    if not rule.by_slowdown:
-        if state.limits[head, 0] == NO_LIMIT:
-            latest = first_room(state, now, head)
-        else:
-            find_offers(state, head)
-            earliest = state.offers[0]
-    seek(state, rule, head, earliest, latest)
+    head, search = state.queue[0], state.search[0]
+    if not rule.by_slowdown and state.limits[head, 0] == NO_LIMIT:
+        seek(state, rule, head, 0, first_room(state, now, head))
+        return
+    seek(state, rule, head, state.limits.shape[1], NO_LATEST)
+    search.place = 0
+    find_offer(state, NO_LATEST)
 
 
 @kernel(allocates=False)
@@ -86,7 +91,7 @@ def next_problem(state: State, rule: Rule) -> bool:
     thresholds with the same first start, larger ones do not offer less penalty, so they are tried
     only if the solver finds no place.
     """
-    search, offers = state.search[0], state.offers
+    search = state.search[0]
     if not rule.by_slowdown or rule.goal == RESPONSE:
         if search.posed == 1 and rule.second_goal >= 0 and search.start >= 0:
             search.goal = rule.second_goal
@@ -95,16 +100,8 @@ def next_problem(state: State, rule: Rule) -> bool:
         return bool(search.posed == 0)
     if search.number < search.last:
         return True
-    search.last = search.first
-    if search.last == 0:
-        return False
-    search.earliest = offers[search.last - 1]
-    if search.start >= 0 and search.earliest + state.walltime[search.job] > search.ends:
-        return False
-    while search.first > 0 and offers[search.first - 1] == search.earliest:
-        search.first -= 1
-    search.number = search.first
-    return True
+    latest = NO_LATEST if search.start < 0 else search.ends - state.walltime[search.job]
+    return search.first > 0 and find_offer(state, latest)
 
 
 @kernel(allocates=False)
@@ -241,8 +238,8 @@ def placeable_now(state: State, job: int) -> bool:
     for place in range(turn.hopeless):
         if asks_as_much(state, job, state.hopeless[place]):
             return False
-    asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(state.events, state.open, counts.open, counts.free, *asking)
+    given = (job_of(state, job), state.limits[job], state.space)
+    number = least_limit(state.events, 0, counts.free, *given)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job
@@ -281,7 +278,7 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
         job = state.candidates[turn.place]
         turn.place += 1
         if job != state.reservation[0].job and placeable_now(state, job):
-            seek(state, rule, job, 0, 0)
+            seek(state, rule, job, state.bound[job], 0)
             return True
     return False
 
@@ -345,7 +342,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             bound = factor_above(state, job)
             if turn.best == NO_JOB or is_below(state, bound, job, turn.factor, turn.best):
                 turn.place += 1
-                seek(state, rule, job, 0, NO_LATEST)
+                seek(state, rule, job, state.bound[job], NO_LATEST)
                 return True
         if turn.best == NO_JOB:
             return False

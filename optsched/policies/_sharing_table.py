@@ -30,23 +30,22 @@ NO_LATEST = 10**12
 
 
 COUNTS = record(
-    "running queued entries runs free open starts rows reserved looks decisions problems asks"
-    " backfills"
+    "running queued entries runs free starts rows reserved looks decisions problems asks backfills"
 )
-"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors, nodes
-that have some, `State.starts`; rows of `State.held`, those of the reservation among them, how often
-they were written; decisions, problems on record, what the kernel asks for, whether jobs are
-backfilled."""
+"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors,
+`State.starts`; rows of `State.held`, those of the reservation among them, how often they were
+written; decisions, problems on record, what the kernel asks for, whether jobs are backfilled."""
 
 RESERVATION = record("job number begin", "start wakes_at")
 """Job and threshold of the last reservation, seconds until its start, its start, last timer."""
 
 SEARCH = record(
-    "job posed goal number earliest latest answer penalty first last start lost at ends"
+    "job posed goal number earliest latest answer penalty first last place start lost at ends"
 )
 """Search for the place of a job: problems posed; goal, threshold and range of starts of the present
 one; start and penalized time of its answer; the first and the last of the thresholds with the same
-first start; start, penalized time and threshold of the best answer, and its end in seconds."""
+first start, and the next start to be tested, in `State.starts`; start, penalized time and threshold
+of the best answer, and its end in seconds."""
 
 ROUND = record("place tried hopeless best lost", "factor")
 """Round of backfilling: the next candidate, jobs in `State.tried` and in `State.hopeless`; the job
@@ -123,7 +122,6 @@ class State(NamedTuple):
     # of each node
     free: NDArray[np.bool_]  # each processor
     free_on: Numbers  # free processors
-    open: Numbers  # nodes with free processors
     on_node: Numbers  # jobs by limit, shape (nodes, processors)
     processes_of: Numbers  # of these jobs
     on_node_count: Numbers
@@ -146,7 +144,6 @@ class State(NamedTuple):
     tried: Numbers
     hopeless: Numbers  # jobs that were found to have no place now
     space: Space
-    offers: Numbers
 
 
 def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
@@ -173,7 +170,6 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
         free_on=np.full(nodes, processors),
-        open=numbers(nodes),
         on_node=numbers(nodes, processors),
         processes_of=numbers(nodes, processors),
         on_node_count=numbers(nodes),
@@ -195,7 +191,6 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         tried=numbers(count),
         hopeless=numbers(count),
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
-        offers=numbers(thresholds),
     )
 
 
@@ -346,11 +341,7 @@ def look(state: State, now: float) -> None:
     begin, until = state.held[0, 2], state.held[0, 3]
     row, event, resources = counts.reserved, 0, demand.shape[1]
     counts.looks += 1
-    counts.open = 0
     for node in range(len(state.free_on)):
-        if state.free_on[node] > 0:
-            state.open[counts.open] = node
-            counts.open += 1
         on_node = event
         first[node] = on_node
         if state.on_node_count[node] > 0:

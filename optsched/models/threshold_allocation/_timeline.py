@@ -1,4 +1,4 @@
-"""Timeline of allocations, and the first starts of jobs within thresholds, compiled."""
+"""Timeline of allocations, and the least threshold of a job at a start, compiled."""
 
 from __future__ import annotations
 
@@ -97,50 +97,6 @@ def add_event(
 
 
 @kernel(allocates=False)
-def add_room(
-    events: Timeline, node: int, start: int, job: Job, limits: Integers, space: Space
-) -> int:
-    """Add the processes that a node takes within each limit, ascending, to `Space.room`.
-
-    Returns the number of its processors that are free at the start.
-    """
-    first, time, processes, demands = events
-    level, lost, room = space
-    for r in range(len(level)):
-        level[r] = 0
-    for k in range(len(lost)):
-        lost[k] = 0
-    at, end, active, most, free = start, start + job.walltime, 0, len(lost), -1
-    event, last = first[node], first[node + 1]
-    while at < end and most > 0:
-        while event < last and time[event] <= at:
-            active += processes[event]
-            for r in range(len(level)):
-                level[r] += demands[event, r]
-            event += 1
-        until = end
-        if event < last and time[event] < end:
-            until = time[event]
-        most = min(most, len(lost) - active)
-        if free < 0:
-            free = most
-        for r in range(len(level)):
-            for k in range(most, 0, -1):
-                over = level[r] + k * job.demand[r] - job.capacity[r]
-                if over <= 0:
-                    break
-                lost[k - 1] += (until - at) * job.scale[r] * over
-        while most > 0 and lost[most - 1] > limits[-1]:
-            most -= 1
-        at = until
-    for i in range(len(limits) - 1, -1, -1):
-        while most > 0 and lost[most - 1] > limits[i]:
-            most -= 1
-        room[i] += most
-    return free
-
-
-@kernel(allocates=False)
 def processors_free(events: Timeline, processors: int, start: int) -> int:
     """Return the number of processors of all nodes that are free at a time."""
     free = processors * (len(events.first) - 1)
@@ -152,66 +108,59 @@ def processors_free(events: Timeline, processors: int, start: int) -> int:
 
 @kernel(allocates=False)
 def least_limit(
-    events: Timeline,
-    nodes: Integers,
-    number: int,
-    free: int,
-    job: Job,
-    limits: Integers,
-    space: Space,
+    events: Timeline, start: int, free: int, job: Job, limits: Integers, space: Space
 ) -> int:
-    """Return the number of the least limit within which a job can start now.
+    """Return the number of the least limit within which a job can start at a time.
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
-    `optsched.solvers.threshold_allocation.bottleneck_search`. For lower limits, no problem with
-    ``latest=0`` needs to be solved. The first `number` of `nodes` have processors that are free
-    now, `free` together. `limits` has the largest penalized times in units, ascending; their number
+    `optsched.solvers.threshold_allocation.bottleneck_search`. `free` is the number of processors
+    that are free then. `limits` has the largest penalized times in units, ascending; their number
     means none.
     """
-    room = space.room
-    room[:] = 0
-    for place in range(number):
-        free -= add_room(events, nodes[place], 0, job, limits, space)
-        if room[0] >= job.asked or room[-1] + free < job.asked:
+    first, time, processes, demands = events
+    processors, asked, walltime, demand, capacity, scale = job
+    level, lost, room = space
+    least, end = len(limits), start + walltime
+    for i in range(least):
+        room[i] = 0
+    for node in range(len(first) - 1):
+        for r in range(len(level)):
+            level[r] = 0
+        for k in range(processors):
+            lost[k] = 0
+        at, active, most = start, 0, processors
+        event, last = first[node], first[node + 1]
+        while at < end and most > 0:
+            while event < last and time[event] <= at:
+                active += processes[event]
+                for r in range(len(level)):
+                    level[r] += demands[event, r]
+                event += 1
+            until = end
+            if event < last and time[event] < end:
+                until = time[event]
+            most = min(most, processors - active)
+            if at == start:
+                free -= most
+            for r in range(len(level)):
+                for k in range(most, 0, -1):
+                    over = level[r] + k * demand[r] - capacity[r]
+                    if over <= 0:
+                        break
+                    lost[k - 1] += (until - at) * scale[r] * over
+            while most > 0 and lost[most - 1] > limits[least - 1]:
+                most -= 1
+            at = until
+        for i in range(least - 1, -1, -1):
+            while most > 0 and lost[most - 1] > limits[i]:
+                most -= 1
+            room[i] += most
+        while least > 0 and room[least - 1] >= asked:
+            least -= 1
+        if least == 0 or room[least - 1] + free < asked:
             break
-    least = len(limits)
-    while least > 0 and room[least - 1] >= job.asked:
-        least -= 1
     return least
-
-
-@kernel(allocates=False)
-def starts_within(
-    events: Timeline,
-    starts: Integers,
-    free: Integers,
-    number: int,
-    job: Job,
-    limits: Integers,
-    space: Space,
-    found: Integers,
-) -> None:
-    """Write the first start of a job within each limit to `found`; -1 without one.
-
-    The first `number` of `starts` are possible, ascending, and `free` has the number of processors
-    that are free at each. The limits are those of `least_limit`.
-    """
-    room, missing = space.room, len(limits)
-    found[:] = -1
-    for place in range(number):
-        if missing == 0:
-            break
-        if free[place] < job.asked:
-            continue
-        room[:] = 0
-        for node in range(len(events.first) - 1):
-            add_room(events, node, starts[place], job, limits, space)
-            if room[0] >= job.asked:
-                break
-        while missing > 0 and room[missing - 1] >= job.asked:
-            missing -= 1
-            found[missing] = starts[place]
 
 
 @kernel(allocates=False)
