@@ -148,8 +148,13 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     at, limit = counts.problems, state.limits[search.job, search.number]
     events, held, job = state.events, state.held[: counts.rows], job_of(state, search.job)
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
-    between = (search.earliest, search.latest)
-    begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
+    found, skipped = position(state.starts, counts.starts, search.latest) + 1, 0
+    if which == LESS_CONSUME_THRESHOLD:
+        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
+    while skipped < found and state.free_at[skipped] < job.asked:
+        skipped += 1
+    starts = state.starts[skipped:found]
+    begin = search.answer = place_by_rule(which, events, job, limit, starts, state.placed)
     objective = 0
     if begin >= 0:
         if not is_verified(state):
@@ -160,9 +165,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
-        found = position(state.starts, counts.starts, search.latest) + 1
-        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
-        given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
+        given = (search.goal, state.nodes.unit, limit, starts)
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
         if tried >= rule.most_work or (own < 0) != (begin < 0) or (best > objective and own >= 0):

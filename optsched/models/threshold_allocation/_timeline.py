@@ -97,16 +97,6 @@ def add_event(
 
 
 @kernel(allocates=False)
-def processors_free(events: Timeline, processors: int, start: int) -> int:
-    """Return the number of processors of all nodes that are free at a time."""
-    free = processors * (len(events.first) - 1)
-    for event in range(events.first[-1]):
-        if events.time[event] <= start:
-            free -= events.processes[event]
-    return free
-
-
-@kernel(allocates=False)
 def least_limit(
     events: Timeline, start: int, free: int, job: Job, limits: Integers, space: Space
 ) -> int:
@@ -161,14 +151,3 @@ def least_limit(
         if least == 0 or room[least - 1] + free < asked:
             break
     return least
-
-
-@kernel(allocates=False)
-def next_end(events: Timeline, after: int) -> int:
-    """Return the first end of an allocation after a time, -1 without one."""
-    found = -1
-    for event in range(events.first[-1]):
-        at = events.time[event]
-        if at > after and events.processes[event] < 0 and (at < found or found < 0):
-            found = at
-    return found

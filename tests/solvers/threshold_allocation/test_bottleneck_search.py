@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation._timeline import Space, least_limit, processors_free
+from optsched.models.threshold_allocation._timeline import Space, least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
@@ -49,7 +49,7 @@ def test_the_presolve_knows_the_least_threshold_at_each_start(stated, problem, t
     lengths = (len(problem.capacity), problem.processors, len(limits))
     space = Space(*(np.empty(n, dtype=np.int64) for n in lengths))
     for start in problem.starts.tolist():
-        free = processors_free(events, problem.processors, start)
+        free = sum(stated.free(replace(problem, walltime=1), start))
         rooms = [room(start, limit) for limit in limits.tolist()]
         for asked in range(1, free + 1):
             asking = job._replace(asked=asked)
@@ -62,11 +62,10 @@ def test_the_presolve_knows_the_least_threshold_at_each_start(stated, problem, t
 def test_kernels_compute_what_is_stated(stated, problem):
     events, job = kernel_input(problem)
     for start in problem.starts.tolist():
-        free = kernels.free_processors(events, problem.processors, start, start + problem.walltime)
-        assert free.tolist() == stated.free(problem, start)
-        lost = kernels.penalized_times(events, job, start, free)
-        added = kernels.added_penalties(events, job, start, free)
-        for node, room in enumerate(free.tolist()):
+        lost = kernels.penalized_times(events, job, start)
+        added = kernels.added_penalties(events, job, start, lost)
+        free = stated.free(problem, start)
+        for node, room in enumerate(free):
             counts = range(room + 1)
             own = [stated.lost(problem, node, start, count) for count in counts]
             everybody = [stated.added(problem, node, start, count) for count in counts]
@@ -77,7 +76,7 @@ def test_kernels_compute_what_is_stated(stated, problem):
             assert np.diff(everybody).tolist() == sorted(np.diff(everybody))
         for costs in (lost, added):
             taken, last = kernels.take_cheapest(costs, problem.asked)
-            if free.sum() < problem.asked:
+            if sum(free) < problem.asked:
                 assert last == NEVER
             else:
                 assert taken.tolist() == stated.cheapest(costs.tolist(), problem.asked)
