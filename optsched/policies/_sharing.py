@@ -17,7 +17,6 @@ from optsched.policies._sharing_table import (
     NO_LATEST,
     Rule,
     State,
-    add_rows,
     breaks_reservation,
     copy,
     first_room,
@@ -25,6 +24,7 @@ from optsched.policies._sharing_table import (
     job_of,
     keep_promise,
     limit_of,
+    list_held,
     look,
     start,
 )
@@ -72,7 +72,6 @@ def find_offer(state: State, latest: int) -> bool:
 @kernel(allocates=False)
 def seek_head(state: State, rule: Rule, now: float) -> None:
     """Begin to seek the place of the queue head; before its earliest start it has none."""
-    look(state, now)
     head, search = state.queue[0], state.search[0]
     if not rule.by_slowdown and state.limits[head, 0] == NO_LIMIT:
         seek(state, rule, head, 0, first_room(state, now, head))
@@ -122,17 +121,27 @@ def take(state: State, rule: Rule) -> None:
 
 
 @kernel(allocates=False)
-def is_verified(state: State) -> bool:
+def is_verified(state: State, now: float) -> bool:
     """Return whether the answer of a solver holds, and note its penalized time."""
-    search = state.search[0]
+    counts, search = state.counts[0], state.search[0]
     if search.answer < 0:
         return True
-    held, job = state.held[: state.counts[0].rows], job_of(state, search.job)
-    search.penalty = checked_penalty(held, job, search.answer, state.placed, False)
+    list_held(state, now, state.placed)
+    held, job = state.held[: counts.rows], job_of(state, search.job)
+    search.penalty = checked_penalty(held, job, search.answer, state.placed, True)
     return bool(
         search.answer <= search.latest
+        and state.starts[position(state.starts, counts.starts, search.answer)] == search.answer
         and 0 <= search.penalty <= state.limits[search.job, search.number]
     )
+
+
+@kernel(allocates=False)
+def answer_value(state: State) -> int:
+    """Return the objective of the answer that was verified last."""
+    search, held = state.search[0], state.held[: state.counts[0].rows]
+    wanted = (search.goal, state.nodes.unit, search.answer, state.placed, search.penalty)
+    return int(value(held, job_of(state, search.job), *wanted))
 
 
 @kernel(allocates=False)
@@ -146,7 +155,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         return False
     counts, search, problems = state.counts[0], state.search[0], state.problems
     at, limit = counts.problems, state.limits[search.job, search.number]
-    events, held, job = state.events, state.held[: counts.rows], job_of(state, search.job)
+    events, job = state.events, job_of(state, search.job)
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
     found, skipped = position(state.starts, counts.starts, search.latest) + 1, 0
     if which == LESS_CONSUME_THRESHOLD:
@@ -157,11 +166,9 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
     begin = search.answer = place_by_rule(which, events, job, limit, starts, state.placed)
     objective = 0
     if begin >= 0:
-        if not is_verified(state):
+        if not is_verified(state, now):
             return False
-        objective = value(
-            held, job, search.goal, state.nodes.unit, begin, state.placed, search.penalty
-        )
+        objective = answer_value(state)
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
@@ -176,8 +183,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         if own >= 0 and best < objective:
             objective, search.answer = best, own
             copy(state.placed, state.searched)
-            wanted = (search.goal, state.nodes.unit, own, state.placed)
-            if not is_verified(state) or best != value(held, job, *wanted, search.penalty):
+            if not is_verified(state, now) or best != answer_value(state):
                 return False
     problems.time[at], problems.decision[at] = now, counts.decisions
     problems.job[at], problems.answered[at] = search.job, begin >= 0
@@ -209,9 +215,8 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
         tell(news, WAKE, 0, at)
     if counts.queued == 1 or counts.free == 0:
         return False
-    begin = reservation.begin = search.start
-    until = begin + limit_of(state, rule, head, search.lost)
-    counts.reserved = add_rows(state, 0, head, state.reserved, begin, until)
+    reservation.begin = search.start
+    reservation.until = search.start + limit_of(state, rule, head, search.lost)
     counts.backfills = 1
     begin_to_backfill(state, rule, now)
     return True
@@ -221,7 +226,7 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
 def begin_to_backfill(state: State, rule: Rule, now: float) -> None:
     """Begin the first round of backfilling."""
     counts, turn = state.counts[0], state.round[0]
-    look(state, now)
+    look(state, now, state.reserved)
     turn.hopeless = turn.place = 0  # starts leave no room that was not there before
     turn.tried, turn.best = counts.queued, NO_JOB
     state.search[0].start = -1
@@ -276,7 +281,6 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
     if search.start >= 0 and not breaks_reservation(state, rule, now):
         start(state, places, rule, news, search.job, state.offered, search.lost)
         turn.place -= 1
-        look(state, now)
     while turn.place < counts.queued and counts.free > 0:
         job = state.candidates[turn.place]
         turn.place += 1
@@ -354,7 +358,6 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             return False
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
-        look(state, now)
         find_bounds(state)
 
 
@@ -370,8 +373,9 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
         hear(state, places, news)
         if counts.queued == 0:
             return DONE
+        look(state, now, state.everywhere)
         seek_head(state, rule, now)
-    elif counts.asks == ANSWER and not is_verified(state):
+    elif counts.asks == ANSWER and not is_verified(state, now):
         return WRONG
     more = True
     while more:
@@ -383,6 +387,7 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
                     return OPEN
                 if not find_answer(state, rule, now):
                     counts.asks = ANSWER
+                    list_held(state, now, state.everywhere)
                     return OPEN
             counts.asks = NOTHING
             take(state, rule)

@@ -15,13 +15,13 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    What a node holds now is one event. `first` is the index of the first event of each node, shape
-    (nodes + 1,), and last the number of events, of which the other arrays may have more. Each event
-    has its time in seconds, the change of the number of processes, and that of the demand, shape
-    (events, resources).
+    What a node holds now is one event. Those of node n are ``first[n]:last[n]`` of the other
+    arrays. Each event has its time in seconds, the change of the number of processes, and that of
+    the demand, shape (events, resources).
     """
 
     first: Integers
+    last: Integers
     time: Integers
     processes: Integers
     demand: Integers
@@ -47,7 +47,7 @@ class Space(NamedTuple):
 
 
 @kernel
-def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
+def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
     resources = held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
@@ -62,7 +62,7 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
     time = np.zeros(first[nodes], dtype=np.int64)
     processes = np.zeros(first[nodes], dtype=np.int64)
     demand = np.zeros((first[nodes], resources), dtype=np.int64)
-    events = Timeline(first, time, processes, demand)
+    events = Timeline(first, last, time, processes, demand)
     for end in range(1, -1, -1):
         for row in range(len(held)):
             node, at = held[row, 0], held[row, 2 + end]
@@ -74,7 +74,7 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
             processes[first[node]] += change
             for r in range(resources):
                 demand[first[node], r] += change * held[row, 4 + r]
-    return first, time, processes, demand
+    return first, last, time, processes, demand
 
 
 @kernel(allocates=False)
@@ -108,27 +108,27 @@ def least_limit(
     that are free then. `limits` has the largest penalized times in units, ascending; their number
     means none.
     """
-    first, time, processes, demands = events
+    first, last, time, processes, demands = events
     processors, asked, walltime, demand, capacity, scale = job
     level, lost, room = space
     least, end = len(limits), start + walltime
     for i in range(least):
         room[i] = 0
-    for node in range(len(first) - 1):
+    for node in range(len(last)):
         for r in range(len(level)):
             level[r] = 0
         for k in range(processors):
             lost[k] = 0
         at, active, most = start, 0, processors
-        event, last = first[node], first[node + 1]
+        event, stop = first[node], last[node]
         while at < end and most > 0:
-            while event < last and time[event] <= at:
+            while event < stop and time[event] <= at:
                 active += processes[event]
                 for r in range(len(level)):
                     level[r] += demands[event, r]
                 event += 1
             until = end
-            if event < last and time[event] < end:
+            if event < stop and time[event] < end:
                 until = time[event]
             most = min(most, processors - active)
             if at == start:

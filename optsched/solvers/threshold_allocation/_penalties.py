@@ -19,7 +19,7 @@ def penalize(events: Timeline, job: Job, start: int, node: int, lost: Integers) 
     Times are in units, by equation (4) of the model's page; `NEVER` for processors that are not
     free for all of the walltime.
     """
-    first, last, end = events.first[node], events.first[node + 1], start + job.walltime
+    first, last, end = events.first[node], events.last[node], start + job.walltime
     active = most = 0
     for event in range(first, last):
         if events.time[event] >= end:
@@ -51,7 +51,7 @@ def penalize(events: Timeline, job: Job, start: int, node: int, lost: Integers) 
 @kernel
 def penalized_times(events: Timeline, job: Job, start: int) -> Integers:
     """Return the penalized times of `penalize` on all nodes, shape (nodes, processors)."""
-    lost = np.empty((len(events.first) - 1, job.processors), dtype=np.int64)
+    lost = np.empty((len(events.last), job.processors), dtype=np.int64)
     for node in range(len(lost)):
         penalize(events, job, start, node, lost[node])
     return lost
@@ -70,7 +70,7 @@ def added_penalties(events: Timeline, job: Job, start: int, lost: Integers) -> I
         while room < job.processors and lost[node, room] < NEVER:
             added[node, room] = 0
             room += 1
-        last = events.first[node + 1]
+        last = events.last[node]
         for r in range(len(job.demand)):
             active, level, at, event = 0, 0, start, events.first[node]
             while at < end and room > 0:
