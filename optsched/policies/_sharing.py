@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import position, remove
+from optsched.machines._ascending import delete, insert, position, remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
 from optsched.models.threshold_allocation._timeline import least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
@@ -231,10 +231,11 @@ def begin_to_backfill(state: State, rule: Rule, now: float) -> None:
     turn.tried, turn.best = counts.queued, NO_JOB
     state.search[0].start = -1
     if rule.by_slowdown:
-        turn.tried -= 1
         for place in range(turn.tried):
-            state.tried[place] = state.queue[place + 1]
-        find_bounds(state)
+            state.tried[place] = state.candidates[place]
+            state.bound[state.tried[place]] = 0
+        remove(state.tried, turn.tried, state.reservation[0].job)
+        turn.tried -= 1
 
 
 @kernel(allocates=False)
@@ -308,25 +309,25 @@ def is_below(state: State, factor: float, job: int, other_factor: float, other: 
 
 
 @kernel(allocates=False)
-def find_bounds(state: State) -> None:
-    """Keep those of the jobs in `State.tried` that can start now, ordered by least rank.
+def find_bound(state: State, job: int) -> None:
+    """Find the least rank of the next job to be tried as of now, and put it in its place, if any.
 
-    The penalty factor of a job is above the thresholds within which it cannot start now.
+    Starts leave no room that was not there before, so that bounds from before are bounds still.
     """
-    turn, tried, found = state.round[0], state.tried, 0
-    for at in range(turn.tried):
-        job = tried[at]
-        if not placeable_now(state, job):
-            continue
-        bound, place = factor_above(state, job), found
-        while place > 0 and is_below(
-            state, bound, job, factor_above(state, tried[place - 1]), tried[place - 1]
-        ):
-            tried[place] = tried[place - 1]
-            place -= 1
-        tried[place] = job
-        found += 1
-    turn.tried, turn.place, turn.best = found, 0, NO_JOB
+    turn, tried = state.round[0], state.tried
+    place = turn.place
+    delete(tried, turn.tried, place)
+    turn.tried -= 1
+    if not placeable_now(state, job):
+        return
+    state.bound_at[job] = state.counts[0].looks
+    bound = factor_above(state, job)
+    while place < turn.tried and is_below(
+        state, factor_above(state, tried[place]), tried[place], bound, job
+    ):
+        place += 1
+    insert(tried, turn.tried, place, job)
+    turn.tried += 1
 
 
 @kernel(allocates=False)
@@ -348,6 +349,9 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             job = state.tried[turn.place]
             bound = factor_above(state, job)
             if turn.best == NO_JOB or is_below(state, bound, job, turn.factor, turn.best):
+                if state.bound_at[job] != counts.looks:
+                    find_bound(state, job)
+                    continue
                 turn.place += 1
                 seek(state, rule, job, state.bound[job], NO_LATEST)
                 return True
@@ -358,7 +362,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             return False
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
-        find_bounds(state)
+        turn.place, turn.best = 0, NO_JOB
 
 
 @kernel(allocates=False)

@@ -142,8 +142,9 @@ class State(NamedTuple):
     everywhere: Numbers  # a process on each node
     starts: Numbers  # now and the ends of allocations
     free_at: Numbers  # processors that are free at each
-    bound: Numbers
-    tried: Numbers
+    bound: Numbers  # number of the least threshold within which a job can start now
+    bound_at: Numbers  # `counts.looks` at that time
+    tried: Numbers  # jobs to be backfilled, by least rank
     hopeless: Numbers  # jobs that were found to have no place now
     space: Space
 
@@ -193,6 +194,7 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         starts=numbers(size + 2),
         free_at=numbers(size + 2),
         bound=numbers(count),
+        bound_at=numbers(count),
         tried=numbers(count),
         hopeless=numbers(count),
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
