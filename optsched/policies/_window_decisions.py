@@ -36,7 +36,7 @@ class WindowDecisions(CompiledDecisions):
         most_nodes = [quick_nodes(jobs, work) for jobs in range(largest + 1)]
         times, nodes = run.core.requested, run.machine.size
         self._state = _window.new_state(processors, times, nodes, rule, np.array(most_nodes))
-        self._counts = self._state.counts[0]
+        self._counts, self.places = self._state.counts[0], self._state.held
         if run.is_alone:
             core = run.core, run.way, run.news
             self.run = run.bind(_window.run, *core, self._state, rule, numbers=(0,))
