@@ -99,7 +99,7 @@ class State(NamedTuple):
 def new_state(
     processors: Numbers, requested: Times, nodes: int, rule: Rule, most_nodes: Numbers
 ) -> State:
-    """Return the state before the first decision; `most_nodes` ends with the largest window."""
+    """Return the state before the first decision; `most_nodes` ends with that of a whole window."""
     jobs, window = len(processors), len(most_nodes)
     runs = jobs
     if rule.scatters:
@@ -126,8 +126,8 @@ def new_state(
         counts=counts,
         jobs=numbers(window),
         weights=numbers(window),
-        starts=numbers(window + 1),
-        capacities=numbers(window + 1),
+        starts=numbers(window),
+        capacities=numbers(window),
         left=numbers(window),
         answer=numbers(window),
     )

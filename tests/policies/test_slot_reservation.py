@@ -25,20 +25,20 @@ def lines(draw):
     requests = draw(st.lists(st.integers(1, 6), min_size=len(sizes), max_size=len(sizes)))
     processors = np.array([holder.count(job) for job in range(5)] + sizes)
     requested, rule = np.array([1.0] * 5 + requests), Rule(1, False, True, False, ASK)
-    state = new_state(processors, requested, NODES, rule, np.ones(2, dtype=np.int64))
-    held, counts = state.held._replace(runs=np.empty((2 * NODES, 2), dtype=np.int64)), state.counts
-    state = state._replace(held=held, later=state.later._replace(runs=held.runs))
+    most_nodes = np.ones(2, dtype=np.int64)
+    # with room for the runs of jobs that are scattered
+    state = new_state(processors, requested, NODES, rule._replace(scatters=True), most_nodes)
+    held, counts = state.held, state.counts[0]
     state.estimated_end[:5] = ends
     for job in set(holder) - {-1}:
         held.first[job] = held.counts[0].runs
-        for node in range(NODES):
-            if holder[node] == job:
-                take(held, job, node, node + 1)
-        enter(state.running, counts.item()[1], state.estimated_end, job)
-        counts["running"] += 1
+        for start, stop in runs_of(np.array(holder) == job):
+            take(held, job, start, stop)
+        enter(state.running, counts.running, state.estimated_end, job)
+        counts.running += 1
     waiting = list(range(5, 5 + len(sizes)))
-    state.queue[: len(waiting)], counts["waiting"] = waiting, len(waiting)
-    counts["free"] = holder.count(-1)
+    state.queue[: len(waiting)], counts.waiting = waiting, len(waiting)
+    counts.free = holder.count(-1)
     return state, rule, np.array(holder), ends, waiting
 
 
