@@ -193,8 +193,8 @@ class ProblemSolver:
     def record(self, model: str, problems: Mapping[str, Sequence[Any]]) -> None:
         """Record problems that a decision kernel has solved, with the solver's results.
 
-        By column: time, decision, size, status, objective, work and, where it has one, heuristic,
-        bound and fallback. Their models do not say what there is to choose (`Problem.choice`).
+        By column: time, decision, size, status, objective, work and, where it has one, choice,
+        heuristic, bound and fallback.
         """
         chosen = self.solvers[model]
         given = {"model": model, "choice": "", "wrong": False, "captured": "", "fallback": False}
