@@ -154,4 +154,4 @@ def write(grid: NDArray[np.float64], boxes: NDArray[np.int64], values: NDArray[n
         for x in range(x0, x0 + nx):
             for y in range(y0, y0 + ny):
                 for z in range(z0, z0 + nz):
-                    grid[x % sx, y % sy, z % sz] = values[number]
+                    grid[x % sx, y % sy, z if z < sz else z - sz] = values[number]
