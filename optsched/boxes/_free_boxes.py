@@ -118,7 +118,8 @@ def best_in(
         furthest = reach(y, sy, wrap[1])
         word = ~NONE
         for ny in range(1, furthest + 1):
-            word &= rows[(y + ny - 1) % sy]
+            last = y + ny - 1
+            word &= rows[last if last < sy else last - sy]
             if not may_be_side(ny, sy, longest[1]):
                 continue
             free = nx * ones(word)
@@ -217,7 +218,7 @@ def take(slices: Words, box: Integers, side: int) -> None:
         nearest = (box[0] - x) % sx if (x - box[0]) % sx >= box[3] else 0
         for nx in range(nearest + 1, sx + 1):
             for y in range(box[1], box[1] + box[4]):
-                slices[x, nx - 1, y % sy] &= ~taken
+                slices[x, nx - 1, y if y < sy else y - sy] &= ~taken
 
 
 @kernel

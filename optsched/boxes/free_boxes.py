@@ -87,6 +87,15 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
     return _box(compiled.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
 
 
+def fullest_box(free: Free, grid: Grid, shape: Triple, within: Free) -> Box:
+    """Return the first box of a shape with the fewest free routers, of those free in `within`."""
+    from optsched.boxes import _anchors as compiled
+
+    at = anchors(within, grid, shape)
+    x, y, z = at[compiled.fullest(words_of(free, grid), at, *shape, grid.shape[2])].tolist()
+    return Box(x, y, z, *shape)
+
+
 def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
     """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free."""
     from optsched.boxes import _rows as compiled

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple, shapes
-from optsched.boxes.free_boxes import anchors, disjoint_bins, first_fit, holds
+from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
 from optsched.boxes.layer_shapes import largest_layered_box, layered_bins
 from optsched.machines.torus import Torus
 from optsched.models.box_placement import BoxPlacement
@@ -137,12 +137,9 @@ class Fitting(ABC):
         """Return the box to reserve for a job that fits later, by what is free now and then."""
         # the best shape that is free then, where the fewest routers are free now
         grid = self.torus.grid
-        for shape in self.shapes(routers):
-            at = anchors(free_then, grid, shape).tolist()
-            boxes = [Box(x, y, z, *shape) for x, y, z in at]
-            if boxes:  # mostly few: there is none before that time
-                return min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
-        raise AssertionError("a job fits, but has no box")
+        first = first_fit(free_then, grid, self.shapes(routers))
+        assert first is not None
+        return fullest_box(free, grid, first.extent, free_then)
 
     @abstractmethod
     def may_place(self, routers: int) -> bool:

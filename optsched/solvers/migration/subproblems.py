@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import ClassVar, NamedTuple
@@ -91,10 +91,7 @@ class Subproblems:
         number = {kind: place for place, kind in enumerate(kinds)}
         self.kinds = np.full(len(self.boxes), -1)
         self.kinds[list(self.movers)] = [number[kind] for kind in own]
-        tables = [kind.table for kind in kinds]
-        self.first = np.cumsum([0, *map(len, tables)])
-        self.shapes = np.concatenate(tables) if tables else _table((), 3)
-        self._needs = np.array([kind.least for kind in kinds], dtype=np.int64)
+        self.first, self.shapes, self._needs = _tables_of(tuple(kinds))
         self.in_order = sorted(self.movers, key=self.kinds.tolist().__getitem__)
         self._floors: dict[int, int] = {}
 
@@ -303,6 +300,14 @@ class _Kind:
 @cache
 def _kind_of(extents: tuple[Triple, ...]) -> _Kind:
     return _Kind(extents)
+
+
+@lru_cache
+def _tables_of(kinds: tuple[_Kind, ...]) -> tuple[Ints, Ints, Ints]:
+    """Return `first`, `shapes` and `needs` of some kinds, see `_packing.pack`; they recur often."""
+    tables = [_table((), 3), *[kind.table for kind in kinds]]
+    needs = np.array([kind.least for kind in kinds], dtype=np.int64)
+    return np.cumsum([*map(len, tables)]), np.concatenate(tables), needs
 
 
 class _Kinds(dict[tuple[int, Triple], _Kind]):
