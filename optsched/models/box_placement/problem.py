@@ -100,7 +100,8 @@ class BoxPlacement(TorusProblem[Placement]):
     @property
     def size(self) -> str:
         """Waiting jobs x free routers."""
-        return f"{len(self.waiting)}x{np.count_nonzero(self.free)}"
+        beside_holes = np.count_nonzero(self.grid.free_of(self.holes))
+        return f"{len(self.waiting)}x{beside_holes - sum(box.volume for box in self.running)}"
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
