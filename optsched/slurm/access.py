@@ -156,15 +156,15 @@ def with_started(
     ends: bool = False,
 ) -> Limits:
     """Return the limits once a job has started, which then runs for some time, or has ended."""
-    return limits.with_job(job, amounts, _own_qos(job, supply), seconds, ends=ends)
+    return limits.with_job(job, amounts, own_qos_of(job, supply), seconds, ends=ends)
 
 
 def limits_changed(job: QueuedJob, supply: Supply) -> bool:
     """Return whether limits of a job are in use otherwise than when Slurm was asked."""
-    return supply.limits.has_changed(job, _own_qos(job, supply))
+    return supply.limits.has_changed(job, own_qos_of(job, supply))
 
 
-def _own_qos(job: QueuedJob, supply: Supply) -> list[str]:
+def own_qos_of(job: QueuedJob, supply: Supply) -> list[str]:
     """Return the QOS of the partitions of a job, with an empty one for a partition without."""
     return [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
 

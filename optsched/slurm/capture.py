@@ -82,6 +82,12 @@ TEXT_FILES = {
 }
 """Commands whose output is text, by file."""
 
+HISTORY = (
+    *("sacct", "--allusers", "--allocations", "--parsable2", "--starttime", "now-30days"),
+    "--format=JobID,User,Account,QOS,Partition,Submit,Start,End,Timelimit,State,AllocCPUS,NNodes",
+)
+"""The command whose output says how long jobs have run."""
+
 FOLDER = FolderKind("captured output of Slurm", "squeue.json", ("*.json", "*.txt", "now"))
 
 
@@ -103,6 +109,11 @@ def capture(folder: Path) -> None:
         _write(folder / "sinfo.json", "sinfo", "--all", json)
     for file, words in TEXT_FILES.items():
         _write(folder / file, *words)
+
+
+def capture_history(folder: Path) -> None:
+    """Write which jobs have ended in the last 30 days to ``sacct.sacct``, where that is known."""
+    _write(folder / "sacct.sacct", *HISTORY)
 
 
 def capture_queue(folder: Path) -> str:

@@ -75,6 +75,9 @@ class Supply:
     completing: Flags = None  # type: ignore[assignment]
     # The only user with running jobs on a node; empty where there are none, or others too
     users: tuple[str, ...] = ()
+    # From when on no job starts on each node, in seconds since 1970; infinity for never,
+    # shape (nodes,)
+    closing: NDArray[np.float64] = None  # type: ignore[assignment]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -89,6 +92,7 @@ class Supply:
         weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
         taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
         completing = np.zeros(nodes, dtype=bool) if self.completing is None else self.completing
+        closing = np.full(nodes, np.inf) if self.closing is None else self.closing
         words = {
             name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
         }
@@ -98,6 +102,7 @@ class Supply:
             ("weights", weights),
             ("taken", taken),
             ("completing", completing),
+            ("closing", closing),
             *words.items(),
         ):
             if len(values) != nodes:
@@ -109,6 +114,7 @@ class Supply:
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
         object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
         object.__setattr__(self, "completing", np.asarray(completing, dtype=bool))
+        object.__setattr__(self, "closing", closing)
         for name, texts in words.items():
             object.__setattr__(self, name, texts)
         licences = {
@@ -118,6 +124,12 @@ class Supply:
             if name in each.licences
         }
         object.__setattr__(self, "licences", licences | dict(self.licences))
+
+    def with_states(self, nodes: Flags, state: str, free: Ints | None = None) -> Supply:
+        """Return the supply with some nodes in a state, and perhaps with other free amounts."""
+        states = np.where(nodes, state, np.array(self.site.states, dtype=str)).tolist()
+        free = self.free if free is None else free
+        return replace(self, site=replace(self.site, states=states), free=free)
 
     @cached_property
     def thread_counts(self) -> tuple[int, ...]:
@@ -313,6 +325,12 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
 def column(resource: str, threads: int) -> str:
     """Return the name of the column of cores or memory on nodes of some threads per core."""
     return f"{resource} of {threads} threads"
+
+
+def column_on(resource: str, threads: int) -> str:
+    """Return the column that states a resource on nodes of some threads per core."""
+    own = threads > 1 and resource in (CORES, MEMORY)
+    return column(resource, threads) if own else resource
 
 
 def resource_of(column: str) -> str:

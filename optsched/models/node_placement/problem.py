@@ -45,6 +45,13 @@ class Placements(NamedTuple):
     nodes: tuple[tuple[int, ...], ...]
     devices: tuple[tuple[tuple[int, ...], ...], ...]
 
+    def only(self, jobs: Iterable[int]) -> Placements:
+        """Return the placements of some jobs alone."""
+        inside = {*jobs}
+        nodes = (at if job in inside else () for job, at in enumerate(self.nodes))
+        devices = (on if job in inside else () for job, on in enumerate(self.devices))
+        return Placements(tuple(nodes), tuple(devices))
+
 
 @models.register("node-placement")
 @declared
