@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import signal
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -47,7 +45,7 @@ from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent
 from optsched.sites.host_lists import host_list
 from optsched.sites.slurm_json import captured_folder
-from optsched.slurm.capture import FOLDER, capture
+from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
@@ -92,6 +90,11 @@ command.command(
     name="forecast",
     help="Say when pending jobs start: by the time limits, and by how long like jobs have run.",
 )
+for _name, _help in (
+    ("report", "Write a page on the state of the nodes: what is free, who waits, and why."),
+    ("site", "Write the nodes as a site file, to edit and to simulate."),
+):
+    command.command(f"optsched.cli.slurm_site_command:{_name}", name=_name, help=_help)
 
 Solver: TypeAlias = Annotated[
     str | None,
@@ -198,7 +201,7 @@ def plan(
     """Plan which pending jobs start now, and where, next to Slurm's own plan."""
     _check_solver(solver, time_limit)
     ask, changes = _ask(weigh, order, reserve, rule), read_changes(what_if or ())
-    with _captured(source) as folder:
+    with captured(source) as folder:
         solved = _solve(_situation(folder, ask), solver, time_limit)
         then: Solved | int | None = None
         if changes and not isinstance(solved, int):
@@ -377,17 +380,6 @@ def _ask(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
         expected = f"expected a number from 0 to {MOST_RESERVED}"
         raise InputError(f"{reserve}; {expected}", field="--reserve")
     return Ask(weigh, order == "strict", reserve, rules_of(rules) or {})
-
-
-@contextmanager
-def _captured(source: Path | None) -> Iterator[Path]:
-    """Give a folder with output of Slurm's commands, by default what they say now."""
-    if source is not None:
-        yield source
-        return
-    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-        capture(Path(folder))
-        yield Path(folder)
 
 
 def _situation(source: Path | None, ask: Ask) -> Situation:

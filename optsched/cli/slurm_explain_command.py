@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +13,16 @@ from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.completion import comma_separated
-from optsched.cli.options import Captured, Json, Rules, Seconds, as_options, budget_of, rules_of
+from optsched.cli.options import (
+    Captured,
+    Json,
+    Rules,
+    Seconds,
+    WhatIf,
+    as_options,
+    budget_of,
+    rules_of,
+)
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -25,7 +33,7 @@ from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
-from optsched.slurm.capture import capture
+from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, Claim, Question
@@ -35,6 +43,7 @@ from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.supply import CORES, MEMORY
+from optsched.slurm.what_if import Present, changed, read_changes
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -87,6 +96,7 @@ def explain(
     solver: str | None = None,
     time_limit: Seconds = SECONDS,
     rule: Rules = None,
+    what_if: WhatIf = None,
     json: Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
@@ -120,12 +130,12 @@ def explain(
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
     budget_of(time_limit)
-    if source is None:
-        with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-            capture(Path(folder))
-            found = _explanation(Path(folder), job, by, within, asked, force)
-    else:
-        found = _explanation(source, job, by, within, asked, force)
+    changes = read_changes(what_if or ())
+    with captured(source) as folder:
+        found = _explanation(folder, job, by, within, asked, force)
+        before = found
+        if changes:
+            found = _explanation(folder, job, by, within, asked, force, changes)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
     kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
@@ -135,6 +145,10 @@ def explain(
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
+        for place, line in enumerate(changes):
+            print_lines([("" if place else "what if", line)])
+        if changes:
+            print_lines([("without it", f"earliest start {_earliest(before)}")])
         _print(found, answer)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
@@ -147,9 +161,11 @@ def _explanation(
     within: float | None,
     actions: tuple[str, ...],
     force: bool,
+    changes: Sequence[str] = (),
 ) -> Explanation:
     queue, supply = read_captured(folder)
-    queue = without_pins(queue)
+    present = changed(Present(without_pins(queue), supply), changes)
+    queue, supply = present.queue, present.supply
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +14,12 @@ from optsched.cli.terminal import print_json, print_line, print_lines, print_tab
 from optsched.durations import short
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted
-from optsched.slurm.capture import capture, capture_history
+from optsched.slurm.capture import captured
 from optsched.slurm.forecast import Forecast, Shift, Start, by, shifts
 from optsched.slurm.forecast import forecast as forecasts
 from optsched.slurm.future import Future
 from optsched.slurm.pins import without_pins
-from optsched.slurm.run_times import RunTimes, read_run_times
+from optsched.slurm.run_times import RunTimes, read_history, run_times
 from optsched.slurm.running import read_captured
 from optsched.slurm.what_if import Present, changed, read_changes
 
@@ -70,13 +69,8 @@ def forecast(
         raise InputError(f"{draws}; expected a number from 0 to {MOST_DRAWS:,}", field="--draws")
     check_seed(seed, "--seed")
     changes = read_changes(what_if or ())
-    if source is None:
-        with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-            capture(Path(folder))
-            capture_history(Path(folder))
-            present, times = _read(Path(folder))
-    else:
-        present, times = _read(source)
+    with captured(source, history=True) as folder:
+        present, times = _read(folder)
     for note in (*present.supply.notes, *present.queue.notes):
         say_note(f"optsched: {note}")
     now = _forecast(present, times, draws, seed)
@@ -93,7 +87,9 @@ def forecast(
 
 def _read(folder: Path) -> tuple[Present, RunTimes | None]:
     queue, supply = read_captured(folder)
-    return Present(without_pins(queue), supply), read_run_times(folder)
+    history = read_history(folder)
+    times = None if history is None else run_times(history)
+    return Present(without_pins(queue), supply), times
 
 
 def _forecast(present: Present, times: RunTimes | None, draws: int, seed: int) -> Forecast:

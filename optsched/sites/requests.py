@@ -193,7 +193,7 @@ class Requests:
         return late
 
     def _request(self, asked: _Asked, limit: float) -> tuple[Chunks, ...] | str:
-        """Return the request of jobs whose requested time is at most `limit`, or why there is none."""
+        """Return the request of jobs of at most `limit` seconds, or why they never start."""
         request: tuple[Chunks, ...] | str = ""
         for shape in asked.shapes:
             try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,6 +111,19 @@ def capture(folder: Path) -> None:
         _write(folder / "sinfo.json", "sinfo", "--all", json)
     for file, words in TEXT_FILES.items():
         _write(folder / file, *words)
+
+
+@contextmanager
+def captured(source: Path | None, *, history: bool = False) -> Iterator[Path]:
+    """Give the folder of captured output, or one with what Slurm says now, perhaps with history."""
+    if source is not None:
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        capture(Path(folder))
+        if history:
+            capture_history(Path(folder))
+        yield Path(folder)
 
 
 def capture_history(folder: Path) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from optsched.simulator.system import System
 from optsched.sites.queues import Queues, Windows
 from optsched.sites.records import Ints
 from optsched.sites.requests import Chunks, Requests
+from optsched.sites.site import Site
 from optsched.sites.slurm_amounts import seconds as seconds_of
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
@@ -363,11 +364,11 @@ class _Order(PriorityOrder):
 class _Machine(SiteMachine):
     """The nodes of a site, whose jobs are those of a queue."""
 
-    def __init__(self, site: object, future: Future) -> None:
-        super().__init__(site)  # type: ignore[arg-type]
+    def __init__(self, site: Site, future: Future) -> None:
+        super().__init__(site)
         self._future = future
 
-    def demands(self, jobs: Mapping[str, NDArray[object]]) -> Sequence[int]:
+    def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
         """Return the number of the request of each row."""
         if not hasattr(self, "requests"):
             none = {name: np.zeros(0, dtype=np.int64) for name in ("processors", "requested_time")}
@@ -387,7 +388,7 @@ class _Queues(Queues):
     def __init__(
         self, site: object, jobs: Mapping[str, NDArray[object]], runs: Flags, closing: Floats
     ) -> None:
-        super().__init__(site, jobs)  # type: ignore[arg-type]
+        super().__init__(site, jobs)
         self._closing = closing
         first = max(self.tier, default=0) + 1
         own = len(self.cells)

@@ -115,9 +115,7 @@ def run_times(trace: Trace) -> RunTimes:
     return RunTimes(shares, groups or (np.empty(0, dtype=object),) * len(GROUPS))
 
 
-def read_run_times(folder: Path) -> RunTimes | None:
-    """Return the shares of the jobs in the output of ``sacct`` in a folder; None without one."""
-    for name in FILES:
-        if (folder / name).is_file():
-            return run_times(read_trace(folder / name))
-    return None
+def read_history(folder: Path) -> Trace | None:
+    """Return the jobs in the output of ``sacct`` in a folder; None without one."""
+    there = (folder / name for name in FILES)
+    return next((read_trace(path) for path in there if path.is_file()), None)
