@@ -93,7 +93,7 @@ def _read(folder: Path) -> tuple[Present, RunTimes | None]:
 
 
 def _forecast(present: Present, times: RunTimes | None, draws: int, seed: int) -> Forecast:
-    future = Future(present.queue, present.supply, present.backfill)
+    future = Future(present.queue, present.supply, present.policy)
     return forecasts(future, times, draws=draws, seed=seed)
 
 

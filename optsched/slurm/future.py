@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,17 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.site import SiteMachine
+from optsched.policies.conservative import Conservative, NodeReservations
 from optsched.policies.priority import Column, PriorityOrder
 from optsched.policies.site import _limited
-from optsched.simulator.actions import Action, Start
+from optsched.simulator.actions import Action
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 from optsched.simulator.engine import Engine
+from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems
 from optsched.simulator.system import System
 from optsched.sites.queues import Queues, Windows
 from optsched.sites.records import Ints
 from optsched.sites.requests import Chunks, Requests
 from optsched.sites.site import Site
-from optsched.sites.slurm_amounts import seconds as seconds_of
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
@@ -45,8 +48,7 @@ MOST_TASKS = 1000
 RUNS = -2
 """In place of the number of a reservation: of jobs that run, whatever is reserved."""
 
-BEYOND = 2**40
-"""Numbers of rows beside the first one of a job are above it, as no job of Slurm is."""
+_OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
 
 class Row(NamedTuple):
@@ -59,6 +61,16 @@ class Row(NamedTuple):
     limit: int
     is_first: bool = True  # whether it is the first row of its job
 
+    @property
+    def priority(self) -> int:
+        """The priority of a pending job."""
+        return 0 if self.job is None else self.job.priority
+
+    @property
+    def number(self) -> int:
+        """The number of a pending job."""
+        return 0 if self.job is None else self.job.job_id
+
 
 @dataclass(frozen=True, eq=False)
 class Future:
@@ -70,17 +82,13 @@ class Future:
 
     queue: Queue
     supply: Supply
-    backfill: str = "easy"  # as of `PriorityOrder`
+    policy: str = "conservative"  # a name of `optsched.slurm.what_if.POLICIES`
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The rows, in the order of the trace."""
-        found = [*self._running(), *self._hidden(), *self._pending[0]]
-        return tuple(row for _, row in sorted(enumerate(found), key=self._place))
-
-    @staticmethod
-    def _place(numbered_row: tuple[int, Row]) -> tuple[int, int]:
-        return numbered_row[1].submit, _number(*numbered_row)
+        """The rows in the order in which they start: what runs, then by time and by priority."""
+        pending = sorted(self._pending[0], key=lambda row: (row.submit, -row.priority, row.number))
+        return (*self._running(), *self._hidden(), *pending)
 
     @cached_property
     def waiting(self) -> Ints:
@@ -103,9 +111,12 @@ class Future:
         Times are in seconds from now; nan for a job that does not start before `HORIZON`.
         """
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
-        order = _Order(backfill=self.backfill, future=self)  # type: ignore[arg-type]
-        trace = replace(self.trace, runtime=runtime)
-        engine = Engine(trace, self.machine, order, NoProblems())
+        policy: Policy
+        if self.policy == "conservative":
+            policy = _Reserving(future=self)
+        else:
+            policy = _Backfilling("easy" if self.policy == "easy" else "none", future=self)
+        engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]
         return np.where(starts < HORIZON, starts, np.nan)
@@ -119,7 +130,7 @@ class Future:
         texts = {
             "partition_name": [",".join(job.partitions) if job else "" for job in jobs],
             "reservation": [self._reservation(row) for row in rows],
-            "dependency": [row.job.dependency if row.label and row.job else "" for row in rows],
+            "dependency": [self._dependency(row) for row in rows],
             "user_name": [job.user if job else "" for job in jobs],
             "job_name": [job.name if job else "" for job in jobs],
         }
@@ -128,7 +139,7 @@ class Future:
             del columns["dependency"]
         return clean(
             Trace(
-                job_id=np.array([_number(at, row) for at, row in enumerate(rows)]),
+                job_id=np.arange(1, len(rows) + 1),
                 submit=np.array([row.submit for row in rows], dtype=np.int64),
                 runtime=limits,
                 requested_time=limits,
@@ -140,6 +151,30 @@ class Future:
                 name="queue",
             )
         )
+
+    def _dependency(self, row: Row) -> str:
+        """Return the dependency of a pending job on rows in place of jobs; 0 for no row."""
+        if not row.label or row.job is None:
+            return ""
+
+        def rows_of(found: re.Match[str]) -> str:
+            return "".join(f":{number}" for number in self._numbers.get(found[1], [0]))
+
+        return _OF_JOB.sub(rows_of, row.job.dependency)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, list[int]]:
+        """The numbers of the rows of each job or task, and of all tasks of an array."""
+        found: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows, 1):
+            if row.job is None or not row.is_first:
+                continue
+            job = row.job
+            names = {row.label or job.label, str(job.job_id)}
+            names |= {str(job.array_id), f"{job.array_id}_*"} if job.array_id else set()
+            for name in names:
+                found.setdefault(name, []).append(number)
+        return found
 
     def _reservation(self, row: Row) -> str:
         """Return the first reservation of a pending job that the machine has."""
@@ -174,9 +209,8 @@ class Future:
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
             if not tasks:
                 found.append(Row(job.label, job, ways, submit, limit))
-            for place, task in enumerate(tasks[:MOST_TASKS]):
-                label = f"{job.array_id}_{task}"
-                found.append(Row(label, job, ways, submit, limit, is_first=place == 0))
+            for task in tasks[:MOST_TASKS]:
+                found.append(Row(f"{job.array_id}_{task}", job, ways, submit, limit))
         return found, left
 
     @cached_property
@@ -303,62 +337,89 @@ class Future:
         }
 
 
+class _Gate:
+    """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
+
+    def __init__(self, limited: _limited.Limited) -> None:
+        self._limited = limited._replace(left=limited.left.copy())
+        self._outside = list[int]()
+
+    def admit(self, system: System) -> list[int]:
+        """Return the jobs that come into the queue now."""
+        for number, jobs in ((-1, system.ended), (1, sorted([*self._outside, *system.submitted]))):
+            rows = np.array(jobs, dtype=np.int64)
+            if number < 0:
+                _limited.give_back(self._limited, rows, len(rows))
+                continue
+            count = _limited.admit(self._limited, rows, len(rows))
+            self._outside = rows[count:].tolist()
+            return rows[:count].tolist()
+        return []
+
+
+class _News(NamedTuple):
+    """What a policy hears of at a decision."""
+
+    now: float
+    submitted: list[int]
+    ended: list[int]
+    rejected: list[int]
+
+
 @dataclass
-class _Order(PriorityOrder):
-    """By tier, then by priority, which grows with age; the limits of QOS and accounts are kept."""
+class _Reserving(Conservative):
+    """Reservations in order of the rows, as by Slurm's backfill scheduler."""
 
     future: Future | None = field(default=None, repr=False)
 
     def begin(self, system: System) -> None:
-        """Compute the priorities now."""
-        super().begin(system)
-        future = self.future
-        assert future is not None
-        rows, now, settings = future.rows, future.supply.time, future.supply.settings
-        # what runs is first
-        base = [float(row.job.priority) if row.label and row.job else math.inf for row in rows]
-        self._priority = np.array(base)
-        since = [now if row.job is None else (row.job.eligible or now) for row in rows]
-        self._age = now - np.array(since, dtype=np.float64)
-        basic = settings.get("prioritytype", "").endswith("basic")
-        weight = settings.get("priorityweightage", "0")
-        self._weight = 0.0 if basic or not weight.isdecimal() else float(weight)
-        self._longest = max(1.0, seconds_of(settings.get("prioritymaxage", "7-00:00:00")))
-        self._limited = future.limited
-        if self._limited is not None:
-            self._limited = self._limited._replace(left=self._limited.left.copy())
-        self._tried = np.zeros(len(rows), dtype=bool)
-
-    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
-        """Return minus the priority of each job."""
-        before = np.clip(self._age[jobs], 0.0, self._longest)
-        after = np.clip(self._age[jobs] + system.now, 0.0, self._longest)
-        scores: Column = -self._priority[jobs] - self._weight * (after - before) / self._longest
-        return scores
+        """Start with no reservations."""
+        assert self.future is not None
+        assert isinstance(system.machine, SiteMachine)
+        self._on_nodes = NodeReservations(system, system.machine)
+        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start and backfill jobs in order, those that limits let start."""
-        limited, queues = self._limited, self._queues
+        """Reserve for the jobs that limits admit, and start those whose time has come."""
+        assert self._on_nodes is not None
+        submitted = system.submitted if self._gate is None else self._gate.admit(system)
+        news = _News(system.now, submitted, system.ended, system.rejected)
+        return self._on_nodes.actions(news)  # type: ignore[arg-type]
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later."""
+        assert self._on_nodes is not None
+        return self._on_nodes.compiled(run) if self._gate is None else None
+
+
+@dataclass
+class _Backfilling(PriorityOrder):
+    """In order of the rows, with a reservation for the first blocked job of each queue, or none."""
+
+    future: Future | None = field(default=None, repr=False)
+
+    def begin(self, system: System) -> None:
+        """Prepare for the machine."""
+        super().begin(system)
+        assert self.future is not None
+        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
+        self._admitted = np.zeros(len(system.submit), dtype=bool)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the rows of jobs, which are in order."""
+        return jobs.astype(np.float64)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start and backfill jobs in order, those that limits admit."""
+        queues = self._queues
         assert queues is not None
-        if limited is None:
-            yield from super().decide(system)
-            return
-        for job in system.ended:
-            _limited.count(limited, job, -1)
-        queues.hear(system)
-        self._tried[:] = False
-        while True:
-            jobs = np.array(self._in_order(system), dtype=np.int64)
-            kept = jobs[: _limited.within(limited, jobs, len(jobs), self._tried)].tolist()
-            started = 0
-            for action in queues.start_and_backfill(kept):
-                yield action
-                if isinstance(action, Start):
-                    _limited.count(limited, action.job, 1)
-                    started += 1
-            self._tried[kept] = True
-            if not started or len(kept) == len(jobs):
-                return
+        self._admitted[system.submitted if self._gate is None else self._gate.admit(system)] = True
+        return queues.actions(system, [job for job in system.queue if self._admitted[job]])
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later."""
+        queues = self._queues
+        return queues.compiled(run) if queues is not None and self._gate is None else None
 
 
 class _Machine(SiteMachine):
@@ -411,11 +472,6 @@ class _Queues(Queues):
             self._closing == times[:, None],
         )
         return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
-
-
-def _number(place: int, row: Row) -> int:
-    """Return the number of a row in the trace: for the first row of a job that of the job."""
-    return row.job.job_id if row.job is not None and row.is_first else BEYOND + place
 
 
 def _whole(seconds: float) -> int:

@@ -11,7 +11,7 @@ Line                           What is different
 ``hold JOB`` or               pending jobs are held: one, or all of a user, account, QOS or
 ``hold user NAME``            partition; ``release`` is the opposite
 ``submit OPTIONS``             one more pending job, with options of ``sbatch``
-``policy NAME``                how jobs are backfilled: ``easy`` or ``none``
+``policy NAME``                how the forecast backfills: ``conservative``, ``easy`` or ``none``
 =============================  ================================================================
 """
 
@@ -44,8 +44,8 @@ from optsched.slurm.running import held_by
 from optsched.slurm.supply import Flags, Supply
 from optsched.text_files import lines_of
 
-BACKFILLS = ("easy", "none")
-"""Names of ``policy``."""
+POLICIES = ("conservative", "easy", "none")
+"""How a forecast backfills: each blocked job has a reservation, the first one has, or none has."""
 
 OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "partitions"}
 """Whose jobs can be held, with the field of `QueuedJob`."""
@@ -60,7 +60,7 @@ class Present:
 
     queue: Queue
     supply: Supply
-    backfill: str = "easy"
+    policy: str = POLICIES[0]  # of the forecast
 
     def jobs(self, change: Callable[[QueuedJob], QueuedJob]) -> Present:
         """Return it with each job changed."""
@@ -312,9 +312,9 @@ def _submit(present: Present, options: str) -> Present:
 
 
 def _policy(present: Present, name: str) -> Present:
-    if name not in BACKFILLS:
-        raise UnknownNameError("policy", name, BACKFILLS)
-    return replace(present, backfill=name)
+    if name not in POLICIES:
+        raise UnknownNameError("policy", name, POLICIES)
+    return replace(present, policy=name)
 
 
 def _moment(text: str, now: int) -> int:

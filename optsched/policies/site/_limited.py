@@ -1,4 +1,4 @@
-"""Which waiting jobs limits on running jobs together let start, compiled."""
+"""Waiting jobs that limits on running jobs together let start, compiled."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ class Limited(NamedTuple):
     first: Numbers  # entries first[job] to before first[job + 1] are those of a job
     limit: Numbers
     amount: Numbers
-    binds: Flags  # whether the job has to keep the limit; otherwise it counts alone
-    left: Numbers  # of each limit, which is negative where more is in use than allowed
-    rest: Numbers  # the same, for the search
+    binds: Flags  # whether the job has to keep the limit; otherwise it only counts
+    left: Numbers  # of each limit, negative where more is in use than allowed
 
 
 @kernel(allocates=False)
-def count(limited: Limited, job: int, sign: int) -> None:
-    """Count a job that starts (1) or ends (-1)."""
-    for entry in range(limited.first[job], limited.first[job + 1]):
-        limited.left[limited.limit[entry]] -= sign * limited.amount[entry]
+def give_back(limited: Limited, jobs: Numbers, number: int) -> None:
+    """Give back what the first `number` jobs have taken, which have ended."""
+    for at in range(number):
+        for entry in range(limited.first[jobs[at]], limited.first[jobs[at] + 1]):
+            limited.left[limited.limit[entry]] += limited.amount[entry]
 
 
 @kernel(allocates=False)
-def within(limited: Limited, jobs: Numbers, number: int, tried: Flags) -> int:
-    """Keep those of the first `number` jobs that the limits let start together, in order.
+def admit(limited: Limited, jobs: Numbers, number: int) -> int:
+    """Move those of the first `number` jobs to the front that limits admit, in order.
 
-    Jobs that were tried, and have not started, stay and do not count. Returns how many are kept.
+    They take their amounts at once. The others follow, in order, too. Returns how many are
+    admitted.
     """
-    rest, kept = limited.rest, 0
-    for limit in range(len(rest)):
-        rest[limit] = limited.left[limit]
+    admitted = 0
     for at in range(number):
         job, fits = jobs[at], True
         for entry in range(limited.first[job], limited.first[job + 1]):
-            if limited.binds[entry] and limited.amount[entry] > rest[limited.limit[entry]]:
+            if limited.binds[entry] and limited.amount[entry] > limited.left[limited.limit[entry]]:
                 fits = False
         if not fits:
             continue
-        jobs[kept] = job
-        kept += 1
-        if not tried[job]:
-            for entry in range(limited.first[job], limited.first[job + 1]):
-                rest[limited.limit[entry]] -= limited.amount[entry]
-    return kept
+        for entry in range(limited.first[job], limited.first[job + 1]):
+            limited.left[limited.limit[entry]] -= limited.amount[entry]
+        for place in range(at, admitted, -1):
+            jobs[place] = jobs[place - 1]
+        jobs[admitted] = job
+        admitted += 1
+    return admitted

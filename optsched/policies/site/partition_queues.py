@@ -161,14 +161,6 @@ class PartitionQueues(CompiledDecisions):
         jobs in the order of backfilling; by default that of all jobs.
         """
         self.hear(system)
-        yield from self.start_and_backfill(order, in_order)
-
-    def start_and_backfill(
-        self,
-        order: Sequence[int] | None = None,
-        in_order: Callable[[list[int]], list[int]] | None = None,
-    ) -> Iterator[Action]:
-        """Start jobs of the queue, see `actions`, after `hear`."""
         waiting, kernels = self.tables.waiting, self._bound
         if order is not None:
             number = waiting.number[0] = len(order)
