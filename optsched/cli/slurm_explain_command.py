@@ -39,6 +39,7 @@ from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, Claim, Question
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
+from optsched.slurm.priorities import read_factors
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
@@ -170,7 +171,15 @@ def _explanation(
     if by is not None:
         at = _seconds(by)
     with as_options(("by", "actions")):
-        return explained(queue, supply, label, by=at, actions=actions, force=force)
+        return explained(
+            queue,
+            supply,
+            label,
+            by=at,
+            actions=actions,
+            force=force,
+            factors=read_factors(folder),
+        )
 
 
 def _seconds(text: str) -> int:
@@ -256,6 +265,7 @@ def _print(found: Explanation, answer: Answer) -> None:
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
+    lines += _labelled("its priority", _priority(found))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
@@ -292,6 +302,19 @@ def _ahead(found: Explanation) -> str:
     if 0 < higher < len(found.ahead):
         by = f"by priority, {higher:,} of them by the tier of a partition"
     return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
+
+
+def _priority(found: Explanation) -> list[str]:
+    """Return the factors of the priority of the job, and in which those before it are ahead."""
+    own = found.factors.get(found.job.job_id)
+    if own is None:
+        return []
+    parts = [f"{name} {weighted:,}" for name, weighted in own.items() if weighted]
+    lines = [f"{found.job.priority:,}: {', '.join(parts) or 'all factors are 0'}"]
+    if found.behind:
+        ahead = ", ".join(f"{name} {more:,}" for name, more in found.behind[:3])
+        lines.append(f"the jobs before it have more, on average: {ahead}")
+    return lines
 
 
 def _row(
@@ -535,6 +558,8 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "lacks_service": found.lacks_service or None,
         "resume_suffices": found.resumed_fits,
         "ahead": [each.label for each in found.ahead],
+        "factors": dict(found.factors.get(found.job.job_id, {})),
+        "behind_by": dict(found.behind),
         "by": found.by,
         "actions": list(found.actions),
         "rule_then": found.rule_then or None,

@@ -80,6 +80,8 @@ TEXT_FILES = {
     "topology.txt": ("scontrol", "show", "topology"),
     "topoconf.txt": ("scontrol", "show", "topoconf"),
     "config.txt": ("scontrol", "show", "config"),
+    "sprio.txt": ("sprio", "-l"),
+    "qos.txt": ("sacctmgr", "-P", "show", "qos", "format=Name,Preempt,PreemptMode"),
     "assoc_mgr.txt": ("scontrol", "-o", "show", "assoc_mgr", "flags=users,assoc,qos"),
 }
 """Commands whose output is text, by file."""

@@ -17,6 +17,7 @@ from optsched.slurm.access import open_partitions, partitions_of
 from optsched.slurm.earliest import changes, earliest_start, started_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.own_plan import RESOLUTION, planned_end
+from optsched.slurm.priorities import NONE, Factors, behind_by
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -44,6 +45,7 @@ class Explanation:
     actions: tuple[str, ...] = DEFAULT  # what may be done, of `optsched.slurm.hold_problem.ACTIONS`
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False
+    factors: Factors = NONE  # of the priorities of pending jobs
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:
@@ -240,6 +242,11 @@ class Explanation:
         except LeftToSlurmError:
             return False
 
+    @cached_property
+    def behind(self) -> list[tuple[str, int]]:
+        """By how much `ahead_by_priority` are ahead in each factor of the priority on average."""
+        return behind_by(self.job, self.ahead_by_priority, self.factors)
+
     @property
     def follows_plan(self) -> bool:
         """Whether other jobs start as Slurm plans, but those that are held or kept away.
@@ -265,6 +272,7 @@ def explain(
     actions: tuple[str, ...] = DEFAULT,
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False,
+    factors: Factors = NONE,
 ) -> Explanation:
     """Return why a pending job does not start."""
     for action in actions:
@@ -278,7 +286,7 @@ def explain(
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
     supply = supply_at(supply, queue, supply.time)
-    return Explanation(queue, supply, job, by, actions, force)
+    return Explanation(queue, supply, job, by, actions, force, factors)
 
 
 def moment(seconds: int) -> str:

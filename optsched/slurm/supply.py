@@ -17,6 +17,7 @@ from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_lines import read_text
 from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
@@ -55,6 +56,8 @@ class Supply:
     # still have on each node, shape (nodes,)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)  # the limits of QOS and associations
+    # By QOS, those whose jobs its own may preempt; None where that is not known
+    qos_preempts: Mapping[str, tuple[str, ...]] | None = None
     # Settings of slurm.conf, by names in small letters
     settings: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # in words, what is not known for want of a file
@@ -276,6 +279,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         weights=shown.weights,
         access=shown.access,
         limits=limits,
+        qos_preempts=_qos_preempts(folder),
         settings=shown.settings,
         unread=unread,
         counts_memory=shown.counts_memory,
@@ -286,6 +290,27 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         by_label=shown.by_label,
         notes=notes,
     )
+
+
+def _qos_preempts(folder: Path) -> Mapping[str, tuple[str, ...]] | None:
+    """Return which QOS each one may preempt, of ``sacctmgr``; None without its output."""
+    path = captured_file(folder, "qos.txt")
+    if path is None:
+        return None
+    header, *lines = read_text(path).splitlines() or [""]
+    names = header.split("|")
+    if not {"Name", "Preempt"} <= {*names}:
+        expected = "expected what sacctmgr -P show qos writes, with its line of names"
+        raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
+    name, preempt = names.index("Name"), names.index("Preempt")
+    found = {}
+    for number, line in enumerate(lines, 2):
+        words = line.split("|")
+        if len(words) != len(names):
+            expected = f"expected {len(names)}, as in line 1"
+            raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
+        found[words[name]] = tuple(filter(None, words[preempt].split(",")))
+    return found
 
 
 def _of_licences(
