@@ -254,6 +254,9 @@ def _print(found: Explanation, answer: Answer) -> None:
     ]
     if found.rule:
         lines.append(("rule", found.rule))
+        if users := found.limit_users:
+            listed = ", ".join(f"{user or '-'} {count:,}" for user, count in users[:5])
+            lines.append(("in use by", listed + (", ..." if len(users) > 5 else "")))
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return
@@ -558,6 +561,7 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "lacks_service": found.lacks_service or None,
         "resume_suffices": found.resumed_fits,
         "ahead": [each.label for each in found.ahead],
+        "limit_users": dict(found.limit_users),
         "factors": dict(found.factors.get(found.job.job_id, {})),
         "behind_by": dict(found.behind),
         "by": found.by,

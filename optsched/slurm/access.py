@@ -133,6 +133,30 @@ def exceeded_limit(
     return limits.exceeded(job, amounts or least_amounts(job, partition, supply), own)
 
 
+def users_of_limit(
+    job: QueuedJob, running: Iterable[QueuedJob], supply: Supply
+) -> tuple[tuple[str, int], ...]:
+    """Return who has how much of the first limit that a job exceeds, most first; none without one.
+
+    A limit on the jobs of one user has one.
+    """
+    limits = supply.limits
+    for partition in partitions_of(job, supply):
+        own = supply.access.get(partition.name, NO_RULES).own_qos
+        limit = limits.exceeding(job, least_amounts(job, partition, supply), own)
+        if limit is None:
+            continue
+        found: dict[str, int] = {}
+        for each in running:
+            rest = math.inf if each.end is None else max(0, each.end - supply.time)
+            taken = limits.counted(each, each.tres, own_qos_of(each, supply), rest)
+            for other, count in taken.items():
+                if other.key == limit.key and count:
+                    found[each.user] = found.get(each.user, 0) + count
+        return tuple(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+    return ()
+
+
 def affordable(
     job: QueuedJob, partition: Partition, supply: Supply, nodes: Flags, count: int
 ) -> Flags:

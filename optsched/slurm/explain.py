@@ -13,7 +13,7 @@ import numpy as np
 from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
-from optsched.slurm.access import open_partitions, partitions_of
+from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
 from optsched.slurm.earliest import changes, earliest_start, started_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.own_plan import RESOLUTION, planned_end
@@ -72,6 +72,11 @@ class Explanation:
     def rule(self) -> str:
         """The rule that keeps the job from starting, whatever is free; empty if there is none."""
         return blocked_by_rule(self.job, self.supply, started_of(self.job, self.queue, self.supply))
+
+    @cached_property
+    def limit_users(self) -> tuple[tuple[str, int], ...]:
+        """Who has how much of the limit that keeps the job from starting, most first."""
+        return users_of_limit(self.job, self.queue.running, self.supply)
 
     @cached_property
     def released(self) -> QueuedJob:

@@ -91,8 +91,15 @@ class Limits:
         `amounts`: what it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and
         ``gres/gpu``; `own_qos`: the QOS of the partition, if any.
         """
-        found = (_exceeded(each, job, amounts, self.safe) for each in self.on(job, own_qos))
-        return next(filter(None, found), "")
+        limit = self.exceeding(job, amounts, own_qos)
+        return "" if limit is None else _exceeded(limit, job, amounts, self.safe)
+
+    def exceeding(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> Limit | None:
+        """Return the first limit that keeps a job from starting; None if there is none."""
+        return next(
+            (each for each in self.on(job, own_qos) if _exceeded(each, job, amounts, self.safe)),
+            None,
+        )
 
     def on(self, job: QueuedJob, own_qos: str) -> Iterator[Limit]:
         """Yield the limits on a job with what is in use now; of two on the same, the first one."""

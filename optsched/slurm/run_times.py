@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.sites.slurm_json import captured_file
 from optsched.slurm.queue import QueuedJob
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -30,7 +31,7 @@ LEAST = 10
 LAST = 200
 """Most jobs of a group that count, the last ones."""
 
-FILES = ("sacct.json", "sacct.json.gz", "sacct.sacct", "sacct.sacct.gz")
+FILES = ("sacct.json", "sacct.sacct")
 """Names of a file of jobs that have ended, in a folder with the output of Slurm."""
 
 Key: TypeAlias = tuple[str, ...]
@@ -117,5 +118,5 @@ def run_times(trace: Trace) -> RunTimes:
 
 def read_history(folder: Path) -> Trace | None:
     """Return the jobs in the output of ``sacct`` in a folder; None without one."""
-    there = (folder / name for name in FILES)
-    return next((read_trace(path) for path in there if path.is_file()), None)
+    path = captured_file(folder, *FILES)
+    return None if path is None else read_trace(path)
