@@ -26,6 +26,7 @@ from optsched.simulator.system import System
 from optsched.sites.queues import Queues, Windows
 from optsched.sites.records import Ints
 from optsched.sites.requests import Chunks, Requests
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
@@ -44,9 +45,6 @@ HORIZON = 5 * 365 * 86_400
 
 MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
-
-RUNS = -2
-"""In place of the number of a reservation: of jobs that run, whatever is reserved."""
 
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
@@ -128,7 +126,9 @@ class Future:
         jobs = [row.job for row in rows]
         limits = self.limits.astype(np.int64)
         texts = {
-            "partition_name": [",".join(job.partitions) if job else "" for job in jobs],
+            "partition_name": [
+                ",".join(row.job.partitions) if row.job and row.label else "" for row in rows
+            ],
             "reservation": [self._reservation(row) for row in rows],
             "dependency": [self._dependency(row) for row in rows],
             "user_name": [job.user if job else "" for job in jobs],
@@ -177,18 +177,21 @@ class Future:
         return found
 
     def _reservation(self, row: Row) -> str:
-        """Return the first reservation of a pending job that the machine has."""
-        known = {each.name for each in self.machine.site.reservations}
-        named = row.job.reservation.split(",") if row.job and row.label else ()
-        return next((name for name in named if name in known), "")
+        """Return the first reservation of a job that the machine has."""
+        named = () if row.job is None else row.job.reservation.split(",")
+        return next((name for name in named if name in self._reservations), "")
+
+    @cached_property
+    def _reservations(self) -> Mapping[str, Reservation]:
+        """The reservations that keep nodes at certain times."""
+        there = (each for each in self.supply.reservations if each.nodes and each.ahead is None)
+        return {each.name: each for each in there}
 
     @cached_property
     def machine(self) -> _Machine:
         """The nodes, idle."""
-        supply = self.supply
-        kept = [each for each in supply.reservations if each.nodes and each.ahead is None]
-        site = replace(supply.site, reservations=tuple(kept))
-        return _Machine(site, self)
+        kept = tuple(self._reservations.values())
+        return _Machine(replace(self.supply.site, reservations=kept), self)
 
     @cached_property
     def _pending(self) -> tuple[list[Row], dict[str, str]]:
@@ -257,8 +260,19 @@ class Future:
             for amounts in np.unique(held.amounts, axis=0):
                 nodes = held.nodes[(held.amounts == amounts).all(axis=1)]
                 if ways := self._on(nodes, amounts, alone, licences):
-                    yield Row("", job, ways, 0, limit, is_first)
+                    left = self._until_reserved(job, nodes, limit)
+                    yield Row("", job, ways, 0, left, is_first)
                     licences, is_first = (0,) * len(licences), False
+
+    def _until_reserved(self, job: QueuedJob, nodes: Ints, limit: int) -> int:
+        """Return for how long a job runs until its nodes are reserved for others, if it does."""
+        now, names = self.supply.time, {self.supply.site.nodes[node] for node in nodes.tolist()}
+        for each in self._reservations.values():
+            if each.name in job.reservation.split(","):
+                limit = min(limit, _whole(each.end - now))
+            elif each.start > now and not names.isdisjoint(each.nodes):
+                limit = min(limit, _whole(each.start - now))
+        return limit
 
     def _hidden(self) -> Iterator[Row]:
         """Yield rows without end for what is not free, and no job of the queue has."""
@@ -279,6 +293,8 @@ class Future:
     ) -> tuple[tuple[Chunks, Flags], ...]:
         """Return the only way to have amounts on each of some nodes; none if no node is in use."""
         usable = nodes[self.machine.site.is_usable[nodes]]
+        if not self.supply.counts_memory:
+            amounts = np.where(np.arange(len(amounts)) == 1, 0, amounts)
         if not len(usable) or not amounts.any():
             return ()
         there = np.zeros(len(self.supply.site.nodes), dtype=bool)
@@ -293,10 +309,12 @@ class Future:
         number: dict[tuple[str, str, str], int] = {}
         left: list[int] = []
 
-        def add(key: tuple[str, str, str], most: int, amount: int, binds: bool) -> None:
+        def add(key: tuple[str, str, str], most: int, amount: int, row: Row, binds: bool) -> None:
             if key not in number:
                 number[key] = len(left)
                 left.append(most)
+            if not row.label:  # what runs is in use already, and takes it once it is played
+                left[number[key]] += amount
             entries.append((number[key], amount, binds))
 
         running = Counter(job.array_id for job in self.queue.running)
@@ -304,10 +322,10 @@ class Future:
             job = row.job
             if job is not None and (row.label or row.is_first):
                 for key, (most, amount, binds) in self._counted(row, job).items():
-                    add(key, most, amount, binds)
+                    add(key, most, amount, row, binds)
                 if job.array_limit:
                     most = job.array_limit - running[job.array_id]
-                    add((str(job.array_id), "array", ""), most, 1, bool(row.label))
+                    add((str(job.array_id), "array", ""), most, 1, row, bool(row.label))
             first.append(len(entries))
         if not left:
             return None
@@ -318,7 +336,6 @@ class Future:
             np.array(amount, dtype=np.int64),
             np.array(binds, dtype=bool),
             np.array(left, dtype=np.int64),
-            np.zeros(len(left), dtype=np.int64),
         )
 
     def _counted(
@@ -346,15 +363,13 @@ class _Gate:
 
     def admit(self, system: System) -> list[int]:
         """Return the jobs that come into the queue now."""
-        for number, jobs in ((-1, system.ended), (1, sorted([*self._outside, *system.submitted]))):
-            rows = np.array(jobs, dtype=np.int64)
-            if number < 0:
-                _limited.give_back(self._limited, rows, len(rows))
-                continue
-            count = _limited.admit(self._limited, rows, len(rows))
-            self._outside = rows[count:].tolist()
-            return rows[:count].tolist()
-        return []
+        ended = np.array(system.ended, dtype=np.int64)
+        _limited.give_back(self._limited, ended, len(ended))
+        rows = np.array(sorted([*self._outside, *system.submitted]), dtype=np.int64)
+        count = _limited.admit(self._limited, rows, len(rows))
+        self._outside = rows[count:].tolist()
+        found: list[int] = rows[:count].tolist()
+        return found
 
 
 class _News(NamedTuple):
@@ -444,26 +459,18 @@ class _Machine(SiteMachine):
 
 
 class _Queues(Queues):
-    """The queues of the pending jobs, and one of what runs, which is before all others."""
+    """The queues of the pending jobs, after what runs; drains close nodes to further starts."""
 
     def __init__(
-        self, site: object, jobs: Mapping[str, NDArray[object]], runs: Flags, closing: Floats
+        self, site: Site, jobs: Mapping[str, NDArray[Any]], runs: Flags, closing: Floats
     ) -> None:
         super().__init__(site, jobs)
         self._closing = closing
         first = max(self.tier, default=0) + 1
-        own = len(self.cells)
-        self.of_job = [own if is_running else at for at, is_running in zip(self.of_job, runs)]
         self.tier = [first if is_running else at for at, is_running in zip(self.tier, runs)]
-        self.reservation.append(RUNS)
-        everywhere = np.ones((1, self.cells.shape[1]), dtype=bool)
-        self.cells = np.concatenate((self.cells, everywhere))
 
     def windows(self, reservation: int, origin: float) -> Windows:
-        """Return when nodes are closed to the jobs of a reservation, none for what runs."""
-        found = super().windows(max(reservation, -1), origin)
-        if reservation == RUNS:
-            return Windows(*(part[:0] for part in found))
+        """Return when nodes are closed to the jobs of a reservation, or of none (-1)."""
         times = np.unique(self._closing[np.isfinite(self._closing)])
         drains = Windows(
             times - origin,
@@ -471,6 +478,7 @@ class _Queues(Queues):
             np.ones(len(times), dtype=bool),
             self._closing == times[:, None],
         )
+        found = super().windows(reservation, origin)
         return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
 
 
