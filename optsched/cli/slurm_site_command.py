@@ -48,7 +48,7 @@ def report(*, source: Captured = None, output: Output) -> int:
         The file to write: .html.
     """
     from optsched.report.page import render
-    from optsched.report.slurm_page import page
+    from optsched.slurm.page import page
     from optsched.slurm.state import State
 
     _check(output, ".html", source)
