@@ -15,7 +15,7 @@ from optsched.durations import short
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted
 from optsched.slurm.capture import captured
-from optsched.slurm.forecast import Forecast, Shift, Start, by, shifts
+from optsched.slurm.forecast import Forecast, Shift, Start, by, shifts, sooner
 from optsched.slurm.forecast import forecast as forecasts
 from optsched.slurm.future import Future
 from optsched.slurm.pins import without_pins
@@ -30,6 +30,9 @@ MOST_DRAWS = 10_000
 
 SHOWN = 30
 """Most jobs of a table; all of them are in the JSON object."""
+
+MOST_SOONER = 5
+"""Most of the named jobs for which it is tried what would bring them forward."""
 
 NEVER = "-"
 """What a table shows for a job that never starts, or for an unknown time."""
@@ -121,6 +124,12 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
     lines.append(("no forecast", counted(len(left), "job")))
     lines += [("", f"job {label}: {why}") for label, why in [*left.items()][:SHOWN]]
     lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
+    for one in chosen[:MOST_SOONER] if jobs else ():
+        ways = sooner(found.future, one.label) or [("by no other priority or limit", math.nan)]
+        lines += [
+            ("" if place else f"job {one.label} sooner", f"{way}: {moment(at)}")
+            for place, (way, at) in enumerate(ways)
+        ]
     print_lines(lines)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.durations import short
 from optsched.slurm.future import Future, Row
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.run_times import GROUPS, RunTimes
@@ -190,6 +191,47 @@ def _ahead(future: Future) -> list[int]:
                 shares[own, other] = not mine.isdisjoint(theirs)
             found[at] += before[other] if shares[own, other] else 0
         before[own] += 1
+    return found
+
+
+SHORTER = (0.75, 0.5, 0.25, 0.1)
+"""Shares of its limit with which it is tried whether a job starts sooner."""
+
+SOONER = 60.0
+"""Seconds by which a start is sooner at least, that it counts."""
+
+
+def sooner(future: Future, label: str) -> list[tuple[str, float]]:
+    """Return what would bring a job forward, and its start then, in seconds since 1970.
+
+    That is to be the first by priority, and the longest of some shorter limits that helps. All jobs
+    run to their limits.
+    """
+    row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
+    job = row.job
+    assert job is not None
+    now, found = future.supply.time, list[tuple[str, float]]()
+
+    def start(**changes: Any) -> float:
+        jobs = tuple(
+            replace(each, **changes) if each.job_id == job.job_id else each
+            for each in future.queue.jobs
+        )
+        there = replace(future, queue=replace(future.queue, jobs=jobs))
+        labels = [there.rows[at].label for at in there.waiting.tolist()]
+        starts = there.starts(there.limits)
+        return now + float(starts[labels.index(label)]) if label in labels else math.nan
+
+    before = start()
+    top = max((each.priority for each in future.queue.pending), default=0) + 1
+    first = start(priority=top)
+    if first < before - SOONER:
+        found.append(("as the first by priority", first))
+    for share in SHORTER:
+        limit = max(60, math.ceil(share * row.limit / 60) * 60)
+        if limit < row.limit and (then := start(limit=float(limit))) < before - SOONER:
+            found.append((f"with a time limit of {short(limit)}", then))
+            break
     return found
 
 
