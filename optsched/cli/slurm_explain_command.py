@@ -146,8 +146,7 @@ def explain(
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
-        for place, line in enumerate(changes):
-            print_lines([("" if place else "what if", line)])
+        print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
         if changes:
             print_lines([("without it", f"earliest start {_earliest(before)}")])
         _print(found, answer)
@@ -255,8 +254,8 @@ def _print(found: Explanation, answer: Answer) -> None:
     if found.rule:
         lines.append(("rule", found.rule))
         if users := found.limit_users:
-            listed = ", ".join(f"{user or '-'} {count:,}" for user, count in users[:5])
-            lines.append(("in use by", listed + (", ..." if len(users) > 5 else "")))
+            names = ", ".join(f"{user or '-'} {count:,}" for user, count in users[:5])
+            lines.append(("in use by", names + (", ..." if len(users) > 5 else "")))
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
 from optsched.slurm.earliest import changes, earliest_start, started_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.own_plan import RESOLUTION, planned_end
-from optsched.slurm.priorities import NONE, Factors, behind_by
+from optsched.slurm.priorities import Factors, behind_by
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -45,7 +45,7 @@ class Explanation:
     actions: tuple[str, ...] = DEFAULT  # what may be done, of `optsched.slurm.hold_problem.ACTIONS`
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False
-    factors: Factors = NONE  # of the priorities of pending jobs
+    factors: Factors = field(default_factory=dict)  # of the priorities of pending jobs
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ def explain(
     actions: tuple[str, ...] = DEFAULT,
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False,
-    factors: Factors = NONE,
+    factors: Factors | None = None,  # of the priorities of pending jobs
 ) -> Explanation:
     """Return why a pending job does not start."""
     for action in actions:
@@ -291,7 +291,7 @@ def explain(
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
     supply = supply_at(supply, queue, supply.time)
-    return Explanation(queue, supply, job, by, actions, force, factors)
+    return Explanation(queue, supply, job, by, actions, force, factors or {})
 
 
 def moment(seconds: int) -> str:

@@ -57,17 +57,10 @@ class Forecast:
         rows = [self.future.rows[row] for row in self.future.waiting.tolist()]
         ahead = _ahead(self.future)
         low, median, high = _quantiles(self.drawn) + now
+        times = np.array([self.by_limits + now, median, low, high]).T.tolist()
         found = [
-            Start(row.label, row.job, *numbers, basis)
-            for row, *numbers, basis in zip(
-                rows,
-                ahead,
-                (self.by_limits + now).tolist(),
-                median.tolist(),
-                low.tolist(),
-                high.tolist(),
-                self.basis,
-            )
+            Start(row.label, row.job, before, each[0], each[1], each[2], each[3], basis)
+            for row, before, each, basis in zip(rows, ahead, times, self.basis)
             if row.job is not None
         ]
         return tuple(sorted(found, key=lambda one: (math.isnan(one.expected), one.expected)))

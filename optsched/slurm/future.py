@@ -329,14 +329,9 @@ class Future:
             first.append(len(entries))
         if not left:
             return None
-        limit, amount, binds = zip(*entries) if entries else ((), (), ())
-        return _limited.Limited(
-            np.array(first),
-            np.array(limit, dtype=np.int64),
-            np.array(amount, dtype=np.int64),
-            np.array(binds, dtype=bool),
-            np.array(left, dtype=np.int64),
-        )
+        columns = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
+        rest = np.array(left, dtype=np.int64)
+        return _limited.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
 
     def _counted(
         self, row: Row, job: QueuedJob

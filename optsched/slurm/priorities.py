@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 
 from optsched.errors import InputError
@@ -28,14 +27,12 @@ FACTORS = {
 Factors: TypeAlias = Mapping[int, Mapping[str, int]]
 """The weighted factors of each pending job by its number."""
 
-NONE: Factors = MappingProxyType({})
-
 
 def read_factors(folder: Path) -> Factors:
     """Return the factors in a folder with captured output of Slurm; none without ``sprio.txt``."""
     path = captured_file(folder, "sprio.txt")
     if path is None:
-        return NONE
+        return {}
     header, *lines = read_text(path).splitlines() or [""]
     names = header.split()
     if "JOBID" not in names or "PRIORITY" not in names:

@@ -151,11 +151,12 @@ def _add(present: Present, number: str, like: str) -> Present:
         else each
         for each in site.partitions
     )
-    topologies = {
-        name: replace(each, **{field: more(getattr(each, field))})
-        for name, each in site.topologies.items()
-        if (field := {Tree: "leaf", Blocks: "block"}.get(type(each)))
-    }
+    topologies = dict(site.topologies)
+    for name, each in site.topologies.items():
+        if isinstance(each, Tree):
+            topologies[name] = replace(each, leaf=more(each.leaf))
+        elif isinstance(each, Blocks):
+            topologies[name] = replace(each, block=more(each.block))
     larger = replace(
         site,
         nodes=(*site.nodes, *new),

@@ -43,7 +43,7 @@ def textbook(queue, supply) -> dict[str, float]:
             room = free[time : time + limit].min(axis=0)
             nodes = [
                 node
-                for node in range(len(room))
+                for node in range(4)
                 if room[node, 0] >= job.cores_per_task and NOW + time < supply.closing[node]
             ]
             if len(nodes) >= job.least_nodes:
