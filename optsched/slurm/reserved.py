@@ -86,7 +86,7 @@ def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) 
         then = supply_at(supply, queue, time)
         end = time + _longest(row.job, supply)
         beside = [each for each in before if time < each.end and each.start < end]
-        then = replace(then, free=np.maximum(0, then.free - _sum(beside, then)))
+        then = _beside_them(then, beside)
         if blocked_by_rule(row.job, then, started_of(row.job, queue, then)):
             continue
         if place := _place(row, then):
@@ -94,10 +94,20 @@ def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) 
     return None
 
 
-def _sum(before: Sequence[Reserved], supply: Supply) -> Ints:
-    """Return what reservations take of the resources of the site, shape (nodes, resources)."""
-    none = np.zeros_like(supply.free)
-    return sum((each.taken(supply.site.resources) for each in before), start=none)
+def _beside_them(then: Supply, others: Sequence[Reserved]) -> Supply:
+    """Return what others leave of what is free."""
+    free, busy, taken = then.free.copy(), then.busy.copy(), then.taken.copy()
+    licences = dict(then.licences)
+    for one in others:
+        nodes = [*one.at]
+        free -= one.taken(then.site.resources)
+        busy[nodes] = True
+        taken[nodes] |= one.request.exclusive
+        for name, count in one.request.licences.items():
+            licences[name] -= count
+    free = np.maximum(0, free)
+    licences = {name: max(0, count) for name, count in licences.items()}
+    return replace(then, free=free, busy=busy, taken=taken, licences=licences)
 
 
 def _place(row: Row, then: Supply) -> tuple[Request, Mapping[int, int]] | None:

@@ -16,7 +16,7 @@ from optsched.slurm.strict import strict
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import solve
 
-from .conftest import NOW
+from .conftest import NOW, queue_of
 from .test_future import posed, situations
 
 
@@ -61,9 +61,15 @@ def test_strict_order_is_the_first_set_of_all(job, running, left_by, situation):
 
 
 @settings(max_examples=40, deadline=None)
-@given(situations(), st.integers(1, 3))
-def test_no_plan_delays_the_jobs_that_have_reservations(job, running, left_by, situation, number):
+@given(situations(), st.integers(1, 3), st.sets(st.integers(1, 6)))
+def test_no_plan_delays_the_jobs_that_have_reservations(
+    job, running, left_by, situation, number, alone
+):
     queue, supply = posed(situation, job, running, left_by)
+    jobs = (
+        replace(each, exclusive="node") if each.job_id in alone else each for each in queue.jobs
+    )
+    queue = queue_of(*jobs)
     plain = placement_problem(queue, supply)
     kept = reserved(plain, queue, supply, number)
     now = with_reserved(plain, supply, kept)
@@ -94,7 +100,7 @@ def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, runnin
         "long": job(job_id=3, limit=101.0, cores_per_task=16, constraint="ib"),
     }
     for name, other in jobs.items():
-        queue = replace_queue(there, blocked, other)
+        queue = queue_of(there, blocked, other)
         supply = left_by(there)
         plain = placement_problem(queue, supply)
         [one] = kept = reserved(plain, queue, supply, 1)
@@ -104,19 +110,13 @@ def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, runnin
         assert placed == ({"2"} if name == "short" else set())
 
 
-def replace_queue(*jobs):
-    from .conftest import queue_of
-
-    return queue_of(*jobs)
-
-
 def test_licences_are_kept_too(job, running, left_by):
     there = running(9, "c1", cores=1, end=NOW + 100, licences="lab:2")
     blocked = job(job_id=1, licences="lab:3", priority=9)
     later = job(job_id=2, licences="lab", limit=200.0)
     soon = replace(later, job_id=3, limit=50.0)
     for other, starts in ((later, False), (soon, True)):
-        queue = replace_queue(there, blocked, other)
+        queue = queue_of(there, blocked, other)
         supply = left_by(there)
         plain = placement_problem(queue, supply)
         kept = reserved(plain, queue, supply, 1)
