@@ -31,6 +31,7 @@ from optsched.slurm.state import (
     largest_first,
     weekly_waits,
 )
+from optsched.slurm.supply import MEMORY
 from optsched.traces.trace import Trace
 
 MOST_BARS = 40
@@ -55,7 +56,7 @@ def page(state: State, history: Trace | None) -> Page:
         title=f"{state.supply.site.name} on {_date(state.supply.time)}",
         lead=_lead(state),
         sections=[section for section in sections if section.parts],
-        repeat=None,
+        repeat="optsched slurm report -o report.html",
         versions=versions(),
         summary=[*state.supply.notes, *state.queue.notes],
     )
@@ -70,7 +71,7 @@ def _lead(state: State) -> str:
     site, waiting = state.everywhere, sum(state.reasons.values())
     words = [
         f"{site.idle:,} of {counted(site.in_service, 'node')} in service are idle, and "
-        f"{counted(waiting, 'job')} wait."
+        f"{counted(waiting, 'job')} {'waits' if waiting == 1 else 'wait'}."
     ]
     if state.largest:
         most = max(state.largest, key=lambda one: (one.whole_nodes, one.nodes))
@@ -101,18 +102,25 @@ def _free(state: State) -> Iterator[Part]:
 
 
 def _groups(caption: str, label: str, groups: Sequence[Group], names: Sequence[str]) -> Table:
+    whole = [place for place, name in enumerate(names) if ":" not in name]
     columns: list[str | tuple[str, str]] = [label, "nodes", "in service", "idle"]
-    columns += [("free", name) for name in names] + [("share that is free", name) for name in names]
+    columns += [("free", "memory, GB" if name == MEMORY else name) for name in names]
+    columns += [("share that is free", names[place]) for place in whole]
     rows: list[list[Value]] = [
         [
             group.name,
             group.nodes,
             group.in_service,
             group.idle,
-            *group.free.tolist(),
             *(
-                share(free / total) if total else cell(None)
-                for free, total in zip(group.free.tolist(), group.total.tolist())
+                free // 1024 if name == MEMORY else free
+                for name, free in zip(names, group.free.tolist())
+            ),
+            *(
+                share(int(group.free[place]) / int(group.total[place]))
+                if group.total[place]
+                else cell(None)
+                for place in whole
             ),
         ]
         for group in groups
@@ -221,7 +229,7 @@ def _drawn(groups: Sequence[Group], width: float) -> str:
     axes.barh(places, free, left=used, color=style.FILLS[0], label="free")
     axes.set(yticks=places, yticklabels=[group.name for group in groups], xlabel="cores")
     axes.invert_yaxis()
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
         path = Path(folder) / "picture.svg"
         style.save_as(figure, path)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from optsched.slurm.supply import CORES, MEMORY, Flags, Supply
 from optsched.traces.trace import SECONDS_PER_DAY, Trace
 
 WEEK = 7 * SECONDS_PER_DAY
+
+MONDAY = 3 * SECONDS_PER_DAY
+"""Seconds from a Monday to the first second of 1970, a Thursday."""
 
 GPU = "gpu"
 
@@ -206,7 +209,7 @@ def weekly_waits(history: Trace, column: str) -> list[Waits]:
     known = (history.wait >= 0) & (history.runtime >= 0)
     names = history.texts.get(column, np.full(len(history), "", dtype=object))
     found: dict[tuple[float, str], list[float]] = {}
-    weeks = np.floor(starts / WEEK) * WEEK
+    weeks = _monday(starts)
     for week, name, wait in zip(
         weeks[known].tolist(), names[known].tolist(), history.wait[known].tolist()
     ):
@@ -239,7 +242,7 @@ def idle_while_waiting(history: Trace, nodes: int) -> list[tuple[float, float, f
     hours = np.diff(times) / 3600
     waits = waiting[:-1] > 0
     idle = np.maximum(nodes - busy[:-1], 0)
-    week = np.floor(times[:-1] / WEEK) * WEEK
+    week = _monday(times[:-1])
     return [
         (
             float(one),
@@ -248,6 +251,12 @@ def idle_while_waiting(history: Trace, nodes: int) -> list[tuple[float, float, f
         )
         for one in np.unique(week)[::-1].tolist()
     ]
+
+
+def _monday(times: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the first second of the week of each time, in UTC."""
+    found: NDArray[np.float64] = np.floor((times + MONDAY) / WEEK) * WEEK - MONDAY
+    return found
 
 
 def largest_first(groups: Sequence[Group]) -> list[Group]:
