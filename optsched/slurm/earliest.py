@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable, Container, Sequence
 
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives, blocked_by_rule
@@ -23,14 +24,28 @@ def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
     times, of_reservations = changes(job, queue, supply)
 
     def fits(time: int) -> bool:
-        then = supply_at(supply, queue, time)
-        if blocked_by_rule(job, then, started_of(job, queue, then)):
-            return False
-        try:
-            return any(each.fits(then) for each in alternatives(job, then))
-        except LeftToSlurmError:
-            return False
+        return could_start(job, queue, supply_at(supply, queue, time))
 
+    return first_fit(times, of_reservations, fits)
+
+
+def could_start(job: QueuedJob, queue: Queue, supply: Supply) -> bool:
+    """Return whether a job fits on what is free, and no rule keeps it from starting then."""
+    if blocked_by_rule(job, supply, started_of(job, queue, supply)):
+        return False
+    try:
+        return any(each.fits(supply) for each in alternatives(job, supply))
+    except LeftToSlurmError:
+        return False
+
+
+def first_fit(
+    times: Sequence[int], of_reservations: Container[int], fits: Callable[[int], bool]
+) -> int | None:
+    """Return the first of ascending times that fits; None if none does.
+
+    Between two of reservations only more is free with time.
+    """
     first = 0
     for last, time in enumerate(times):
         if last + 1 == len(times) or times[last + 1] in of_reservations:

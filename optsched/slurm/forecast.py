@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.durations import short
-from optsched.slurm.future import Future, Row
+from optsched.slurm.future import Future
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.run_times import GROUPS, RunTimes
+from optsched.slurm.strict import rank
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +78,9 @@ class Forecast:
         ):
             if many:
                 found.append(f"{many:,} pending jobs {text}, which the forecast does not heed")
+        if not future.policy and future.chosen == "easy":
+            waits = f"{len(future.waiting):,} jobs wait"
+            found.append(f"{waits}: of each queue only the first blocked one has a reservation")
         if not len(self.drawn):
             found.append("no sacct output: no run times to draw, so all jobs run to their limits")
         return tuple(found)
@@ -162,21 +166,13 @@ def _ahead(future: Future) -> list[int]:
     """Return how many pending jobs are before each one, on nodes of its partitions."""
     site = future.supply.site
     nodes = {each.name: frozenset(each.nodes.tolist()) for each in site.partitions}
-    tiers = {each.name: each.priority_tier for each in site.partitions}
     rows = [future.rows[row] for row in future.waiting.tolist()]
-
-    def rank(row: Row) -> tuple[int, int, int]:
-        assert row.job is not None
-        tier = max((tiers.get(name, 0) for name in row.job.partitions), default=0)
-        return -tier, -row.job.priority, row.job.job_id
-
     before = Counter[tuple[str, ...]]()
     shares: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
     found = [0] * len(rows)
-    for at in sorted(range(len(rows)), key=lambda at: rank(rows[at])):
-        job = rows[at].job
-        assert job is not None
-        own = job.partitions
+    jobs = [row.job for row in rows if row.job is not None]
+    for at in sorted(range(len(jobs)), key=lambda at: rank(jobs[at], future.supply)):
+        own = jobs[at].partitions
         for other in before:
             if (own, other) not in shares:
                 mine = frozenset[int]().union(*(nodes.get(name, ()) for name in own))

@@ -46,6 +46,9 @@ HORIZON = 5 * 365 * 86_400
 MOST_TASKS = 1000
 """Most tasks of a job array that are played; the others are left out."""
 
+MOST_RESERVED = 300
+"""Most waiting jobs of which each has a reservation by default; it takes long for more."""
+
 _OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
 
 
@@ -80,13 +83,19 @@ class Future:
 
     queue: Queue
     supply: Supply
-    policy: str = "conservative"  # a name of `optsched.slurm.what_if.POLICIES`
+    policy: str = ""  # a name of `optsched.slurm.what_if.POLICIES`; by default see `chosen`
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows in the order in which they start: what runs, then by time and by priority."""
         pending = sorted(self._pending[0], key=lambda row: (row.submit, -row.priority, row.number))
         return (*self._running(), *self._hidden(), *pending)
+
+    @property
+    def chosen(self) -> str:
+        """The policy: ``conservative``, or ``easy`` where more than `MOST_RESERVED` jobs wait."""
+        few = len(self.waiting) <= MOST_RESERVED
+        return self.policy or ("conservative" if few else "easy")
 
     @cached_property
     def waiting(self) -> Ints:
@@ -110,10 +119,10 @@ class Future:
         """
         runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
         policy: Policy
-        if self.policy == "conservative":
+        if self.chosen == "conservative":
             policy = _Reserving(future=self)
         else:
-            policy = _Backfilling("easy" if self.policy == "easy" else "none", future=self)
+            policy = _Backfilling("easy" if self.chosen == "easy" else "none", future=self)
         engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
         engine.run()
         starts: Floats = engine.core.start[self.waiting]

@@ -181,7 +181,7 @@ class Plan:
         placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
         taken = [starts_now(row, at, supply) for row, at in placed]
         found: dict[str, str] = {}
-        order = sorted(range(len(rows)), key=lambda place: rank(rows[place], supply))
+        order = sorted(range(len(rows)), key=lambda place: rank(rows[place].job, supply))
         for place in order:
             row = rows[place]
             if self.placements.nodes[place] or not row.request.fits(supply):

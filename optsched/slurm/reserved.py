@@ -17,9 +17,9 @@ import numpy as np
 from optsched.models.node_placement.problem import NodePlacement
 from optsched.sites.records import Ints
 from optsched.slurm.access import partitions_of
-from optsched.slurm.earliest import changes, earliest_start, started_of
+from optsched.slurm.earliest import changes, could_start, first_fit
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
-from optsched.slurm.requests import Request, alternatives, blocked_by_rule
+from optsched.slurm.requests import Request, alternatives
 from optsched.slurm.running import supply_at
 from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
 from optsched.slurm.strict import rank
@@ -61,7 +61,7 @@ def reserved(
 ) -> tuple[Reserved, ...]:
     """Return the reservations of the first `number` jobs that do not fit now, in their order."""
     found: list[Reserved] = []
-    for row in sorted(posed.rows, key=lambda row: rank(row, supply)) if number else ():
+    for row in sorted(posed.rows, key=lambda row: rank(row.job, supply)) if number else ():
         if len(found) == number:
             break
         if not row.request.fits(supply) and (one := reserve(row, queue, supply, found)):
@@ -77,21 +77,28 @@ def starts_now(row: Row, nodes: Sequence[int], supply: Supply) -> Reserved:
 
 def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) -> Reserved | None:
     """Return the earliest reservation of a job beside others; None if it is not known."""
-    start = earliest_start(row.job, queue, supply)
-    if start is None:
+    job, now, longest = row.job, supply.time, _longest(row.job, supply)
+    times, of_reservations = changes(job, queue, supply)
+    for each in before:
+        ends = {math.ceil(each.end)} if each.end < math.inf else set()
+        if each.start > now and longest < math.inf:
+            late = math.floor(each.start - longest)
+            of_reservations = of_reservations | ends | {late, late + 1}
+            ends |= {late, late + 1}
+        times = sorted({*times, *(at for at in ends if at > now)})
+
+    def then(time: int) -> Supply:
+        beside = [each for each in before if time < each.end and each.start < time + longest]
+        return _beside_them(supply_at(supply, queue, time), beside)
+
+    def fits(time: int) -> bool:
+        return could_start(job, queue, then(time))
+
+    start = first_fit(times, of_reservations, fits)
+    place = None if start is None else _place(row, then(start))
+    if start is None or place is None:
         return None
-    later, _ = changes(row.job, queue, supply)
-    later += [math.ceil(each.end) for each in before if each.end < math.inf]
-    for time in sorted({start, *(at for at in later if at > start)}):
-        then = supply_at(supply, queue, time)
-        end = time + _longest(row.job, supply)
-        beside = [each for each in before if time < each.end and each.start < end]
-        then = _beside_them(then, beside)
-        if blocked_by_rule(row.job, then, started_of(row.job, queue, then)):
-            continue
-        if place := _place(row, then):
-            return Reserved(row, time, end, *place, supply_at(supply, queue, time))
-    return None
+    return Reserved(row, start, start + longest, *place, supply_at(supply, queue, start))
 
 
 def _beside_them(then: Supply, others: Sequence[Reserved]) -> Supply:

@@ -260,7 +260,7 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
     which bind on nodes with several types only, and what a chunk of each row needs.
     """
     resources, amounts = supply.site.resources, supply.amounts
-    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    tiers = supply.tiers
     ranks = [
         (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
         for row in rows

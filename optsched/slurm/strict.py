@@ -16,7 +16,8 @@ import numpy as np
 from optsched.models.node_placement.problem import NodePlacement, Placements
 from optsched.models.node_placement.rules import RuledPlacement, with_rules
 from optsched.sites.records import Ints
-from optsched.slurm.snapshot import Row, SlurmSnapshot
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.snapshot import SlurmSnapshot
 from optsched.slurm.supply import Supply
 from optsched.solvers.result import Result, Status
 
@@ -36,11 +37,10 @@ class Strict(NamedTuple):
     of: int  # of so many that fit alone
 
 
-def rank(row: Row, supply: Supply) -> tuple[int, int, int]:
+def rank(job: QueuedJob, supply: Supply) -> tuple[int, int, int]:
     """Return the place of a job in the order of Slurm: by tier, then priority, then number."""
-    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
-    tier = max((tiers.get(name, 0) for name in row.job.partitions), default=0)
-    return -tier, -row.job.priority, row.job.job_id
+    tier = max((supply.tiers.get(name, 0) for name in job.partitions), default=0)
+    return -tier, -job.priority, job.job_id
 
 
 def strict(
@@ -52,7 +52,7 @@ def strict(
     """Return the placements of jobs in strict order."""
     rows = posed.rows
     fit = [at for at, row in enumerate(rows) if row.request.fits(supply)]
-    order = sorted(fit, key=lambda at: rank(rows[at], supply))
+    order = sorted(fit, key=lambda at: rank(rows[at].job, supply))
     placed: list[int] = []
     best: Placements | None = None
     result: Result | None = None

@@ -135,6 +135,11 @@ class Supply:
         return replace(self, site=replace(self.site, states=states), free=free)
 
     @cached_property
+    def tiers(self) -> Mapping[str, int]:
+        """The tier of each partition: jobs of a higher one come first."""
+        return {each.name: each.priority_tier for each in self.site.partitions}
+
+    @cached_property
     def thread_counts(self) -> tuple[int, ...]:
         """The numbers of threads per core, from 2, that nodes have."""
         return tuple(count for count in np.unique(self.threads).tolist() if count > 1)

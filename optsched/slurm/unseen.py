@@ -134,7 +134,7 @@ def may_preempt(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[QueuedJob
     if kind not in ("partition_prio", "qos"):
         return ()
     there = _nodes_of(job, supply)
-    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    tiers = supply.tiers
     own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
     index, found = supply.site.index, []
     for each in queue.running:

@@ -60,7 +60,7 @@ class Present:
 
     queue: Queue
     supply: Supply
-    policy: str = POLICIES[0]  # of the forecast
+    policy: str = ""  # of the forecast; by default it chooses
 
     def jobs(self, change: Callable[[QueuedJob], QueuedJob]) -> Present:
         """Return it with each job changed."""

@@ -263,3 +263,15 @@ def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by
     assert any("no sacct output" in note for note in alone.notes)
     [moved] = shifts(found, alone)
     assert moved.seconds == NOW + 100 - one.median
+
+
+def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
+    for count, chosen in ((300, "conservative"), (301, "easy")):
+        queue = queue_of(*(job(job_id=number, limit=60.0) for number in range(1, count + 1)))
+        future = Future(queue, supply())
+        assert future.chosen == chosen
+        notes = forecast(future, None, draws=0).notes
+        assert any("first blocked one has a reservation" in each for each in notes) == (
+            chosen == "easy"
+        )
+    assert Future(queue, supply(), "conservative").chosen == "conservative"
