@@ -132,7 +132,7 @@ MOST_RESERVED = 100
 MOMENT = 0.1
 """Seconds of a solver at least."""
 
-RESERVE = 1
+RESERVE = 0
 """Default number of blocked jobs that a plan does not delay."""
 
 Yes: TypeAlias = Annotated[

@@ -81,8 +81,11 @@ def test_the_state_is_a_page_of_one_file(optsched, tmp_path):
 def test_strict_order_and_reservations_are_said(optsched):
     strict = json.loads(optsched("slurm", "plan", *FROM, "--order", "strict", "--json").stdout)
     assert strict["order"] == "strict"
-    one = json.loads(optsched("slurm", "plan", *FROM, "--json").stdout)
-    none = json.loads(optsched("slurm", "plan", *FROM, "--reserve", "0", "--json").stdout)
-    assert len(one["reserved"]) <= 1
+    one = json.loads(optsched("slurm", "plan", *FROM, "--reserve", "1", "--json").stdout)
+    none = json.loads(optsched("slurm", "plan", *FROM, "--json").stdout)
     assert none["reserved"] == []
-    assert {"job", "start", "nodes"} == {*one["reserved"][0]} if one["reserved"] else True
+    [kept] = one["reserved"]
+    assert {"job", "start", "nodes"} == {*kept}
+    assert kept["start"] > one["time"]
+    text = optsched("slurm", "plan", *FROM, "--reserve", "1").stdout
+    assert f"job {kept['job']} starts in" in text
