@@ -95,7 +95,7 @@ def run_way(
 def counted(
     printed: Path, submitted: dict[int, float], nice: dict[int, int], now: float
 ) -> dict[str, Any]:
-    """Return what has started by a time, of the output of ``scontrol show jobs``."""
+    """Return figures of the jobs that started before `now`, from ``scontrol show jobs``."""
     started = node_hours = priority = 0.0
     waits = []
     for line in printed_lines(printed):

@@ -207,8 +207,10 @@ def plan(
         if changes and not isinstance(solved, int):
             there = _situation(folder, ask._replace(changes=changes))
             then = _solve(there, solver, time_limit, {*solved.plan.situation.notes})
-    if isinstance(solved, int) or isinstance(then, int):
-        return solved if isinstance(solved, int) else DONE
+    if isinstance(solved, int):
+        return solved
+    if isinstance(then, int):
+        return then
     if json:
         print_json(_describe(solved) | ({} if then is None else {"what_if": _describe(then)}))
         return DONE

@@ -191,10 +191,10 @@ SOONER = 60.0
 
 
 def sooner(future: Future, label: str) -> list[tuple[str, float]]:
-    """Return what would bring a job forward, and its start then, in seconds since 1970.
+    """Return changes with which a job starts sooner, and its start then, in seconds since 1970.
 
-    That is to be the first by priority, and the longest of some shorter limits that helps. All jobs
-    run to their limits.
+    These are the highest priority, and the longest of the shorter limits `SHORTER` that helps. All
+    jobs run to their limits.
     """
     row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
     job = row.job

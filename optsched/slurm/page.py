@@ -25,6 +25,7 @@ from optsched.report.page import (
 )
 from optsched.simulator.provenance import versions
 from optsched.slurm.state import (
+    WEEK,
     Group,
     State,
     idle_while_waiting,
@@ -36,8 +37,6 @@ from optsched.traces.trace import Trace
 
 MOST_BARS = 40
 """Most groups of nodes in a picture."""
-
-MOST_REASONS = 12
 
 WEEKS = 12
 """Most weeks of a table."""
@@ -180,6 +179,8 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
         ],
     )
     for column, label in (("partition_name", "partition"), ("account", "account"), ("qos", "QOS")):
+        waits = weekly_waits(history, column)
+        first = waits[0].week - WEEKS * WEEK if waits else 0.0
         rows: list[list[Value]] = [
             [
                 _week(each.week),
@@ -188,8 +189,8 @@ def _weeks(state: State, history: Trace) -> Iterator[Part]:
                 duration(each.median),
                 duration(each.longest_tenth),
             ]
-            for each in weekly_waits(history, column)
-            if each.week >= max(one.week for one in weekly_waits(history, column)) - WEEKS * 604_800
+            for each in waits
+            if each.week > first
         ]
         yield Table(
             f"Waits of the jobs that started in a week, by {label}: median, and the longest tenth "

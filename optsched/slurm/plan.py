@@ -18,7 +18,7 @@ from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
-from optsched.slurm.capture import capture, capture_queue, run_command
+from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
@@ -351,9 +351,8 @@ OF_PIN = ("required", "comment")
 
 def current_situation(ask: Ask) -> Situation:
     """Return the situation of the Slurm of this machine, and the problem that it poses."""
-    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-        capture(Path(folder))
-        return read_situation(Path(folder), ask)
+    with captured(None) as folder:
+        return read_situation(folder, ask)
 
 
 def current_queue() -> Queue:

@@ -48,7 +48,7 @@ class Reserved:
         return tuple(names[node] for node in sorted(self.at))
 
     def taken(self, columns: Sequence[str]) -> Ints:
-        """Return what it takes of columns of the supply, shape (nodes, columns)."""
+        """Return the amounts of some columns that the job takes, shape (nodes, columns)."""
         demand = np.array([self.request.demand[name] for name in columns], dtype=np.int64)
         found = np.zeros((len(self.supply.site.nodes), len(columns)), dtype=np.int64)
         for node, chunks in self.at.items():
@@ -70,7 +70,7 @@ def reserved(
 
 
 def starts_now(row: Row, nodes: Sequence[int], supply: Supply) -> Reserved:
-    """Return what a job takes that starts now, with a node for each of its chunks."""
+    """Return the reservation of a job that starts now; `nodes` has a node for each chunk."""
     end = supply.time + _longest(row.job, supply)
     return Reserved(row, supply.time, end, row.request, Counter(nodes), supply)
 
@@ -102,7 +102,7 @@ def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) 
 
 
 def _beside_them(then: Supply, others: Sequence[Reserved]) -> Supply:
-    """Return what others leave of what is free."""
+    """Return the supply without the amounts, nodes and licences of some reservations."""
     free, busy, taken = then.free.copy(), then.busy.copy(), then.taken.copy()
     licences = dict(then.licences)
     for one in others:

@@ -217,11 +217,13 @@ def _one(present: Present, job: QueuedJob, **changes: Any) -> Present:
 
 
 def _hold(present: Present, what: str, kind: str | None, name: str) -> Present:
+    number = pending_job(present.queue, name).job_id if kind is None else 0
+
     def chosen(job: QueuedJob) -> bool:
         if job.state != "PENDING":
             return False
         if kind is None:
-            return job.job_id == pending_job(present.queue, name).job_id
+            return job.job_id == number
         value = getattr(job, OWNERS[kind])
         return name == value or (isinstance(value, tuple) and name in value)
 

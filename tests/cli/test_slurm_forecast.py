@@ -89,3 +89,12 @@ def test_strict_order_and_reservations_are_said(optsched):
     assert kept["start"] > one["time"]
     text = optsched("slurm", "plan", *FROM, "--reserve", "1").stdout
     assert f"job {kept['job']} starts in" in text
+
+
+@pytest.mark.parametrize(
+    "words", [["forecast"], ["report", "-o", "x.html"], ["site", "-o", "x.toml"]]
+)
+def test_a_folder_that_is_not_there_is_named(optsched, tmp_path, words):
+    done = optsched("slurm", *words, "--from", tmp_path / "none", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "none: is not there; expected a folder with the output of Slurm's" in done.stderr

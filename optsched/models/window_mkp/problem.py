@@ -185,7 +185,7 @@ class WindowMKP(Problem[Assignment]):
 
 
 def choice_among(jobs: int, objective: int, total: int) -> Choice:
-    """Return what there is to choose among jobs of a total profit, by the objective."""
+    """Return the data of the choice among jobs of a total profit, by the objective."""
     if jobs == 1:
         return Choice.ONE_JOB
     return Choice.CONTESTED if objective < total else Choice.ALL_PLACED
