@@ -87,7 +87,7 @@ pages: .venv/ready
 	$(BIN)/python -m optsched.studies.pages
 	$(BIN)/python docs/pictures.py docs
 
-# All studies in full, in $(STUDIES), in an hour and a half on two cores, and their results in studies/. A study
+# All studies in full, in $(STUDIES), in an hour and a quarter on two cores, and their results in studies/. A study
 # that was stopped continues.
 results: .venv/ready
 	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 openb-2023 systems; do \

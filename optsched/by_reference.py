@@ -45,6 +45,11 @@ class Reference(types.Type):
         self.to = to
         super().__init__(f"reference({to.name})")
 
+    @property
+    def key(self) -> tuple[type, str]:
+        """What tells types apart: classes may have the same name, and fields of the same types."""
+        return self.to.instance_class, self.name
+
 
 register_model(Reference)(models.OpaqueModel)
 

@@ -237,7 +237,7 @@ def test_the_growth_of_cost_is_measured_and_drawn(tmp_path):
     assert told == (tmp_path / "growth.txt").read_text()
     rows = rows_of(tmp_path / "growth.csv")
     names = ["easy", "easy (compiled)", "gang (compiled)", "torus"]
-    names += ["locality (compiled)", "rua (compiled)", "window"]
+    names += ["locality (compiled)", "rua (compiled)", "window (compiled)"]
     assert [row["policy"] for row in rows if row["axis"] == "by jobs"] == names
     assert [row["policy"] for row in rows if row["axis"] == "by queue"] == names
     assert rows[0]["waiting"] == rows[2]["waiting"]  # in Python and by the kernel

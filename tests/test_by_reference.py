@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -92,3 +93,21 @@ def test_a_missing_field_is_an_error_of_numba():
 
     with pytest.raises(TypingError, match="missing"):
         other_name(outer())
+
+
+def test_classes_of_one_name_with_like_fields_are_told_apart():
+    @by_reference
+    class Pair(NamedTuple):
+        first: Times
+        second: Times
+
+    pair = Pair
+
+    @by_reference
+    class Pair(NamedTuple):  # type: ignore[no-redef]
+        third: Times
+        fourth: Times
+
+    one, other = (numba.typeof(cls(np.zeros(1), np.zeros(1))) for cls in (pair, Pair))
+    assert one.name == other.name
+    assert one != other

@@ -17,6 +17,8 @@ from optsched.boxes._rows import (
     ahead,
     full,
     lowest,
+    ones,
+    run_of,
     starts_of,
 )
 from optsched.compiled import kernel
@@ -119,6 +121,26 @@ def anchors_of(words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap) -
                     count += 1
                     word &= word - ONE
     return anchors[:count].copy()
+
+
+@kernel(allocates=False)
+def fullest(words: Words, anchors: Integers, nx: int, ny: int, nz: int, side: int) -> int:
+    """Return the number of the first of the boxes with the fewest free routers."""
+    sx, sy = words.shape
+    found, least = -1, 0
+    for number in range(len(anchors)):
+        at_x, at_y = anchors[number, 0], anchors[number, 1]
+        run = run_of(anchors[number, 2], nz, side)
+        free = 0
+        for x in range(at_x, at_x + nx):
+            from_x = x if x < sx else x - sx
+            for y in range(at_y, at_y + ny):
+                free += ones(words[from_x, y if y < sy else y - sy] & run)
+            if found >= 0 and free >= least:
+                break
+        if found < 0 or free < least:
+            found, least = number, free
+    return found
 
 
 @kernel(allocates=False)

@@ -118,7 +118,8 @@ def best_in(
         furthest = reach(y, sy, wrap[1])
         word = ~NONE
         for ny in range(1, furthest + 1):
-            word &= rows[(y + ny - 1) % sy]
+            last = y + ny - 1
+            word &= rows[last if last < sy else last - sy]
             if not may_be_side(ny, sy, longest[1]):
                 continue
             free = nx * ones(word)
@@ -141,6 +142,24 @@ def best_in(
     return bound, best_y, best_ny, best_z, best_nz
 
 
+@kernel(allocates=False)
+def highest_of(values: Integers) -> int:
+    """Return the highest value; `max` of numpy takes several times as long."""
+    highest = values[0]
+    for at in range(1, len(values)):
+        highest = max(highest, values[at])
+    return highest
+
+
+@kernel(allocates=False)
+def first_of(values: Integers, value: int) -> int:
+    """Return the first place of a value."""
+    at = 0
+    while values[at] != value:
+        at += 1
+    return at
+
+
 @kernel
 def largest(
     slices: Words,
@@ -158,13 +177,17 @@ def largest(
     """
     sx = len(slices)
     found = np.zeros(6, dtype=np.int64)
+    highest = np.empty(sx, dtype=np.int64)  # bound of each x
+    for x in range(sx):
+        highest[x] = highest_of(bounds[x])
     while True:
-        most = int(bounds.argmax())
-        x, nx = most // sx, most % sx + 1
-        if bounds[x, nx - 1] <= best:
+        x = first_of(highest, highest_of(highest))
+        if highest[x] <= best:
             break
+        nx = first_of(bounds[x], highest[x]) + 1
         bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best, side, wrap, longest)
         bounds[x, nx - 1] = bound
+        highest[x] = highest_of(bounds[x])
         if ny == 0:
             continue
         best = bound
@@ -173,6 +196,8 @@ def largest(
             return found
     # another box of that size may come earlier
     for x in range(found[0] + 1):
+        if highest[x] < best:
+            continue
         for nx in range(1, sx + 1 if x < found[0] else found[3]):
             if bounds[x, nx - 1] < best:
                 continue
@@ -193,7 +218,16 @@ def take(slices: Words, box: Integers, side: int) -> None:
         nearest = (box[0] - x) % sx if (x - box[0]) % sx >= box[3] else 0
         for nx in range(nearest + 1, sx + 1):
             for y in range(box[1], box[1] + box[4]):
-                slices[x, nx - 1, y % sy] &= ~taken
+                slices[x, nx - 1, y if y < sy else y - sy] &= ~taken
+
+
+@kernel
+def largest_box(
+    words: Words, best: int, enough: int, side: int, wrap: Wrap, longest: Sides
+) -> Integers:
+    """Return the `largest` free box of more than `best` routers."""
+    slices = slices_of(words, wrap[0])
+    return largest(slices, bounds_of(slices, longest[0]), best, enough, side, wrap, longest)
 
 
 @kernel

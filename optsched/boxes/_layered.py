@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -146,7 +148,7 @@ def find_layer_shape(
 
 
 @kernel(allocates=False)
-def write(grid: NDArray[np.float64], boxes: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+def write(grid: NDArray[Any], boxes: NDArray[np.int64], values: NDArray[Any]) -> None:
     """Write the value of each box (x, y, z, nx, ny, nz) at its routers, with wrap-around."""
     sx, sy, sz = grid.shape
     for number in range(len(boxes)):
@@ -154,4 +156,4 @@ def write(grid: NDArray[np.float64], boxes: NDArray[np.int64], values: NDArray[n
         for x in range(x0, x0 + nx):
             for y in range(y0, y0 + ny):
                 for z in range(z0, z0 + nz):
-                    grid[x % sx, y % sy, z % sz] = values[number]
+                    grid[x % sx, y % sy, z if z < sz else z - sz] = values[number]

@@ -83,11 +83,13 @@ def fill(words: Words, box: Integers, side: int, free: bool) -> None:
     sx, sy = words.shape
     run = run_of(box[2], box[5], side)
     for x in range(box[0], box[0] + box[3]):
+        from_x = x if x < sx else x - sx
         for y in range(box[1], box[1] + box[4]):
+            from_y = y if y < sy else y - sy
             if free:
-                words[x % sx, y % sy] |= run
+                words[from_x, from_y] |= run
             else:
-                words[x % sx, y % sy] &= ~run
+                words[from_x, from_y] &= ~run
 
 
 @kernel(allocates=False)

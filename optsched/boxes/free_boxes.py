@@ -87,6 +87,15 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
     return _box(compiled.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
 
 
+def fullest_box(free: Free, grid: Grid, shape: Triple, within: Free) -> Box:
+    """Return the first box of a shape with the fewest free routers, of those free in `within`."""
+    from optsched.boxes import _anchors as compiled
+
+    at = anchors(within, grid, shape)
+    x, y, z = at[compiled.fullest(words_of(free, grid), at, *shape, grid.shape[2])].tolist()
+    return Box(x, y, z, *shape)
+
+
 def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
     """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free."""
     from optsched.boxes import _rows as compiled
@@ -101,13 +110,9 @@ def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
 
 def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
     from optsched.boxes import _free_boxes as compiled
-    from optsched.boxes._rows import bounds_of, slices_of
 
-    slices = slices_of(words_of(free, grid), grid.wrap[0])
-    bounds, longest = bounds_of(slices, grid.longest[0]), grid.longest
-    return _box(
-        compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap, longest)
-    )
+    words, side = words_of(free, grid), grid.shape[2]
+    return _box(compiled.largest_box(words, more_than, enough, side, grid.wrap, grid.longest))
 
 
 def _box(row: Any) -> Box | None:

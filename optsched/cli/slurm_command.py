@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
 
@@ -20,6 +20,7 @@ from optsched.cli.options import (
     Output,
     Rules,
     Seconds,
+    WhatIf,
     as_options,
     budget_of,
     rules_of,
@@ -39,18 +40,21 @@ from optsched.durations import short
 from optsched.errors import InputError
 from optsched.files import check_output, written_folder
 from optsched.models.node_placement.problem import NodePlacement, Placements
+from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import counted, percent
 from optsched.sites.host_lists import host_list
 from optsched.sites.slurm_json import captured_folder
-from optsched.slurm.capture import FOLDER, capture
+from optsched.slurm.capture import FOLDER, capture, captured
 from optsched.slurm.node_weights import on_lighter_nodes
 from optsched.slurm.own_plan import PlannedStart
 from optsched.slurm.pins import Update, clearing, pinned, pinned_placements
 from optsched.slurm.plan import (
+    Ask,
     Plan,
     PlannedJob,
     Situation,
+    age,
     carry_out,
     current_queue,
     current_situation,
@@ -58,6 +62,8 @@ from optsched.slurm.plan import (
 )
 from optsched.slurm.queue import Queue, read_queue
 from optsched.slurm.snapshot import Row
+from optsched.slurm.strict import strict
+from optsched.slurm.what_if import read_changes
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -79,6 +85,16 @@ command.command(
     name="explain",
     help="Say why a pending job does not start, when it can, and the least to do so that it does.",
 )
+command.command(
+    "optsched.cli.slurm_forecast_command:forecast",
+    name="forecast",
+    help="Say when pending jobs start: by the time limits, and by how long like jobs have run.",
+)
+for _name, _help in (
+    ("report", "Write a page on the state of the nodes: what is free, who waits, and why."),
+    ("site", "Write the nodes as a site file, to edit and to simulate."),
+):
+    command.command(f"optsched.cli.slurm_site_command:{_name}", name=_name, help=_help)
 
 Solver: TypeAlias = Annotated[
     str | None,
@@ -92,8 +108,32 @@ TimeLimit: TypeAlias = Annotated[Seconds, Parameter(help="Wall-clock seconds of 
 
 Weigh: TypeAlias = Annotated[
     str,
-    Parameter(help="The weight of a job: priority, rank, strict, nodes, cores or gpus."),
+    Parameter(help="The weight of a job: priority, rank, nodes, cores or gpus."),
 ]
+
+Order: TypeAlias = Annotated[
+    Literal["weight", "strict"],
+    Parameter(
+        help="weight: the jobs of greatest weight start; strict: no job is passed over for others "
+        "of lower priority, as by Slurm's main scheduler."
+    ),
+]
+
+Reserve: TypeAlias = Annotated[
+    Integer,
+    Parameter(
+        help="So many of the jobs that do not fit now, the first ones by priority, are not "
+        "delayed, as by Slurm's backfill scheduler."
+    ),
+]
+
+MOST_RESERVED = 100
+
+MOMENT = 0.1
+"""Seconds of a solver at least."""
+
+RESERVE = 0
+"""Default number of blocked jobs that a plan does not delay."""
 
 Yes: TypeAlias = Annotated[
     bool, Parameter(help="Run the commands; by default they are only printed.", negative="")
@@ -124,14 +164,14 @@ def snapshot(
         raise InputError("unknown suffix; expected .json or .json.gz", file=output)
     check_output(output, *_files_in(source))
     if keep is None:
-        situation = _situation(source, weigh)
+        situation = _situation(source, Ask(weigh))
     elif source is not None:
         raise InputError("expected without --from, which is such a folder", field="--keep")
     else:
         with written_folder(keep, FOLDER) as folder:
             capture(folder)
         check_output(output, *_files_in(keep))
-        situation = read_situation(keep, weigh)
+        situation = read_situation(keep, Ask(weigh))
     save_snapshot(situation.snapshot(), output)
     _say_notes(situation)
     posed = situation.posed
@@ -152,19 +192,30 @@ def plan(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    order: Order = "weight",
+    reserve: Reserve = RESERVE,
     rule: Rules = None,
+    what_if: WhatIf = None,
     json: Json = False,
 ) -> int:
-    """Plan which pending jobs start now, and where, next to Slurm's own plan.
-
-    The plan has no reservations for jobs of higher priority: Slurm may let a pinned job wait.
-    """
+    """Plan which pending jobs start now, and where, next to Slurm's own plan."""
     _check_solver(solver, time_limit)
-    solved = _solve(_situation(source, weigh, rule), solver, time_limit)
+    ask, changes = _ask(weigh, order, reserve, rule), read_changes(what_if or ())
+    with captured(source) as folder:
+        solved = _solve(_situation(folder, ask), solver, time_limit)
+        then: Solved | int | None = None
+        if changes and not isinstance(solved, int):
+            there = _situation(folder, ask._replace(changes=changes))
+            then = _solve(there, solver, time_limit, {*solved.plan.situation.notes})
     if isinstance(solved, int):
         return solved
+    if isinstance(then, int):
+        return then
     if json:
-        print_json(_describe(solved))
+        print_json(_describe(solved) | ({} if then is None else {"what_if": _describe(then)}))
+        return DONE
+    if then is not None:
+        _print_difference(solved.plan, then.plan, changes)
         return DONE
     _print_jobs(solved.plan)
     print_lines(_summary(solved))
@@ -181,6 +232,8 @@ def apply(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    order: Order = "weight",
+    reserve: Reserve = RESERVE,
     rule: Rules = None,
     yes: Yes = False,
 ) -> int:
@@ -190,7 +243,7 @@ def apply(
     """
     _check_yes(source, yes)
     _check_solver(solver, time_limit)
-    solved = _solve(_situation(source, weigh, rule), solver, time_limit)
+    solved = _solve(_situation(source, _ask(weigh, order, reserve, rule)), solver, time_limit)
     if isinstance(solved, int):
         return solved
     for text, many in solved.plan.unseen.items():
@@ -219,6 +272,8 @@ def watch(
     solver: Solver = None,
     time_limit: TimeLimit = SECONDS,
     weigh: Weigh = "priority",
+    order: Order = "weight",
+    reserve: Reserve = RESERVE,
     rule: Rules = None,
     yes: Yes = False,
 ) -> int:
@@ -239,6 +294,7 @@ def watch(
         raise InputError(f"{every:g}; expected a number of seconds above 0", field="--every")
     if cycles is not None and cycles < 1:
         raise InputError(f"{cycles}; expected a number from 1", field="--cycles")
+    ask = _ask(weigh, order, reserve, rule)
     code = done = 0
     waits: Counter[tuple[str, tuple[str, ...]]] = Counter()
     said: set[str] = set()
@@ -246,7 +302,7 @@ def watch(
         while cycles is None or done < cycles:
             began = time.monotonic()
             try:
-                code = _cycle(solver, time_limit, weigh, rule, yes, waits, said)
+                code = _cycle(solver, time_limit, ask, yes, waits, said)
             except InputError as error:
                 if not done:
                     raise
@@ -268,8 +324,7 @@ def watch(
 def _cycle(
     solver: str | None,
     time_limit: float,
-    weigh: str,
-    rules: list[str] | None,
+    ask: Ask,
     yes: bool,
     waits: Counter[tuple[str, tuple[str, ...]]],
     said: set[str],
@@ -278,7 +333,7 @@ def _cycle(
 
     `waits` counts the cycles in which pins were not met.
     """
-    situation = _situation(None, weigh, rules)
+    situation = _situation(None, ask)
     pins = {*pinned(situation.queue).items()}
     for pin in {*waits} - pins:
         del waits[pin]
@@ -322,12 +377,16 @@ def _files_in(folder: Path | None) -> list[Path]:
     return [] if folder is None else sorted(captured_folder(folder).iterdir())
 
 
-def _situation(source: Path | None, weigh: str, rules: list[str] | None = None) -> Situation:
-    stated = rules_of(rules)
+def _ask(weigh: str, order: str, reserve: int, rules: list[str] | None) -> Ask:
+    if not 0 <= reserve <= MOST_RESERVED:
+        expected = f"expected a number from 0 to {MOST_RESERVED}"
+        raise InputError(f"{reserve}; {expected}", field="--reserve")
+    return Ask(weigh, order == "strict", reserve, rules_of(rules) or {})
+
+
+def _situation(source: Path | None, ask: Ask) -> Situation:
     with as_options(("weigh",)):
-        if source is None:
-            return current_situation(weigh, stated)
-        return read_situation(source, weigh, stated)
+        return current_situation(ask) if source is None else read_situation(source, ask)
 
 
 def _solve(
@@ -340,18 +399,43 @@ def _solve(
     _say_notes(situation, said)
     if not situation.posed.rows:
         return Solved(Plan(situation, Placements((), ())), None)
-    stated = situation.snapshot()
     name = solver or NodePlacement.default_solver
+    if situation.ask.strict:
+        return _solve_strictly(situation, name, time_limit)
+    stated = situation.snapshot()
     pinned = pinned_placements(situation.queue, situation.posed)
     result = solve_in_process(stated, name, Budget(time_limit), pinned, None)
     if result.solution is None or not result.verified:
-        say(f"optsched: {result.message or f'{name} found no plan within {time_limit:g} s'}")
-        return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
+        return _no_plan(result, name, time_limit)
     chosen = result.solution
     if pinned is not None and stated.problem.objective(pinned) == result.objective:
         chosen = pinned
     chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
     return Solved(Plan(situation, chosen), result)
+
+
+def _solve_strictly(situation: Situation, solver: str, time_limit: float) -> Solved | int:
+    """Return the plan in strict order, of answers that take the time limit together."""
+    until = time.monotonic() + time_limit
+
+    def solve(problem: NodePlacement, hint: Placements | None) -> Result:
+        left = max(MOMENT, until - time.monotonic())
+        return solve_in_process(Snapshot(problem), solver, Budget(left), hint, None)
+
+    found = strict(situation.posed, situation.supply, solve)
+    if found.placements is None and found.result is not None:
+        return _no_plan(found.result, solver, time_limit)
+    if found.proven < found.of:
+        say(f"optsched: the order is proven of the first {found.proven:,} of {found.of:,} jobs")
+    none = ((),) * len(situation.posed.rows)
+    chosen = found.placements or Placements(none, none)
+    chosen = on_lighter_nodes(situation.posed.problem, chosen, situation.supply.weights)
+    return Solved(Plan(situation, chosen), found.result)
+
+
+def _no_plan(result: Result, solver: str, time_limit: float) -> int:
+    say(f"optsched: {result.message or f'{solver} found no plan within {time_limit:g} s'}")
+    return BAD_INPUT if result.status is Status.ERROR else NO_SOLUTION
 
 
 def _follow(updates: Sequence[Update], yes: bool) -> int:
@@ -440,6 +524,15 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
             ("gap", NO_PLACE if result.gap is None else percent(result.gap)),
             ("time", short(result.seconds)),
         ]
+    now = situation.supply.time
+    lines += [
+        (
+            "" if place else "reserved",
+            f"job {one.row.label} starts in {short(one.start - now)} on {host_list(one.nodes)}, "
+            "whatever starts now",
+        )
+        for place, one in enumerate(situation.reserved)
+    ]
     if situation.rules:
         lines.append(("rules", ", ".join(situation.rules)))
     known = [f"{text}: {counted(many, 'job')}" for text, many in plan.unseen.items()]
@@ -451,6 +544,28 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
     return lines
 
 
+def _print_difference(plan: Plan, then: Plan, changes: Sequence[str]) -> None:
+    """Print which jobs start now only if something is different, and which then do not."""
+    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    starts, starts_then = (
+        {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
+    )
+    rows = [
+        [label, each.job.user, f"{each.job.priority:,}", host_list(each.nodes), what]
+        for what, one, other in (
+            ("starts only then", starts_then, starts),
+            ("starts no more", starts, starts_then),
+        )
+        for label, each in one.items()
+        if label not in other
+    ]
+    total = f"{len(starts):,} jobs start now, and then {len(starts_then):,}"
+    print_lines([("plan", total if rows else f"{total}: the same ones")])
+    if rows:
+        print()
+        print_table(["job", "user", "priority", "nodes", "what changes"], rows)
+
+
 def _not_placed(plan: Plan) -> list[tuple[str, str]]:
     """Return the number of jobs that are not placed, and those of highest priority with reasons."""
     lines = [("not placed", f"{len(plan.not_placed):,}")]
@@ -459,7 +574,9 @@ def _not_placed(plan: Plan) -> list[tuple[str, str]]:
         tasks.setdefault((row.job.job_id, reason), []).append(row)
     for (_, reason), (first, *others) in list(tasks.items())[:SHOWN]:
         more = f" and {counted(len(others), 'more task')}" if others else ""
-        lines.append(("", f"job {first.label}{more}, priority {first.job.priority:,}: {reason}"))
+        waited = short(age(first.job, plan.situation.supply.time))
+        who = f"job {first.label}{more}, priority {first.job.priority:,}, age {waited}"
+        lines.append(("", f"{who}: {reason}"))
     if rest := sum(map(len, list(tasks.values())[SHOWN:])):
         lines.append(("", f"{counted(rest, 'more job')}, see --json"))
     return lines
@@ -497,7 +614,8 @@ def _describe(solved: Solved) -> dict[str, Any]:
     return {
         "site": situation.supply.site.name,
         "time": situation.supply.time,
-        "weigh": situation.weigh,
+        "weigh": situation.ask.weigh,
+        "order": "strict" if situation.ask.strict else "weight",
         "answer": answer,
         **plan.to_json(),
     }

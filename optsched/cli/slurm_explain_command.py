@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +13,16 @@ from cyclopts import Parameter
 
 from optsched.cli import DONE, NO_SOLUTION
 from optsched.cli.completion import comma_separated
-from optsched.cli.options import Captured, Json, Rules, Seconds, as_options, budget_of, rules_of
+from optsched.cli.options import (
+    Captured,
+    Json,
+    Rules,
+    Seconds,
+    WhatIf,
+    as_options,
+    budget_of,
+    rules_of,
+)
 from optsched.cli.solve_command import solve_in_process
 from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
 from optsched.durations import short
@@ -25,16 +33,18 @@ from optsched.models.snapshot import Snapshot
 from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
-from optsched.slurm.capture import capture
+from optsched.slurm.capture import captured
 from optsched.slurm.explain import DEFAULT, Explanation, moment
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, Claim, Question
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
+from optsched.slurm.priorities import read_factors
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured
 from optsched.slurm.supply import CORES, MEMORY
+from optsched.slurm.what_if import Present, changed, read_changes
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver
 
@@ -87,6 +97,7 @@ def explain(
     solver: str | None = None,
     time_limit: Seconds = SECONDS,
     rule: Rules = None,
+    what_if: WhatIf = None,
     json: Json = False,
 ) -> int:
     """Say why a pending job does not start, when it can, and the least to do so that it does.
@@ -120,12 +131,12 @@ def explain(
     asked = tuple(actions.split(","))
     find_solver(solver or Hold.default_solver, Hold.name)
     budget_of(time_limit)
-    if source is None:
-        with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-            capture(Path(folder))
-            found = _explanation(Path(folder), job, by, within, asked, force)
-    else:
-        found = _explanation(source, job, by, within, asked, force)
+    changes = read_changes(what_if or ())
+    with captured(source) as folder:
+        found = _explanation(folder, job, by, within, asked, force)
+        before = found
+        if changes:
+            found = _explanation(folder, job, by, within, asked, force, changes)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
     kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
@@ -135,6 +146,9 @@ def explain(
     else:
         if kept_by:
             print_lines([("rule of the site", kept_by)])
+        print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
+        if changes:
+            print_lines([("without it", f"earliest start {_earliest(before)}")])
         _print(found, answer)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
@@ -147,14 +161,24 @@ def _explanation(
     within: float | None,
     actions: tuple[str, ...],
     force: bool,
+    changes: Sequence[str] = (),
 ) -> Explanation:
     queue, supply = read_captured(folder)
-    queue = without_pins(queue)
+    present = changed(Present(without_pins(queue), supply), changes)
+    queue, supply = present.queue, present.supply
     at = supply.time + round(within or 0)
     if by is not None:
         at = _seconds(by)
     with as_options(("by", "actions")):
-        return explained(queue, supply, label, by=at, actions=actions, force=force)
+        return explained(
+            queue,
+            supply,
+            label,
+            by=at,
+            actions=actions,
+            force=force,
+            factors=read_factors(folder),
+        )
 
 
 def _seconds(text: str) -> int:
@@ -229,6 +253,9 @@ def _print(found: Explanation, answer: Answer) -> None:
     ]
     if found.rule:
         lines.append(("rule", found.rule))
+        if users := found.limit_users:
+            names = ", ".join(f"{user or '-'} {count:,}" for user, count in users[:5])
+            lines.append(("in use by", names + (", ..." if len(users) > 5 else "")))
     if found.left:
         print_lines(lines if found.rule else [*lines, ("left to Slurm", found.left)])
         return
@@ -240,6 +267,7 @@ def _print(found: Explanation, answer: Answer) -> None:
     lines.append(("earliest start", _earliest(found)))
     if found.ahead:
         lines.append(("before it", _ahead(found)))
+    lines += _labelled("its priority", _priority(found))
     print_lines([*lines, *_labelled("least to do", _to_do(found, answer))])
     relief = answer.relief
     if relief is None:
@@ -276,6 +304,19 @@ def _ahead(found: Explanation) -> str:
     if 0 < higher < len(found.ahead):
         by = f"by priority, {higher:,} of them by the tier of a partition"
     return f"{counted(len(found.ahead), 'job')} {by}: {names}{more}"
+
+
+def _priority(found: Explanation) -> list[str]:
+    """Return the factors of the priority of the job, and in which those before it are ahead."""
+    own = found.factors.get(found.job.job_id)
+    if own is None:
+        return []
+    parts = [f"{name} {weighted:,}" for name, weighted in own.items() if weighted]
+    lines = [f"{found.job.priority:,}: {', '.join(parts) or 'all factors are 0'}"]
+    if found.behind:
+        ahead = ", ".join(f"{name} {more:,}" for name, more in found.behind[:3])
+        lines.append(f"the jobs before it have more, on average: {ahead}")
+    return lines
 
 
 def _row(
@@ -519,6 +560,9 @@ def _describe(found: Explanation, answer: Answer) -> dict[str, Any]:
         "lacks_service": found.lacks_service or None,
         "resume_suffices": found.resumed_fits,
         "ahead": [each.label for each in found.ahead],
+        "limit_users": dict(found.limit_users),
+        "factors": dict(found.factors.get(found.job.job_id, {})),
+        "behind_by": dict(found.behind),
         "by": found.by,
         "actions": list(found.actions),
         "rule_then": found.rule_then or None,

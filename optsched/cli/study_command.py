@@ -107,20 +107,20 @@ def _say_mistakes(mistakes: Sequence[str]) -> None:
 def _work(planned: Running, workers: int | None) -> bool:
     """Do the pending work under a progress bar; return whether it is done."""
     if isinstance(planned.work, Cases):
-        return _solve(planned.work)
+        return _solve(planned.work, workers)
     pending = len(planned.work.pending) if planned.work else 0
     say_note(f"{counted(planned.total, 'run')}, {pending:,} to do")
     return planned.work is None or execute_runs(planned.work, workers) is not None
 
 
-def _solve(cases: Cases) -> bool:
+def _solve(cases: Cases, workers: int | None) -> bool:
     """Solve the pending cases of a study under a progress bar; return whether all are solved."""
     total, pending = len(cases.all), len(cases.pending)
     say_note(f"{counted(total, 'case')}, {pending:,} to do")
     done = 0
     try:
         with progress_bar("solving", pending, "cases") as advance:
-            for done, _ in enumerate(cases.work(), 1):
+            for done, _ in enumerate(cases.work(workers), 1):
                 advance(done)
     except KeyboardInterrupt:
         left = counted(pending - done, "case")

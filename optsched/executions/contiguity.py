@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
 
 
 @executions.register("contiguity")
@@ -91,23 +94,35 @@ class Contiguity(ExecutionModel):
             self._is_contiguous = machine.is_connected
         jobs = len(trace)
         order = np.random.default_rng(self.draw).permutation(jobs)
-        sensitive = np.zeros(jobs, np.bool_)
-        sensitive[order[: round(self.beta * jobs)]] = True
-        self._sensitive: list[bool] = sensitive.tolist()
-        if self.stated == "contiguous":
-            for job in np.flatnonzero(sensitive).tolist():
+        self._sensitive = np.zeros(jobs, np.bool_)
+        self._sensitive[order[: round(self.beta * jobs)]] = True
+        self._stated = self.stated == "contiguous"
+        self._other_speed = 1.0 - self.alpha if self._stated else 1.0 / (1.0 - self.alpha)
+        if self._stated:
+            for job in np.flatnonzero(self._sensitive).tolist():
                 scattered = float(trace.runtime[job]) / (1.0 - self.alpha)
                 system.requested_time[job] = max(system.requested_time[job], scattered)
-        self._contiguous = [False] * jobs
+        self._contiguous = np.zeros(jobs, np.bool_)
 
     def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
         """Let a sensitive job run faster on contiguous nodes, or slower on scattered ones."""
         if not self._sensitive[job]:
             return ()
         self._contiguous[job] = self._is_contiguous(allocation)
-        if self._contiguous[job] == (self.stated == "contiguous"):
-            return ()
-        return ((job, 1.0 / (1.0 - self.alpha) if self._contiguous[job] else 1.0 - self.alpha),)
+        return () if self._contiguous[job] == self._stated else ((job, self._other_speed),)
+
+    def compiled(
+        self, run: CompiledRun, decisions: CompiledDecisions
+    ) -> Callable[[int], object] | None:
+        """Bind the kernel of the speeds to a run whose decisions keep the nodes of a line."""
+        from optsched.executions._contiguity import set_speeds
+        from optsched.machines._line_nodes import Held
+
+        if self.adjacency == "torus" or not isinstance(decisions.places, Held):
+            return None
+        jobs = self._sensitive, self._contiguous
+        given = (run.core, run.way, decisions.places, *jobs, self._stated, self._other_speed)
+        return run.bind(set_speeds, *given, numbers=(0,))
 
     measures = {
         "sensitive_jobs": Measure(
@@ -126,8 +141,8 @@ class Contiguity(ExecutionModel):
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""
-        sensitive = np.array(self._sensitive) & (schedule.state != State.UNSUBMITTED)
-        scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
+        sensitive = self._sensitive & (schedule.state != State.UNSUBMITTED)
+        scattered = sensitive & ~self._contiguous & (schedule.state == State.FINISHED)
         saved = self.alpha if self.stated == "scattered" else self.alpha / (1.0 - self.alpha)
         lost = np.where(scattered, saved * trace.runtime, 0.0)
         return ExecutionReport(

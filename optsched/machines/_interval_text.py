@@ -68,6 +68,29 @@ def write_texts(
         offset[job + 1] = at
 
 
+@kernel
+def text_of_box(
+    position_of: NDArray[np.int64], box: NDArray[np.int64], nodes: int
+) -> NDArray[np.uint8]:
+    """Return the nodes of a box of routers, `nodes` on each, by their positions on a line."""
+    sx, sy, side = position_of.shape
+    held = np.zeros(position_of.size + 1, dtype=np.bool_)
+    for x in range(box[0], box[0] + box[3]):
+        for y in range(box[1], box[1] + box[4]):
+            for z in range(box[2], box[2] + box[5]):
+                held[position_of[x % sx, y % sy, z - side if z >= side else z]] = True
+    runs = np.empty((box[3] * box[4] * box[5], 2), dtype=np.int64)
+    count = 0
+    for position in range(len(held)):
+        if held[position] != (position > 0 and held[position - 1]):
+            runs[count, 1 - held[position]] = position * nodes
+            count += not held[position]
+    first, last, offset = np.zeros(1, np.int64), np.full(1, count), np.zeros(2, np.int64)
+    text = np.empty((2 * digits(position_of.size * nodes) + 2) * count, dtype=np.uint8)
+    write_texts(first, last, runs, text, offset)
+    return text[: offset[1]]
+
+
 @kernel(allocates=False)
 def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
     """Read a run of an interval set that ends at an offset.

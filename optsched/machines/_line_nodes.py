@@ -1,6 +1,6 @@
-"""Nodes that jobs held on a line where each gets the first free ones, compiled.
+"""Nodes that jobs hold on a line, compiled, where each gets the first free ones or chosen ones.
 
-`Nodes.allocate` and `Nodes.release` are the reference.
+`Nodes.allocate`, `Nodes.claim` and `Nodes.release` are the reference.
 """
 
 from __future__ import annotations
@@ -51,17 +51,27 @@ def note(log: Log, entry: int) -> None:
     log.number[0] += 1
 
 
+def new_held(jobs: int, size: int, runs: int) -> Held:
+    """Return a line of free nodes, with room for the runs of all jobs."""
+    free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
+    first, last = np.zeros((2, jobs), dtype=np.int64)
+    counts = np.zeros(1, dtype=COUNTS)
+    free_stop[0], counts["slots"] = size, 1
+    return Held(free_start, free_stop, np.empty((runs, 2), dtype=np.int64), first, last, counts)
+
+
 def nodes_of(log: Numbers, processors: Numbers, size: int) -> Texts:
     """Return the nodes that each job held by the entries of a log, as interval sets."""
     jobs = len(processors)
-    free_start, free_stop = np.zeros((2, size + 1), dtype=np.int64)
-    first, last = np.zeros((2, jobs), dtype=np.int64)
-    runs = np.empty((2 * jobs + size + 1, 2), dtype=np.int64)
-    held = Held(free_start, free_stop, runs, first, last, np.zeros(1, dtype=COUNTS))
-    held.free_stop[0], held.counts["slots"] = size, 1
+    held = new_held(jobs, size, 2 * jobs + size + 1)
     while not follow(held, log, processors):
         runs = np.concatenate((held.runs, np.empty_like(held.runs)))
         held = held._replace(runs=runs)
+    return texts_of(held)
+
+
+def texts_of(held: Held) -> Texts:
+    """Return the nodes that each job held or holds, as interval sets."""
     return Texts(*interval_text(held.first, held.last, held.runs[: held.counts[0].runs]))
 
 
@@ -103,6 +113,31 @@ def take_first(held: Held, job: int, needed: int) -> None:
         for slot in range(np.uint64(counts.slots)):
             held.free_start[slot] = held.free_start[slot + shift]
             held.free_stop[slot] = held.free_stop[slot + shift]
+
+
+@kernel(allocates=False)
+def take(held: Held, job: int, first: int, stop: int) -> None:
+    """Give the job that is the last to get any free nodes of one slot; its runs stay in order."""
+    counts, free_start, free_stop, runs = held.counts[0], held.free_start, held.free_stop, held.runs
+    slot = position(free_start, counts.slots, first)
+    end = free_stop[slot]
+    free_stop[slot] = first
+    if free_start[slot] == first:
+        delete(free_start, counts.slots, slot)
+        delete(free_stop, counts.slots, slot)
+        counts.slots -= 1
+        slot -= 1
+    if stop < end:
+        insert(free_start, counts.slots, slot + 1, stop)
+        insert(free_stop, counts.slots, slot + 1, end)
+        counts.slots += 1
+    place = counts.runs
+    while place > held.first[job] and runs[place - 1, 0] > first:
+        runs[place, 0], runs[place, 1] = runs[place - 1, 0], runs[place - 1, 1]
+        place -= 1
+    runs[place, 0], runs[place, 1] = first, stop
+    counts.runs += 1
+    held.last[job] = counts.runs
 
 
 @kernel(allocates=False)

@@ -126,12 +126,16 @@ class SiteMachine(Machine):
 
     def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
         """Return the number of the request of each job; negative if it can never start."""
+        self.serve(Requests(self.site, jobs), Queues(self.site, jobs))
+        self.notes = (*self._notes, *self._reservation_notes(jobs))
+        return self.requests.numbers
+
+    def serve(self, requests: Requests, queues: Queues) -> None:
+        """Let all nodes be free for the jobs of some requests, in their queues."""
         from optsched.machines._site_nodes import Free, Place
 
-        self.requests = Requests(self.site, jobs)
-        self.queues = Queues(self.site, jobs)
-        self.notes = (*self._notes, *self._reservation_notes(jobs))
-        self.asked = _for_kernels(self.requests)
+        self.requests, self.queues = requests, queues
+        self.asked = _for_kernels(requests)
         nodes = len(self.site.nodes)
         self.nodes = Free(
             self._capacity.copy(),
@@ -141,7 +145,6 @@ class SiteMachine(Machine):
         )
         self._place = Place(*np.zeros((2, nodes), dtype=np.int64))
         self._anywhere = np.ones(nodes, dtype=bool)
-        return self.requests.numbers
 
     def _reservation_notes(self, jobs: Mapping[str, NDArray[Any]]) -> Iterator[str]:
         """Yield what of the reservations has no effect on expected jobs."""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import EQUAL_LINKS, Box, Grid, Links, Triple, bisection, box_of_text
-from optsched.column_sets import runs_text
 from optsched.errors import InputError, UnknownNameError
 from optsched.machines.free_runs import FreeRuns
 from optsched.machines.nodes import Nodes
@@ -370,11 +369,10 @@ class Torus(Nodes):
 
     def nodes_text(self, box: Box) -> str:
         """Return the nodes of a box as an interval set of positions on the line."""
-        positions = np.sort(self.position_of[self.grid.routers_of(box)].ravel())
-        lasts = np.flatnonzero(np.diff(positions) != 1)
-        starts = positions[np.concatenate(([0], lasts + 1))] * self.nodes_per_router
-        stops = (positions[np.concatenate((lasts, [-1]))] + 1) * self.nodes_per_router
-        return runs_text(zip(starts.tolist(), stops.tolist()))
+        from optsched.machines._interval_text import text_of_box
+
+        text = text_of_box(self.position_of, np.array(box), self.nodes_per_router)
+        return str(text.tobytes(), "ascii")
 
     def violations(self, held: Mapping[int, Any]) -> list[str]:
         """Compare the free routers, or nodes of the line, with those that running jobs hold."""

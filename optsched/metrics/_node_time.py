@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._free_boxes import largest
-from optsched.boxes._rows import Integers, Sides, Words, Wrap, bounds_of, fill, slices_of
+from optsched.boxes._free_boxes import largest_box
+from optsched.boxes._rows import Integers, Sides, Words, Wrap, fill
 from optsched.compiled import kernel
 
 Bools = NDArray[np.bool_]
@@ -43,11 +43,7 @@ def free_box_holds(
                 has = 0
         need = needs[instant]
         if has < need < lacks:
-            slices = slices_of(words, wrap[0])
-            found = largest(
-                slices, bounds_of(slices, longest[0]), need - 1, need, side, wrap, longest
-            )
-            if found[3] > 0:
+            if largest_box(words, need - 1, need, side, wrap, longest)[3] > 0:
                 has = need
             else:
                 lacks = need

@@ -29,7 +29,9 @@ from optsched.machines._column_words import (
     size,
 )
 from optsched.simulator._core import (
+    DECIDE,
     DONE,
+    LAST,
     MOVE,
     N_ENDED,
     N_SUBMITTED,
@@ -38,7 +40,10 @@ from optsched.simulator._core import (
     START,
     WAKE,
     WRONG,
+    Core,
     News,
+    Way,
+    advance,
     tell,
 )
 from optsched.solvers.gang_packing._fits import NOT_PLACED, Rows, compact, empty_rows, fit
@@ -600,4 +605,16 @@ def decide(state: State, rule: Rule, queue: Queue, news: News) -> int:
         take_turns(state, rule, news)
     elif counts.changed:
         share(state, rule, news)
+    return DONE
+
+
+@kernel(allocates=False)
+def run(core: Core, way: Way, news: News, state: State, rule: Rule, queue: Queue, most: int) -> int:
+    """Advance and decide, see `CompiledDecisions.run`."""
+    for _ in range(most):
+        if not state.counts[0].awaited and advance(core, way, news) != DECIDE:
+            return LAST
+        outcome = decide(state, rule, queue, news)
+        if outcome != DONE:
+            return int(outcome)
     return DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +42,13 @@ class GangDecisions(CompiledDecisions):
         self._state = _gang.new_state(processors, self._rule)
         self._problems = self._state.counts["problems"]
         queue = _gang.new_queue(self._rule, jobs)
-        self.decide = run.bind(_gang.decide, self._state, self._rule, queue, run.news)
+        given = self._state, self._rule, queue
+        if run.is_alone:
+            core = run.core, run.way, run.news
+            self.run = run.bind(_gang.run, *core, *given, numbers=(0,))
+            self.decide = partial(self.run, 1)
+        else:
+            self.decide = run.bind(_gang.decide, *given, run.news)
         self.resources()  # loads the kernels
 
     def answer(self, problem_solver: ProblemSolver) -> None:
@@ -85,17 +91,17 @@ class GangDecisions(CompiledDecisions):
         objectives = [max(pair) for pair in zip(own, by_fallback)]
         problem_solver.record(
             "gang-packing",
-            zip(
-                [own_time.get(time, time) for time in times],
-                decisions,
-                [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
-                repeat(status),
-                objectives,
-                by_fallback if self._chosen.is_compared else repeat(None),
-                objectives if proven else repeat(None),
-                [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
-                [one < other for one, other in zip(own, by_fallback)],
-            ),
+            {
+                "time": [own_time.get(time, time) for time in times],
+                "decision": decisions,
+                "size": [f"{r}+{w}x{rows}" for r, w in zip(running, waiting)],
+                "status": [status.value] * len(times),
+                "objective": objectives,
+                "work": [0 if proven else (r + w) * rows for r, w in zip(running, waiting)],
+                "fallback": [one < other for one, other in zip(own, by_fallback)],
+            }
+            | ({"heuristic": by_fallback} if self._chosen.is_compared else {})
+            | ({"bound": objectives} if proven else {}),
         )
 
     def place(self, job: int, value: float) -> Slice:

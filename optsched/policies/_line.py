@@ -16,6 +16,7 @@ from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator._core import (
     DECIDE,
     DONE,
+    LAST,
     N_ENDED,
     N_SUBMITTED,
     START,
@@ -348,9 +349,9 @@ def decide(line: Line, rule: Rule, news: News) -> int:
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, line: Line, rule: Rule, most: int) -> int:
-    """Advance and decide; return 0 after the last event, and 1 after the most decisions before."""
+    """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
         if advance(core, way, news) != DECIDE:
-            return 0
+            return LAST
         decide(line, rule, news)
-    return 1
+    return DONE

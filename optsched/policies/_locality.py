@@ -470,16 +470,17 @@ class LocalityDecisions(CompiledDecisions):
         if not self._answered:
             return
         nodes, cores = self._state.holder.shape
-        own_time, found = self._run.own_time, Status.FEASIBLE
+        own_time, (times, decisions, counts, objectives) = self._run.own_time, zip(*self._answered)
         problem_solver.record(
             "data-placement",
-            (
-                (
-                    *(own_time.get(time, time), decision, f"{count}x{nodes}x{cores}", found),
-                    *(objective, None, None, nodes * count, False),
-                )
-                for time, decision, count, objective in self._answered
-            ),
+            {
+                "time": [own_time.get(time, time) for time in times],
+                "decision": decisions,
+                "size": [f"{count}x{nodes}x{cores}" for count in counts],
+                "status": [Status.FEASIBLE.value] * len(times),
+                "objective": objectives,
+                "work": [nodes * count for count in counts],
+            },
         )
         self._answered.clear()
 

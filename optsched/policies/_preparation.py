@@ -81,16 +81,15 @@ def forecast(
     If too few routers are free by then, it starts at the first estimated end at which enough are.
     The running jobs whose routers are `kept` for another job count as staying.
     """
-    ending, staying = [], list(kept)
-    for end, job in system.running.by_estimated_end:
-        if job in kept:
-            continue
-        if end <= turn or free < routers:
-            turn = max(turn, end)
-            free += system.held[job].volume
-            ending.append(job)
-        else:
-            staying.append(job)
+    running = [one for one in system.running.by_estimated_end if one[1] not in kept]
+    ending = []
+    for end, job in running:
+        if end > turn and free >= routers:
+            break
+        turn = max(turn, end)
+        free += system.held[job].volume
+        ending.append(job)
+    staying = [*kept, *[job for _, job in running[len(ending) :]]]
     return None if free < routers else Forecast(turn, free, sorted(ending), sorted(staying))
 
 

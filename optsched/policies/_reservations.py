@@ -60,6 +60,7 @@ from optsched.policies._profile import (
 from optsched.simulator._core import (
     DECIDE,
     DONE,
+    LAST,
     N_ENDED,
     N_SUBMITTED,
     START,
@@ -474,12 +475,12 @@ def decide_by_news(table: Reservations, news: News) -> int:
 
 @kernel(allocates=False)
 def run(core: Core, way: Way, news: News, table: Reservations, most: int) -> int:
-    """Advance and decide; return 0 after the last event, and 1 after the most decisions before."""
+    """Advance and decide, see `CompiledDecisions.run`."""
     for _ in range(most):
         if advance(core, way, news) != DECIDE:
-            return 0
+            return LAST
         decide_by_news(table, news)
-    return 1
+    return DONE
 
 
 def reserved_starts(table: Reservations) -> dict[int, float]:

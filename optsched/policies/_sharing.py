@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from optsched.compiled import kernel
 from optsched.executions._shared_nodes import Places
-from optsched.machines._ascending import position, remove
+from optsched.machines._ascending import delete, insert, position, remove
 from optsched.models.threshold_allocation._check import RESPONSE, checked_penalty, value
-from optsched.models.threshold_allocation._timeline import least_limit, starts_within
+from optsched.models.threshold_allocation._timeline import least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, NO_LIMIT
 from optsched.policies._sharing_table import (
     NO_JOB,
     NO_LATEST,
     Rule,
     State,
-    add_rows,
     breaks_reservation,
     copy,
     first_room,
@@ -25,6 +24,7 @@ from optsched.policies._sharing_table import (
     job_of,
     keep_promise,
     limit_of,
+    list_held,
     look,
     start,
 )
@@ -42,39 +42,43 @@ a place for the queue head, for which the solver has found none."""
 
 
 @kernel(allocates=False)
-def seek(state: State, rule: Rule, job: int, earliest: int, latest: int) -> None:
-    """Begin to seek the place of a job; before the earliest start it has none."""
+def seek(state: State, rule: Rule, job: int, number: int, latest: int) -> None:
+    """Begin to seek the place of a job, which can start now from a threshold on."""
     search = state.search[0]
     search.job, search.posed, search.start = job, 0, -1
-    search.goal, search.number, search.earliest, search.latest = rule.goal, 0, earliest, latest
-    if rule.by_slowdown:
-        find_offers(state, job)
-        search.earliest = state.offers[0]
-        search.first = search.last = search.number = state.limits.shape[1]
-        if rule.goal == RESPONSE:
-            search.number = 0
+    search.goal, search.earliest, search.latest = rule.goal, 0, latest
+    search.number = search.first = number
+    search.last, search.place = state.limits.shape[1], 1
 
 
 @kernel(allocates=False)
-def find_offers(state: State, job: int) -> None:
-    """Write the first start of a job within each of its thresholds to `State.offers`."""
-    starts = (state.starts, state.free_at, state.counts[0].starts)
-    asking = (job_of(state, job), state.limits[job])
-    starts_within(state.events, *starts, *asking, state.space, state.offers)
+def find_offer(state: State, latest: int) -> bool:
+    """Find the first start, up to a latest one, within thresholds below those of the last one."""
+    search, counts = state.search[0], state.counts[0]
+    job, search.last = search.job, search.first
+    while search.place < counts.starts and state.starts[search.place] <= latest:
+        at, free = state.starts[search.place], state.free_at[search.place]
+        search.place += 1
+        if free < state.asked[job]:
+            continue
+        limits = state.limits[job, : search.last]
+        number = least_limit(state.events, at, free, job_of(state, job), limits, state.space)
+        if number < search.last:
+            search.earliest, search.first, search.number = at, number, number
+            return True
+    return False
 
 
 @kernel(allocates=False)
 def seek_head(state: State, rule: Rule, now: float) -> None:
-    """Begin to seek the place of the queue head."""
-    look(state, now)
-    head, earliest, latest = state.queue[0], 0, NO_LATEST
-    if not rule.by_slowdown:
-        if state.limits[head, 0] == NO_LIMIT:
-            latest = first_room(state, now, head)
-        else:
-            find_offers(state, head)
-            earliest = state.offers[0]
-    seek(state, rule, head, earliest, latest)
+    """Begin to seek the place of the queue head; before its earliest start it has none."""
+    head, search = state.queue[0], state.search[0]
+    if not rule.by_slowdown and state.limits[head, 0] == NO_LIMIT:
+        seek(state, rule, head, 0, first_room(state, now, head))
+        return
+    seek(state, rule, head, state.limits.shape[1], NO_LATEST)
+    search.place = 0
+    find_offer(state, NO_LATEST)
 
 
 @kernel(allocates=False)
@@ -86,7 +90,7 @@ def next_problem(state: State, rule: Rule) -> bool:
     thresholds with the same first start, larger ones do not offer less penalty, so they are tried
     only if the solver finds no place.
     """
-    search, offers = state.search[0], state.offers
+    search = state.search[0]
     if not rule.by_slowdown or rule.goal == RESPONSE:
         if search.posed == 1 and rule.second_goal >= 0 and search.start >= 0:
             search.goal = rule.second_goal
@@ -95,16 +99,8 @@ def next_problem(state: State, rule: Rule) -> bool:
         return bool(search.posed == 0)
     if search.number < search.last:
         return True
-    search.last = search.first
-    if search.last == 0:
-        return False
-    search.earliest = offers[search.last - 1]
-    if search.start >= 0 and search.earliest + state.walltime[search.job] > search.ends:
-        return False
-    while search.first > 0 and offers[search.first - 1] == search.earliest:
-        search.first -= 1
-    search.number = search.first
-    return True
+    latest = NO_LATEST if search.start < 0 else search.ends - state.walltime[search.job]
+    return search.first > 0 and find_offer(state, latest)
 
 
 @kernel(allocates=False)
@@ -125,17 +121,27 @@ def take(state: State, rule: Rule) -> None:
 
 
 @kernel(allocates=False)
-def is_verified(state: State) -> bool:
+def is_verified(state: State, now: float) -> bool:
     """Return whether the answer of a solver holds, and note its penalized time."""
-    search = state.search[0]
+    counts, search = state.counts[0], state.search[0]
     if search.answer < 0:
         return True
-    held, job = state.held[: state.counts[0].rows], job_of(state, search.job)
-    search.penalty = checked_penalty(held, job, search.answer, state.placed, False)
+    list_held(state, now, state.placed)
+    held, job = state.held[: counts.rows], job_of(state, search.job)
+    search.penalty = checked_penalty(held, job, search.answer, state.placed, True)
     return bool(
         search.answer <= search.latest
+        and state.starts[position(state.starts, counts.starts, search.answer)] == search.answer
         and 0 <= search.penalty <= state.limits[search.job, search.number]
     )
+
+
+@kernel(allocates=False)
+def answer_value(state: State) -> int:
+    """Return the objective of the answer that was verified last."""
+    search, held = state.search[0], state.held[: state.counts[0].rows]
+    wanted = (search.goal, state.nodes.unit, search.answer, state.placed, search.penalty)
+    return int(value(held, job_of(state, search.job), *wanted))
 
 
 @kernel(allocates=False)
@@ -149,23 +155,24 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         return False
     counts, search, problems = state.counts[0], state.search[0], state.problems
     at, limit = counts.problems, state.limits[search.job, search.number]
-    events, held, job = state.events, state.held[: counts.rows], job_of(state, search.job)
+    events, job = state.events, job_of(state, search.job)
     which = min(rule.answer, LESS_CONSUME_THRESHOLD)
-    between = (search.earliest, search.latest)
-    begin = search.answer = place_by_rule(which, events, job, limit, *between, state.placed)
+    found, skipped = position(state.starts, counts.starts, search.latest) + 1, 0
+    if which == LESS_CONSUME_THRESHOLD:
+        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
+    while skipped < found and state.free_at[skipped] < job.asked:
+        skipped += 1
+    starts = state.starts[skipped:found]
+    begin = search.answer = place_by_rule(which, events, job, limit, starts, state.placed)
     objective = 0
     if begin >= 0:
-        if not is_verified(state):
+        if not is_verified(state, now):
             return False
-        objective = value(
-            held, job, search.goal, state.nodes.unit, begin, state.placed, search.penalty
-        )
+        objective = answer_value(state)
     problems.heuristic[at], problems.bound[at] = objective, 0
     problems.work[at] = len(state.reserved)
     if rule.answer == BOTTLENECK_SEARCH:
-        found = position(state.starts, counts.starts, search.latest) + 1
-        skipped = min(found, position(state.starts, counts.starts, search.earliest - 1) + 1)
-        given = (search.goal, state.nodes.unit, limit, state.starts[skipped:found])
+        given = (search.goal, state.nodes.unit, limit, starts)
         best, own, tried, _ = best_placement(events, job, *given, NEVER, state.searched)
         tried += skipped
         if tried >= rule.most_work or (own < 0) != (begin < 0) or (best > objective and own >= 0):
@@ -176,8 +183,7 @@ def find_answer(state: State, rule: Rule, now: float) -> bool:
         if own >= 0 and best < objective:
             objective, search.answer = best, own
             copy(state.placed, state.searched)
-            wanted = (search.goal, state.nodes.unit, own, state.placed)
-            if not is_verified(state) or best != value(held, job, *wanted, search.penalty):
+            if not is_verified(state, now) or best != answer_value(state):
                 return False
     problems.time[at], problems.decision[at] = now, counts.decisions
     problems.job[at], problems.answered[at] = search.job, begin >= 0
@@ -209,9 +215,8 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
         tell(news, WAKE, 0, at)
     if counts.queued == 1 or counts.free == 0:
         return False
-    begin = reservation.begin = search.start
-    until = begin + limit_of(state, rule, head, search.lost)
-    counts.reserved = add_rows(state, 0, head, state.reserved, begin, until)
+    reservation.begin = search.start
+    reservation.until = search.start + limit_of(state, rule, head, search.lost)
     counts.backfills = 1
     begin_to_backfill(state, rule, now)
     return True
@@ -221,15 +226,16 @@ def settle_head(state: State, places: Places, rule: Rule, news: News) -> bool:
 def begin_to_backfill(state: State, rule: Rule, now: float) -> None:
     """Begin the first round of backfilling."""
     counts, turn = state.counts[0], state.round[0]
-    look(state, now)
+    look(state, now, state.reserved)
     turn.hopeless = turn.place = 0  # starts leave no room that was not there before
     turn.tried, turn.best = counts.queued, NO_JOB
     state.search[0].start = -1
     if rule.by_slowdown:
-        turn.tried -= 1
         for place in range(turn.tried):
-            state.tried[place] = state.queue[place + 1]
-        find_bounds(state)
+            state.tried[place] = state.candidates[place]
+            state.bound[state.tried[place]] = 0
+        remove(state.tried, turn.tried, state.reservation[0].job)
+        turn.tried -= 1
 
 
 @kernel(allocates=False)
@@ -241,8 +247,8 @@ def placeable_now(state: State, job: int) -> bool:
     for place in range(turn.hopeless):
         if asks_as_much(state, job, state.hopeless[place]):
             return False
-    asking = (job_of(state, job), state.limits[job], state.space)
-    number = least_limit(state.events, state.open, counts.open, counts.free, *asking)
+    given = (job_of(state, job), state.limits[job], state.space)
+    number = least_limit(state.events, 0, counts.free, *given)
     state.bound[job] = number
     if number == state.limits.shape[1]:
         state.hopeless[turn.hopeless] = job
@@ -276,12 +282,11 @@ def backfill_in_order(state: State, places: Places, rule: Rule, news: News) -> b
     if search.start >= 0 and not breaks_reservation(state, rule, now):
         start(state, places, rule, news, search.job, state.offered, search.lost)
         turn.place -= 1
-        look(state, now)
     while turn.place < counts.queued and counts.free > 0:
         job = state.candidates[turn.place]
         turn.place += 1
         if job != state.reservation[0].job and placeable_now(state, job):
-            seek(state, rule, job, 0, 0)
+            seek(state, rule, job, state.bound[job], 0)
             return True
     return False
 
@@ -304,25 +309,25 @@ def is_below(state: State, factor: float, job: int, other_factor: float, other: 
 
 
 @kernel(allocates=False)
-def find_bounds(state: State) -> None:
-    """Keep those of the jobs in `State.tried` that can start now, ordered by least rank.
+def find_bound(state: State, job: int) -> None:
+    """Find the least rank of the next job to be tried as of now, and put it in its place, if any.
 
-    The penalty factor of a job is above the thresholds within which it cannot start now.
+    Starts leave no room that was not there before, so that bounds from before are bounds still.
     """
-    turn, tried, found = state.round[0], state.tried, 0
-    for at in range(turn.tried):
-        job = tried[at]
-        if not placeable_now(state, job):
-            continue
-        bound, place = factor_above(state, job), found
-        while place > 0 and is_below(
-            state, bound, job, factor_above(state, tried[place - 1]), tried[place - 1]
-        ):
-            tried[place] = tried[place - 1]
-            place -= 1
-        tried[place] = job
-        found += 1
-    turn.tried, turn.place, turn.best = found, 0, NO_JOB
+    turn, tried = state.round[0], state.tried
+    place = turn.place
+    delete(tried, turn.tried, place)
+    turn.tried -= 1
+    if not placeable_now(state, job):
+        return
+    state.bound_at[job] = state.counts[0].looks
+    bound = factor_above(state, job)
+    while place < turn.tried and is_below(
+        state, factor_above(state, tried[place]), tried[place], bound, job
+    ):
+        place += 1
+    insert(tried, turn.tried, place, job)
+    turn.tried += 1
 
 
 @kernel(allocates=False)
@@ -344,8 +349,11 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             job = state.tried[turn.place]
             bound = factor_above(state, job)
             if turn.best == NO_JOB or is_below(state, bound, job, turn.factor, turn.best):
+                if state.bound_at[job] != counts.looks:
+                    find_bound(state, job)
+                    continue
                 turn.place += 1
-                seek(state, rule, job, 0, NO_LATEST)
+                seek(state, rule, job, state.bound[job], NO_LATEST)
                 return True
         if turn.best == NO_JOB:
             return False
@@ -354,8 +362,7 @@ def backfill_by_penalty(state: State, places: Places, rule: Rule, news: News) ->
             return False
         remove(state.tried, turn.tried, turn.best)
         turn.tried -= 1
-        look(state, now)
-        find_bounds(state)
+        turn.place, turn.best = 0, NO_JOB
 
 
 @kernel(allocates=False)
@@ -370,8 +377,9 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
         hear(state, places, news)
         if counts.queued == 0:
             return DONE
+        look(state, now, state.everywhere)
         seek_head(state, rule, now)
-    elif counts.asks == ANSWER and not is_verified(state):
+    elif counts.asks == ANSWER and not is_verified(state, now):
         return WRONG
     more = True
     while more:
@@ -383,6 +391,7 @@ def decide(state: State, places: Places, rule: Rule, news: News) -> int:
                     return OPEN
                 if not find_answer(state, rule, now):
                     counts.asks = ANSWER
+                    list_held(state, now, state.everywhere)
                     return OPEN
             counts.asks = NOTHING
             take(state, rule)

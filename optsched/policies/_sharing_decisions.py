@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -177,30 +176,25 @@ class SharingDecisions(CompiledDecisions):
         if not number:
             return
         given, chosen, own_time = self._given, self._chosen, self._run.own_time
-        found, missing = Status.FEASIBLE, Status.NO_SOLUTION
+        found, missing = Status.FEASIBLE.value, Status.NO_SOLUTION.value
         if chosen.is_compared:
-            found, missing = Status.OPTIMAL, Status.INFEASIBLE
+            found, missing = Status.OPTIMAL.value, Status.INFEASIBLE.value
         times, decisions, jobs, has, *numbers, works = (
             column[:number].tolist() for column in self._state.problems
         )
-        objectives, heuristics, bounds = (
-            [one if there else None for one, there in zip(column, has)] for column in numbers
-        )
+        values = ([one if there else None for one, there in zip(column, has)] for column in numbers)
+        names = ("objective", "heuristic", "bound") if chosen.is_compared else ("objective",)
         asked, on = self._state.asked.tolist(), f"{given['nodes']}x{given['processors']}"
-        unknown = repeat(None)
         problem_solver.record(
             "threshold-allocation",
-            zip(
-                [own_time.get(time, time) for time in times],
-                decisions,
-                [f"{asked[job]} on {on}" for job in jobs],
-                [found if there else missing for there in has],
-                objectives,
-                heuristics if chosen.is_compared else unknown,
-                bounds if chosen.is_compared else unknown,
-                works,
-                repeat(False),
-            ),
+            {
+                "time": [own_time.get(time, time) for time in times],
+                "decision": decisions,
+                "size": [f"{asked[job]} on {on}" for job in jobs],
+                "status": [found if there else missing for there in has],
+                "work": works,
+            }
+            | dict(zip(names, values)),
         )
 
 

@@ -30,23 +30,23 @@ NO_LATEST = 10**12
 
 
 COUNTS = record(
-    "running queued entries runs free open starts rows reserved looks decisions problems asks"
-    " backfills"
+    "running queued entries runs free starts rows looks decisions problems asks backfills"
 )
-"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors, nodes
-that have some, `State.starts`; rows of `State.held`, those of the reservation among them, how often
-they were written; decisions, problems on record, what the kernel asks for, whether jobs are
-backfilled."""
+"""Running and queued jobs, entries of `Places.node` and of `State.runs`, free processors,
+`State.starts`; rows of `State.held`, how often `State.events` were changed; decisions, problems on
+record, what the kernel asks for, whether jobs are backfilled behind the reservation."""
 
-RESERVATION = record("job number begin", "start wakes_at")
-"""Job and threshold of the last reservation, seconds until its start, its start, last timer."""
+RESERVATION = record("job number begin until", "start wakes_at")
+"""Job and threshold of the last reservation, seconds until its start and its end, its start, last
+timer."""
 
 SEARCH = record(
-    "job posed goal number earliest latest answer penalty first last start lost at ends"
+    "job posed goal number earliest latest answer penalty first last place start lost at ends"
 )
 """Search for the place of a job: problems posed; goal, threshold and range of starts of the present
 one; start and penalized time of its answer; the first and the last of the thresholds with the same
-first start; start, penalized time and threshold of the best answer, and its end in seconds."""
+first start, and the next start to be tested, in `State.starts`; start, penalized time and threshold
+of the best answer, and its end in seconds."""
 
 ROUND = record("place tried hopeless best lost", "factor")
 """Round of backfilling: the next candidate, jobs in `State.tried` and in `State.hopeless`; the job
@@ -123,7 +123,6 @@ class State(NamedTuple):
     # of each node
     free: NDArray[np.bool_]  # each processor
     free_on: Numbers  # free processors
-    open: Numbers  # nodes with free processors
     on_node: Numbers  # jobs by limit, shape (nodes, processors)
     processes_of: Numbers  # of these jobs
     on_node_count: Numbers
@@ -139,14 +138,15 @@ class State(NamedTuple):
     problems: Problems
     # scratch of a decision
     held: Numbers  # rows of the reservation, of running jobs, of a candidate
-    events: Timeline  # of `held`
+    events: Timeline  # of all that is held
+    everywhere: Numbers  # a process on each node
     starts: Numbers  # now and the ends of allocations
     free_at: Numbers  # processors that are free at each
-    bound: Numbers
-    tried: Numbers
+    bound: Numbers  # number of the least threshold within which a job can start now
+    bound_at: Numbers  # `counts.looks` at that time
+    tried: Numbers  # jobs to be backfilled, by least rank
     hopeless: Numbers  # jobs that were found to have no place now
     space: Space
-    offers: Numbers
 
 
 def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
@@ -160,7 +160,9 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
 
     counts, reservation = np.zeros(1, dtype=COUNTS), np.zeros(1, dtype=RESERVATION)
     counts["free"], reservation["job"], reservation["wakes_at"] = size, NO_JOB, -np.inf
-    events = (numbers(2 * rows), numbers(2 * rows), numbers(2 * rows, resources))
+    each = processors + 3  # events: now, ends of jobs, start and end of the reservation
+    first, space = each * np.arange(nodes), each * nodes
+    events = (numbers(nodes), numbers(space), numbers(space), numbers(space, resources))
     return State(
         *jobs,
         limit_at=np.zeros(count),
@@ -173,7 +175,6 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         nodes=machine,
         free=np.ones(size, dtype=np.bool_),
         free_on=np.full(nodes, processors),
-        open=numbers(nodes),
         on_node=numbers(nodes, processors),
         processes_of=numbers(nodes, processors),
         on_node_count=numbers(nodes),
@@ -188,14 +189,15 @@ def new_state(jobs: JobNumbers, machine: Nodes, recorded: int) -> State:
         round=np.zeros(1, dtype=ROUND),
         problems=Problems(np.zeros(recorded), *numbers(len(Problems._fields) - 1, recorded)),
         held=numbers(rows, 4 + resources),
-        events=Timeline(numbers(nodes + 1), *events),
+        events=Timeline(first, *events),
+        everywhere=np.ones(nodes, dtype=np.int64),
         starts=numbers(size + 2),
         free_at=numbers(size + 2),
         bound=numbers(count),
+        bound_at=numbers(count),
         tried=numbers(count),
         hopeless=numbers(count),
         space=Space(numbers(resources), numbers(processors), numbers(thresholds)),
-        offers=numbers(thresholds),
     )
 
 
@@ -208,7 +210,7 @@ def copy(processes: Numbers, copied: Numbers) -> None:
 
 @kernel(allocates=False)
 def hear(state: State, places: Places, news: News) -> None:
-    """Let the ended jobs go, and enqueue the submitted ones; drop the rows of the reservation."""
+    """Let the ended jobs go, and enqueue the submitted ones; drop the reservation."""
     counts = state.counts[0]
     for at in range(news.counts[N_ENDED]):
         job = news.ended[at]
@@ -226,7 +228,7 @@ def hear(state: State, places: Places, news: News) -> None:
         enter(state.candidates, counts.queued, state.order, job)
         counts.queued += 1
     counts.decisions += 1
-    counts.reserved = counts.backfills = 0
+    counts.backfills = 0
 
 
 @kernel(allocates=False)
@@ -306,6 +308,7 @@ def start(
     claim(state, places, job, processes)
     enter(state.by_limit, counts.running, state.limit_at, job)
     counts.running += 1
+    look(state, news.now[0], processes)
     tell(news, LIMIT, job, float(limit))
     tell(news, START, job, 0.0)
 
@@ -317,67 +320,75 @@ def seconds_left(state: State, now: float, job: int) -> int:
 
 
 @kernel(allocates=False)
-def add_row(state: State, at: int, job: int, node: int, count: int, begin: int, until: int) -> None:
-    """Write processes of a job on a node to a row of `State.held`."""
-    row, demand = state.held[at], state.demand[job]
-    row[0], row[1], row[2], row[3] = node, count, begin, until
-    for r in range(len(demand)):
-        row[4 + r] = demand[r]
-
-
-@kernel(allocates=False)
 def add_rows(state: State, at: int, job: int, processes: Numbers, begin: int, until: int) -> int:
     """Write the rows of a job on its nodes from a row on; return the number of rows then."""
     for node in range(len(processes)):
         if processes[node] > 0:
-            add_row(state, at, job, node, processes[node], begin, until)
+            row = state.held[at]
+            row[0], row[1], row[2], row[3] = node, processes[node], begin, until
+            for r in range(len(row) - 4):
+                row[4 + r] = state.demand[job, r]
             at += 1
     return at
 
 
 @kernel(allocates=False)
-def look(state: State, now: float) -> None:
-    """Write the rows of running jobs behind those of the reservation, and the timeline of all.
+def list_held(state: State, now: float, processes: Numbers) -> None:
+    """Write the rows of the reservation, and of running jobs on the nodes of a placement."""
+    reservation, row = state.reservation[0], 0
+    if state.counts[0].backfills:
+        until = reservation.until
+        row = add_rows(state, 0, reservation.job, state.reserved, reservation.begin, until)
+    list_running(state, now, row, processes)
+
+
+@kernel(allocates=False)
+def list_running(state: State, now: float, row: int, processes: Numbers) -> None:
+    """Write the rows of running jobs on the nodes of a placement, from a row on."""
+    for node in range(len(processes)):
+        if processes[node] == 0:
+            continue
+        for place in range(state.on_node_count[node]):
+            job, held = state.on_node[node, place], state.held[row]
+            held[0], held[1] = node, state.processes_of[node, place]
+            held[2], held[3] = 0, seconds_left(state, now, job)
+            for r in range(len(held) - 4):
+                held[4 + r] = state.demand[job, r]
+            row += 1
+    state.counts[0].rows = row
+
+
+@kernel(allocates=False)
+def look(state: State, now: float, processes: Numbers) -> None:
+    """Write the timeline of the nodes of a placement.
 
     The jobs on a node are in order of their limits, so that its events need no sorting.
     """
-    counts, job = state.counts[0], state.reservation[0].job
-    first, time, processes, demand = state.events
-    begin, until = state.held[0, 2], state.held[0, 3]
-    row, event, resources = counts.reserved, 0, demand.shape[1]
-    counts.looks += 1
-    counts.open = 0
-    for node in range(len(state.free_on)):
-        if state.free_on[node] > 0:
-            state.open[counts.open] = node
-            counts.open += 1
-        on_node = event
-        first[node] = on_node
-        if state.on_node_count[node] > 0:
-            time[event] = processes[event] = 0
-            for r in range(resources):
-                demand[event, r] = 0
-            event += 1
+    first, last, time, taken, demand = state.events
+    resources, reservation = demand.shape[1], state.reservation[0]
+    for node in range(len(processes)):
+        if processes[node] == 0:
+            continue
+        held = first[node]
+        time[held] = taken[held] = 0
+        for r in range(resources):
+            demand[held, r] = 0
+        event = held + 1
         for place in range(state.on_node_count[node]):
-            other, count = state.on_node[node, place], state.processes_of[node, place]
-            left = seconds_left(state, now, other)
-            held = state.held[row]
-            held[0], held[1], held[2], held[3] = node, count, 0, left
-            time[event], processes[event] = left, -count
-            processes[on_node] += count
+            job, count = state.on_node[node, place], state.processes_of[node, place]
+            time[event], taken[event] = seconds_left(state, now, job), -count
+            taken[held] += count
             for r in range(resources):
-                own = state.demand[other, r]
-                held[4 + r], demand[event, r] = own, -count * own
-                demand[on_node, r] += count * own
-            row += 1
+                own = count * state.demand[job, r]
+                demand[event, r] = -own
+                demand[held, r] += own
             event += 1
-        if counts.reserved > 0 and state.reserved[node] > 0:
-            count = state.reserved[node]
-            add_event(state.events, on_node, event, begin, count, state.demand[job])
-            add_event(state.events, on_node, event + 1, until, -count, state.demand[job])
+        if state.counts[0].backfills and state.reserved[node] > 0:
+            own_demand, count = state.demand[reservation.job], state.reserved[node]
+            add_event(state.events, held, event, reservation.begin, count, own_demand)
+            add_event(state.events, held, event + 1, reservation.until, -count, own_demand)
             event += 2
-    first[len(state.free_on)] = event
-    counts.rows = row
+        last[node] = event
     list_starts(state, now)
 
 
@@ -386,9 +397,10 @@ def list_starts(state: State, now: float) -> None:
     """Write now and the ends of allocations, and the processors that are free at each."""
     counts, starts, place, last = state.counts[0], state.starts, 0, 0
     free, begins, ends, reserved = counts.free, NO_LATEST, NO_LATEST, 0
-    if counts.reserved > 0:
-        begins, ends = state.held[0, 2], state.held[0, 3]
-        reserved = state.asked[state.reservation[0].job]
+    if counts.backfills:
+        reservation = state.reservation[0]
+        begins, ends = reservation.begin, reservation.until
+        reserved = state.asked[reservation.job]
     until = ends
     starts[0], state.free_at[0] = 0, free
     for _ in range(counts.running + (reserved > 0)):
@@ -405,6 +417,7 @@ def list_starts(state: State, now: float) -> None:
         if begins <= at < until:
             state.free_at[last] -= reserved
     counts.starts = last + 1
+    counts.looks += 1
 
 
 @kernel(allocates=False)
@@ -415,11 +428,10 @@ def job_of(state: State, job: int) -> Job:
 
 
 @kernel(allocates=False)
-def penalty_at(
-    state: State, held: Numbers, job: int, number: int, begin: int, processes: Numbers
-) -> int:
-    """Return the penalized time of a placement at any start, `BROKEN` if it is not feasible."""
-    lost = checked_penalty(held, job_of(state, job), begin, processes, True)
+def lost_in_reserved(state: State, job: int, number: int, begin: int) -> int:
+    """Return the penalized time of a job in the reserved place, `BROKEN` if it is not feasible."""
+    held = state.held[: state.counts[0].rows]
+    lost = checked_penalty(held, job_of(state, job), begin, state.reserved, True)
     return lost if lost <= state.limits[job, number] else BROKEN
 
 
@@ -444,8 +456,9 @@ def keep_promise(state: State, now: float) -> bool:
     search, reservation = state.search[0], state.reservation[0]
     if reservation.job != search.job or now + search.start < reservation.start + 1:
         return False
-    begin, held = max(0, int(np.ceil(reservation.start - now))), state.held[: state.counts[0].rows]
-    lost = penalty_at(state, held, search.job, reservation.number, begin, state.reserved)
+    begin = max(0, int(np.ceil(reservation.start - now)))
+    list_running(state, now, 0, state.reserved)
+    lost = lost_in_reserved(state, search.job, reservation.number, begin)
     if lost == BROKEN:
         return False
     search.start, search.lost, search.at = begin, lost, reservation.number
@@ -473,7 +486,6 @@ def breaks_reservation(state: State, rule: Rule, now: float) -> bool:
         return True
     if now + begin > reservation.start:  # a later event may round the start to less
         limit += 1
-    rows = add_rows(state, counts.rows, search.job, state.offered, 0, limit)
-    held, head = state.held[counts.reserved : rows], reservation.job
-    lost = penalty_at(state, held, head, reservation.number, begin, state.reserved)
-    return lost == BROKEN
+    list_running(state, now, 0, state.reserved)
+    counts.rows = add_rows(state, counts.rows, search.job, state.offered, 0, limit)
+    return bool(lost_in_reserved(state, reservation.job, reservation.number, begin) == BROKEN)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple, shapes
-from optsched.boxes.free_boxes import anchors, disjoint_bins, first_fit, holds
+from optsched.boxes.free_boxes import disjoint_bins, first_fit, fullest_box, holds
 from optsched.boxes.layer_shapes import largest_layered_box, layered_bins
 from optsched.machines.torus import Torus
 from optsched.models.box_placement import BoxPlacement
@@ -47,6 +47,7 @@ class Fitting(ABC):
         self.torus = torus
         self._changes = -1
         self._fits_now: dict[int, bool] = {}
+        self._earliest = 0.0  # of the last reservation
 
     def routers(self, nodes: int) -> int:
         """Return the number of routers that a job of `nodes` nodes needs."""
@@ -97,20 +98,30 @@ class Fitting(ABC):
 
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)
-        running = system.running.by_estimated_end
-        sides = chain.from_iterable([system.held[job] for _, job in running])
+        running, boxes = system.running.by_estimated_end, system.held
+        sides = chain.from_iterable([boxes[job] for _, job in running])
         held = np.fromiter(sides, np.int64, 6 * len(running)).reshape(-1, 6)
         until = np.array([end for end, _ in running])
         write(held_until, held, until)
         released = held[:, 3:].prod(axis=1).cumsum()
         least = int(np.searchsorted(released, routers - np.count_nonzero(now)))
-        ends = np.unique(until[least:]).tolist()
-        first = bisect_left(ends, True, key=lambda end: self.fits(held_until <= end, routers))
+        ends = sorted(set(until[least:].tolist()))
+
+        def is_free(end: float) -> bool:
+            return self.fits(held_until <= end, routers)
+
+        low, high = 0, len(ends)
+        guess = bisect_left(ends, self._earliest)
+        for at in (guess, guess - 1):  # mostly, the job fits as early as the last one
+            if low <= at < high:
+                low, high = (low, at) if is_free(ends[at]) else (at + 1, high)
+        first = bisect_left(ends, True, low, high, key=is_free)
         if first == len(ends):
             raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
-        then = held_until <= ends[first]
+        self._earliest = ends[first]
+        then = held_until <= self._earliest
         return BoxReservation(
-            earliest=ends[first],
+            earliest=self._earliest,
             choose=lambda: self.reserved(now, then, routers),
         )
 
@@ -126,12 +137,9 @@ class Fitting(ABC):
         """Return the box to reserve for a job that fits later, by what is free now and then."""
         # the best shape that is free then, where the fewest routers are free now
         grid = self.torus.grid
-        for shape in self.shapes(routers):
-            at = anchors(free_then, grid, shape).tolist()
-            boxes = [Box(x, y, z, *shape) for x, y, z in at]
-            if boxes:  # mostly few: there is none before that time
-                return min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
-        raise AssertionError("a job fits, but has no box")
+        first = first_fit(free_then, grid, self.shapes(routers))
+        assert first is not None
+        return fullest_box(free, grid, first.extent, free_then)
 
     @abstractmethod
     def may_place(self, routers: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -354,10 +354,11 @@ class TorusBoxes(Policy):
         """
         kept, inside = protected
         nodes = tuple([system.processors[job] for job in jobs])
+        now, start = system.now, cast("list[float]", system.start)  # running jobs have started
         fields = self._fitting.fields(kept) | {
             "running": tuple([system.held[one] for one in running]),
             "sizes": tuple([system.processors[one] for one in running]),
-            "elapsed": tuple([_elapsed(system, one) for one in running]),
+            "elapsed": tuple([max(0, int(now - start[one])) for one in running]),
             "movable": tuple([at for at, one in enumerate(running) if one not in inside]),
             "ending": tuple([system.held[one] for one in ending]),
             "shapes": self.shapes,
@@ -418,7 +419,7 @@ class TorusBoxes(Policy):
             job = window[place]
             protected = kept, inside = self._kept(system, blocked and place > 0)
             routers = self._fitting.routers(system.processors[job])
-            free = int(self._torus.boxes.free.sum()) - sum(box.volume for box in kept)
+            free = self._fitting.routers(self._torus.free) - sum(box.volume for box in kept)
             turn = system.now + place * self.interval
             expected = forecast(system, routers, free, turn, inside)
             if expected is None or not scan.may_try(job, expected.free):
@@ -515,10 +516,3 @@ class TorusBoxes(Policy):
                 started += yield from self._place(system, late, [reserved.box])
             if group[-1] not in started:
                 return
-
-
-def _elapsed(system: System, job: int) -> int:
-    """Return the whole seconds that a running job has run, at least 0."""
-    start = system.start[job]
-    assert start is not None
-    return max(0, int(system.now - start))

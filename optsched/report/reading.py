@@ -158,9 +158,9 @@ class ReadRun(Run):
         return journal
 
     @cached_property
-    def problems(self) -> Sequence[tuple[Any, ...]]:
-        """The rows of `decisions`."""
-        return list(self.decisions.itertuples(index=False, name=None))
+    def problems(self) -> dict[str, list[Any]]:
+        """The columns of `decisions`."""
+        return {str(name): column.tolist() for name, column in self.decisions.items()}
 
     @property
     def fallbacks(self) -> int:

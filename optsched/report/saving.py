@@ -83,7 +83,7 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
 
     tables = {"jobs": to_arrow(run.job_columns)}
     frames = {}
-    if run.problems:
+    if run.problems["time"]:
         frames["decisions"] = run.decisions
     else:
         tables["decisions"] = empty(COLUMNS)

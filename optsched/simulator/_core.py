@@ -27,9 +27,10 @@ started (by an action), ended, or been submitted; it is time to let a held job g
 that can no longer start, or for a timer that is not the core's own; the events of an instant are
 over."""
 
-DONE, OPEN, WRONG = range(3)
+DONE, OPEN, WRONG, LAST = range(4)
 """Results of the decision kernel of a policy: decided; a solver has to answer a problem first, then
-the kernel is called again; an answer does not hold."""
+the kernel is called again; an answer does not hold. That of a loop of decisions after the last
+event."""
 
 START, SHARE, WAKE, MOVE, LIMIT = range(5)
 """Kinds of actions. The value is the row or another number of the policy's own, the share of the

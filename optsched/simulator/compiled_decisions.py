@@ -93,7 +93,8 @@ class CompiledDecisions(ABC):
         has to be answered before it is called again; or `WRONG`.
     run : callable or None
         A kernel that makes decisions, and processes the events between them, where the policy is
-        alone. It takes the most decisions, and returns 0 after the last event.
+        alone. It takes the most decisions, and returns what `decide` returns, or `LAST` after the
+        last event. With a problem left open, it goes on with that decision.
     answers : bool
         Whether the kernel answers problems as the solver would, which may then not be needed.
     states_places : bool

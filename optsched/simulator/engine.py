@@ -192,18 +192,11 @@ class Engine:
         if self._handlers is None:
             self.prepare()
         assert self._handlers is not None
-        system, clock, own = self.system, self.core.clock, self._submitted_at
-        handlers, is_followed = self._handlers, self._is_followed
-        while self._loop is not None and self._loop(PROGRESS_EVERY):
-            self._keep_time()
-            self._report_progress()
-        advance = self._kernels.advance if self._loop is None else lambda: _core.OVER
-        while event := advance():
-            if is_followed:
-                now = clock.item(_core.NOW)
-                system.now = own.get(now, now)
-            handlers[event]()
-        system.now = clock.item(_core.NOW)
+        if self._loop is None:
+            self._handle_events(self._handlers)
+        else:
+            self._run_loop(self._loop)
+        self.system.now = self.core.clock.item(_core.NOW)
         if self._decisions is not None:
             if self._news.counts[_core.FULL]:
                 raise RuntimeError(
@@ -211,6 +204,24 @@ class Engine:
                 )
             self._decisions.record(self.problem_solver)
         self._report_progress()
+
+    def _handle_events(self, handlers: Mapping[int, Callable[[], object]]) -> None:
+        system, clock, own = self.system, self.core.clock, self._submitted_at
+        is_followed, advance = self._is_followed, self._kernels.advance
+        while event := advance():
+            if is_followed:
+                now = clock.item(_core.NOW)
+                system.now = own.get(now, now)
+            handlers[event]()
+
+    def _run_loop(self, loop: Callable[[int], int]) -> None:
+        """Have the kernel process all events, but for the problems that it leaves open."""
+        while (outcome := loop(PROGRESS_EVERY - self.decisions % PROGRESS_EVERY)) != _core.LAST:
+            self._keep_time()
+            if outcome == _core.DONE:
+                self._report_progress()
+            else:
+                self._complete_unseen(outcome)
 
     def _has_listeners(self) -> bool:
         """Return whether something beside policy and execution model depends on single events."""
@@ -370,11 +381,14 @@ class Engine:
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._keep_time()
             self._report_progress()
-        outcome = decisions.decide()
+        self._complete_unseen(decisions.decide())
+
+    def _complete_unseen(self, outcome: int) -> None:
         if outcome != _core.DONE:
+            assert self._decisions is not None
             self._keep_time()
             self.problem_solver.begin_decision(self.system.now, self.decisions)
-            self._complete(decisions, outcome)
+            self._complete(self._decisions, outcome)
 
     def _keep_time(self) -> None:
         now = self.core.clock.item(_core.NOW)

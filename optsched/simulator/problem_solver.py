@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -103,7 +103,7 @@ class ProblemSolver:
             "ties": str(ties),
         }
         self.charged = 0.0  # nominal seconds, for the present decision so far
-        self.rows: list[tuple[Any, ...]] = []  # with `COLUMNS`
+        self.problems: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         self.fallbacks = 0
         self.solver_seconds = 0.0
         self._unprepared = set(solvers)
@@ -164,25 +164,25 @@ class ProblemSolver:
         if self.capture is not None and self._posed_of[problem.name] % self.capture_every == 0:
             captured = self._write(problem, used, chosen)
         self._posed_of[problem.name] += 1
-        self.rows.append(
-            (
-                self._now,
-                self._decision,
-                problem.name,
-                problem.size,
-                "" if used.objective is None else problem.choice(used.objective) or "",
-                result.status.value,
-                used.objective,
-                heuristic.objective if chosen.is_compared else None,
-                result.bound,
-                result.work,
-                nominal_time,
-                fell_back,
-                result.wrong or heuristic.wrong,
-                message,
-                captured,
-            )
+        row = (
+            self._now,
+            self._decision,
+            problem.name,
+            problem.size,
+            "" if used.objective is None else problem.choice(used.objective) or "",
+            result.status.value,
+            used.objective,
+            heuristic.objective if chosen.is_compared else None,
+            result.bound,
+            result.work,
+            nominal_time,
+            fell_back,
+            result.wrong or heuristic.wrong,
+            message,
+            captured,
         )
+        for column, value in zip(self.problems.values(), row):
+            column.append(value)
         return used.solution
 
     @property
@@ -190,24 +190,22 @@ class ProblemSolver:
         """Whether problems are neither charged for nor written, and ties are the fallback's."""
         return not self.charge and self.capture is None and self.ties is Ties.HEURISTIC
 
-    def record(self, model: str, problems: Iterable[tuple[Any, ...]]) -> None:
+    def record(self, model: str, problems: Mapping[str, Sequence[Any]]) -> None:
         """Record problems that a decision kernel has solved, with the solver's results.
 
-        Of each: time, decision, size, status, objective of the result used, that of the fallback's,
-        bound, work, and whether the fallback's result is used. Their models do not say what there
-        is to choose (`Problem.choice`).
+        By column: time, decision, size, status, objective, work and, where it has one, choice,
+        heuristic, bound and fallback.
         """
         chosen = self.solvers[model]
-
-        @cache
-        def last_columns(work: int, fell_back: bool) -> tuple[Any, ...]:
-            message = _worse(chosen.name, chosen.fallback.name) if fell_back else ""
-            return work, _nominal_time(chosen.solver, work), fell_back, False, message, ""
-
-        for time, decision, size, status, *values, work, fell_back in problems:
-            self.fallbacks += fell_back
-            last = last_columns(work, fell_back)
-            self.rows.append((time, decision, model, size, "", status.value, *values, *last))
+        given = {"model": model, "choice": "", "wrong": False, "captured": "", "fallback": False}
+        work, fell_back = problems["work"], problems.get("fallback", ())
+        price = {one: _nominal_time(chosen.solver, one) for one in set(work)}
+        worse = _worse(chosen.name, chosen.fallback.name)
+        found = dict(problems) | {"price": [price[one] for one in work]}
+        found["message"] = [worse if one else "" for one in fell_back] or [""] * len(work)
+        for name, column in self.problems.items():
+            column.extend(found[name] if name in found else repeat(given.get(name), len(work)))
+        self.fallbacks += sum(fell_back)
 
     def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from optsched.simulator.holds import NEVER, Holds
 from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
 from optsched.simulator.journal import Journal
 from optsched.simulator.plots import Plots
-from optsched.simulator.problem_solver import COLUMNS, mishaps, never_answered
+from optsched.simulator.problem_solver import mishaps, never_answered
 from optsched.traces.requests import OWNERS, TEXT_OF
 from optsched.traces.trace import Trace
 
@@ -56,8 +55,8 @@ class Run:
         The machine in its state at the end.
     schedule : Schedule
         When and where each job ran.
-    problems : sequence of tuple
-        The posed problems, one tuple of `COLUMNS` each.
+    problems : mapping of str to list
+        The posed problems, by column of `COLUMNS`.
     fallbacks : int
         Number of problems that the fallback decided in place of the solver.
     timing : mapping
@@ -80,7 +79,7 @@ class Run:
     trace: Trace
     machine: Machine
     schedule: Schedule
-    problems: Sequence[tuple[Any, ...]]
+    problems: Mapping[str, list[Any]]
     fallbacks: int
     timing: Mapping[str, float]
     compared: frozenset[str] = frozenset()
@@ -132,12 +131,13 @@ class Run:
         if self.measured is not None:
             ends = self.trace.submit[self.measured][[0, -1]].tolist()
             jobs["utilization"] = utilization_between(self.trace, size, self.schedule, *ends)
-        unproven = {"unproven": 0}
+        count = len(self.problems["time"])
         problems = {
-            "problems": len(self.problems),
-            **(summarise_problems(self.decisions, self.compared) if self.problems else unproven),
+            "problems": count,
+            "unproven": 0,
+            **(summarise_problems(self.decisions, self.compared) if count else {}),
             "fallbacks": self.fallbacks,
-            "wrong_answers": sum(map(itemgetter(COLUMNS.index("wrong")), self.problems)),
+            "wrong_answers": sum(self.problems["wrong"]),
         }
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
@@ -151,17 +151,17 @@ class Run:
         """The posed problems, one row each, with the columns `COLUMNS`."""
         import pandas as pd
 
-        return pd.DataFrame(self.problems, columns=list(COLUMNS))
+        return pd.DataFrame(self.problems)
 
     @property
     def mishaps(self) -> list[str]:
         """Messages about failures of solvers, see `optsched.simulator.problem_solver.mishaps`."""
-        return mishaps(self.decisions) if self.problems else []
+        return mishaps(self.decisions) if self.problems["time"] else []
 
     @property
     def never_answered(self) -> bool:
         """Whether problems were posed and the solver failed on every one."""
-        return bool(self.problems) and never_answered(self.decisions)
+        return bool(self.problems["time"]) and never_answered(self.decisions)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:

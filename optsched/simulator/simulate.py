@@ -110,7 +110,7 @@ def run_scenario(scenario: Scenario) -> Run:
         trace=trace,
         machine=machine,
         schedule=schedule,
-        problems=problem_solver.rows,
+        problems=problem_solver.problems,
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
         policy_figures=figures,

@@ -27,6 +27,8 @@ class Windows(NamedTuple):
     # The nodes are closed from `start` to before `end`, shape (windows,)
     start: NDArray[np.float64]
     end: NDArray[np.float64]
+    # Whether only starts are ruled out then, as by a drain; jobs that run go on, shape (windows,)
+    of_starts: Flags
     closed: Flags  # whether each node is closed, shape (windows, nodes)
 
 
@@ -111,6 +113,7 @@ class Queues:
         return Windows(
             np.array([start - origin for start, _, _ in spans], dtype=np.float64),
             np.array([end - origin for _, end, _ in spans], dtype=np.float64),
+            np.zeros(len(spans), dtype=bool),
             np.array([nodes for _, _, nodes in spans], dtype=bool).reshape(-1, len(site.nodes)),
         )
 
@@ -165,7 +168,7 @@ def _last_end(
     windows = queues.windows(reservation, origin)
     closed = np.zeros(len(queues.site.nodes), dtype=bool)
     for place in np.argsort(windows.start, kind="stable").tolist():
-        if windows.end[place] < math.inf:
+        if windows.end[place] < math.inf or windows.of_starts[place]:
             continue
         closed |= windows.closed[place]
         if not any(_fits(requests, one, ~closed) for one in requests.of(number)):

@@ -145,14 +145,19 @@ class Requests:
         columns = [_whole(jobs.get(name), len(classes)) for name in NUMBERS]
         columns += [_texts(jobs.get(name), len(classes)) for name in TEXTS]
         known: dict[tuple[Any, ...], int] = {}
-        found: dict[tuple[Chunks, ...] | str, int] = {}
+        self._known: dict[tuple[Chunks, ...] | str, int] = {}
         # Number of the request of each job. It is negative for one that can never start.
-        self.numbers = []
+        self.numbers: list[int] = []
         for row in zip(*columns, too_late, classes.tolist()):
             if row not in known:
                 *asked, limit = row
-                known[row] = self._number(_Asked(*asked), [*limits, math.inf][limit], found)
+                known[row] = self._number(self._request(_Asked(*asked), [*limits, math.inf][limit]))
             self.numbers.append(known[row])
+
+    def add(self, ways: Sequence[tuple[Chunks, Flags]]) -> None:
+        """Add a job of which the chunks are known, in each way with the nodes that it may use."""
+        request = tuple(chunks._replace(nodes=self._set(nodes)) for chunks, nodes in ways)
+        self.numbers.append(self._number(request))
 
     def of(self, number: int) -> list[Chunks]:
         """Return the alternatives of a request."""
@@ -187,17 +192,19 @@ class Requests:
         ).tolist()
         return late
 
-    def _number(
-        self, asked: _Asked, limit: float, found: dict[tuple[Chunks, ...] | str, int]
-    ) -> int:
-        """Return the number of a request of jobs whose requested time is at most `limit`."""
+    def _request(self, asked: _Asked, limit: float) -> tuple[Chunks, ...] | str:
+        """Return the request of jobs of at most `limit` seconds, or why they never start."""
         request: tuple[Chunks, ...] | str = ""
         for shape in asked.shapes:
             try:
-                request = self._alternatives(shape, limit)
-                break
+                return self._alternatives(shape, limit)
             except NeverStartsError as error:
                 request = request or str(error)
+        return request
+
+    def _number(self, request: tuple[Chunks, ...] | str) -> int:
+        """Return the number of a request, a new one if there is no equal one."""
+        found = self._known
         if request not in found:
             if isinstance(request, str):
                 self._reasons.append(request)

@@ -133,6 +133,30 @@ def exceeded_limit(
     return limits.exceeded(job, amounts or least_amounts(job, partition, supply), own)
 
 
+def users_of_limit(
+    job: QueuedJob, running: Iterable[QueuedJob], supply: Supply
+) -> tuple[tuple[str, int], ...]:
+    """Return who has how much of the first limit that a job exceeds, most first; none without one.
+
+    A limit on the jobs of one user has one.
+    """
+    limits = supply.limits
+    for partition in partitions_of(job, supply):
+        own = supply.access.get(partition.name, NO_RULES).own_qos
+        limit = limits.exceeding(job, least_amounts(job, partition, supply), own)
+        if limit is None:
+            continue
+        found: dict[str, int] = {}
+        for each in running:
+            rest = math.inf if each.end is None else max(0, each.end - supply.time)
+            taken = limits.counted(each, each.tres, own_qos_of(each, supply), rest)
+            for other, count in taken.items():
+                if other.key == limit.key and count:
+                    found[each.user] = found.get(each.user, 0) + count
+        return tuple(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+    return ()
+
+
 def affordable(
     job: QueuedJob, partition: Partition, supply: Supply, nodes: Flags, count: int
 ) -> Flags:
@@ -156,15 +180,15 @@ def with_started(
     ends: bool = False,
 ) -> Limits:
     """Return the limits once a job has started, which then runs for some time, or has ended."""
-    return limits.with_job(job, amounts, _own_qos(job, supply), seconds, ends=ends)
+    return limits.with_job(job, amounts, own_qos_of(job, supply), seconds, ends=ends)
 
 
 def limits_changed(job: QueuedJob, supply: Supply) -> bool:
     """Return whether limits of a job are in use otherwise than when Slurm was asked."""
-    return supply.limits.has_changed(job, _own_qos(job, supply))
+    return supply.limits.has_changed(job, own_qos_of(job, supply))
 
 
-def _own_qos(job: QueuedJob, supply: Supply) -> list[str]:
+def own_qos_of(job: QueuedJob, supply: Supply) -> list[str]:
     """Return the QOS of the partitions of a job, with an empty one for a partition without."""
     return [supply.access.get(name, NO_RULES).own_qos for name in job.partitions]
 

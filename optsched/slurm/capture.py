@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,9 +80,17 @@ TEXT_FILES = {
     "topology.txt": ("scontrol", "show", "topology"),
     "topoconf.txt": ("scontrol", "show", "topoconf"),
     "config.txt": ("scontrol", "show", "config"),
+    "sprio.txt": ("sprio", "-l"),
+    "qos.txt": ("sacctmgr", "-P", "show", "qos", "format=Name,Preempt,PreemptMode"),
     "assoc_mgr.txt": ("scontrol", "-o", "show", "assoc_mgr", "flags=users,assoc,qos"),
 }
 """Commands whose output is text, by file."""
+
+HISTORY = (
+    *("sacct", "--allusers", "--allocations", "--parsable2", "--starttime", "now-30days"),
+    "--format=JobID,User,Account,QOS,Partition,Submit,Start,End,Timelimit,State,AllocCPUS,NNodes",
+)
+"""The command whose output says how long jobs have run."""
 
 FOLDER = FolderKind("captured output of Slurm", "squeue.json", ("*.json", "*.txt", "now"))
 
@@ -103,6 +113,24 @@ def capture(folder: Path) -> None:
         _write(folder / "sinfo.json", "sinfo", "--all", json)
     for file, words in TEXT_FILES.items():
         _write(folder / file, *words)
+
+
+@contextmanager
+def captured(source: Path | None, *, history: bool = False) -> Iterator[Path]:
+    """Give the folder of captured output, or one with what Slurm says now, perhaps with history."""
+    if source is not None:
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        capture(Path(folder))
+        if history:
+            capture_history(Path(folder))
+        yield Path(folder)
+
+
+def capture_history(folder: Path) -> None:
+    """Write which jobs have ended in the last 30 days to ``sacct.sacct``, where that is known."""
+    _write(folder / "sacct.sacct", *HISTORY)
 
 
 def capture_queue(folder: Path) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -14,9 +13,11 @@ import numpy as np
 from optsched.durations import short
 from optsched.errors import InputError, UnknownNameError
 from optsched.models.hold.room import Shortage, shortage
-from optsched.slurm.access import open_partitions, partitions_of
+from optsched.slurm.access import open_partitions, partitions_of, users_of_limit
+from optsched.slurm.earliest import changes, earliest_start, started_of
 from optsched.slurm.hold_problem import ACTIONS, Question, hold_problem, in_service, questions
 from optsched.slurm.own_plan import RESOLUTION, planned_end
+from optsched.slurm.priorities import Factors, behind_by
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import (
     HELD,
@@ -44,6 +45,7 @@ class Explanation:
     actions: tuple[str, ...] = DEFAULT  # what may be done, of `optsched.slurm.hold_problem.ACTIONS`
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False
+    factors: Factors = field(default_factory=dict)  # of the priorities of pending jobs
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:
@@ -69,7 +71,12 @@ class Explanation:
     @cached_property
     def rule(self) -> str:
         """The rule that keeps the job from starting, whatever is free; empty if there is none."""
-        return blocked_by_rule(self.job, self.supply, _started(self.job, self.queue, self.supply))
+        return blocked_by_rule(self.job, self.supply, started_of(self.job, self.queue, self.supply))
+
+    @cached_property
+    def limit_users(self) -> tuple[tuple[str, int], ...]:
+        """Who has how much of the limit that keeps the job from starting, most first."""
+        return users_of_limit(self.job, self.queue.running, self.supply)
 
     @cached_property
     def released(self) -> QueuedJob:
@@ -90,7 +97,7 @@ class Explanation:
     def rule_at(self, time: int) -> str:
         """Return the rule that keeps the released job from starting at a time; or empty."""
         then = supply_at(self.supply, self.queue, time)
-        return blocked_by_rule(self.released, then, _started(self.job, self.queue, then))
+        return blocked_by_rule(self.released, then, started_of(self.job, self.queue, then))
 
     @cached_property
     def is_expected(self) -> bool:
@@ -188,7 +195,7 @@ class Explanation:
             for other in self.queue.pending
             if self._tier(other)
             and self._rank(other) < rank
-            and not blocked_by_rule(other, self.supply, _started(other, self.queue, self.supply))
+            and not blocked_by_rule(other, self.supply, started_of(other, self.queue, self.supply))
         ]
         return tuple(sorted(found, key=self._rank))
 
@@ -240,6 +247,11 @@ class Explanation:
         except LeftToSlurmError:
             return False
 
+    @cached_property
+    def behind(self) -> list[tuple[str, int]]:
+        """By how much `ahead_by_priority` are ahead in each factor of the priority on average."""
+        return behind_by(self.job, self.ahead_by_priority, self.factors)
+
     @property
     def follows_plan(self) -> bool:
         """Whether other jobs start as Slurm plans, but those that are held or kept away.
@@ -265,6 +277,7 @@ def explain(
     actions: tuple[str, ...] = DEFAULT,
     # Whether running jobs may be stopped although something is not known of the job
     force: bool = False,
+    factors: Factors | None = None,  # of the priorities of pending jobs
 ) -> Explanation:
     """Return why a pending job does not start."""
     for action in actions:
@@ -278,7 +291,7 @@ def explain(
         expected = f"expected a time from {moment(supply.time)}, when Slurm was asked"
         raise InputError(f"{moment(by)}; {expected}", field="by")
     supply = supply_at(supply, queue, supply.time)
-    return Explanation(queue, supply, job, by, actions, force)
+    return Explanation(queue, supply, job, by, actions, force, factors or {})
 
 
 def moment(seconds: int) -> str:
@@ -302,60 +315,3 @@ def pending_job(queue: Queue, label: str) -> QueuedJob:
     if not label[:1].isdigit():
         raise InputError(f"{label!r} is not the number of a job; {expected}", field="job")
     raise InputError(f"{label!r} is not in the queue; {expected}", field="job")
-
-
-def earliest_start(job: QueuedJob, queue: Queue, supply: Supply) -> int | None:
-    """Return the earliest time at which a pending job fits, in seconds since 1970.
-
-    Running jobs end at their time limits, and no other job starts meanwhile. None if it never fits,
-    or if a rule keeps it from starting of which the end is not known.
-
-    Whether the job fits changes only at `changes`. Between two of reservations only more is free
-    with time, so there the first time at which the job fits is found by bisection.
-    """
-    times, of_reservations = changes(job, queue, supply)
-
-    def fits(time: int) -> bool:
-        then = supply_at(supply, queue, time)
-        if blocked_by_rule(job, then, _started(job, queue, then)):
-            return False
-        try:
-            return any(each.fits(then) for each in alternatives(job, then))
-        except LeftToSlurmError:
-            return False
-
-    first = 0
-    for last, time in enumerate(times):
-        if last + 1 == len(times) or times[last + 1] in of_reservations:
-            if fits(time):
-                return times[bisect_left(times, True, first, last, key=fits)]
-            first = last + 1
-    return None
-
-
-def changes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[list[int], set[int]]:
-    """Return the times at which it may change whether a job fits, now first, and some of them.
-
-    These are those of its deadline and of reservations. The others are the ends of running jobs,
-    and those of its own begin time and of its wait for fewer switches.
-    """
-    now = supply.time
-    ends = {end for each in queue.running if (end := end_of(each, now)) < math.inf}
-    if job.eligible is not None:
-        ends |= {job.eligible, job.eligible + job.switches_wait}
-    limits = {each.max_time for each in supply.site.partitions if each.name in job.partitions}
-    limits = limits if job.limit is None else {job.limit}
-    both = {each.end for each in supply.reservations}
-    if job.deadline is not None:
-        both |= {job.deadline - (job.least_time or limit) for limit in limits}
-    both |= {each.start - limit for each in supply.reservations for limit in (0, *limits)}
-    # a job that ends when a reservation begins is not in its way, one second later it is
-    seconds = {math.floor(at) + late for at in both if abs(at) < math.inf for late in (0, 1)}
-    ends |= {now + 1} if supply.completing.any() else set()
-    return sorted({now, *(math.ceil(at) for at in {*ends, *seconds} if at > now)}), seconds
-
-
-def _started(job: QueuedJob, queue: Queue, supply: Supply) -> int:
-    """Return how many tasks of the array of a job run at the time of the supply."""
-    same = [each for each in queue.running if job.array_id and each.array_id == job.array_id]
-    return sum(end_of(each, queue.time or 0) > supply.time for each in same)

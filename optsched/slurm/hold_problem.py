@@ -293,9 +293,7 @@ def in_service(supply: Supply, drained: Flags, held: Sequence[Held]) -> Supply:
     free = supply.site.capacity.copy()
     for each in held:
         free[each.nodes] -= each.amounts
-    free = np.where(drained[:, None], free, supply.free)
-    states = np.where(drained, "up", np.array(supply.site.states, dtype=str)).tolist()
-    return replace(supply, site=replace(supply.site, states=states), free=free)
+    return supply.with_states(drained, "up", np.where(drained[:, None], free, supply.free))
 
 
 def _shares(held: Held, supply: Supply) -> NDArray[np.float64]:

@@ -32,6 +32,9 @@ KINDS = {
 }
 """What each limit is on; other keys of a record are no limits on the start of a job."""
 
+OF_RUNNING = ("jobs", "amounts", "minutes left")
+"""Kinds of limits on what the running jobs have together."""
+
 SHADOWED = {"MaxJobs": ("MaxJobsPU", "MaxJobsPA")}
 """Limits of an association that those of a QOS replace, beside those of the same name."""
 
@@ -88,16 +91,47 @@ class Limits:
         `amounts`: what it takes, by names such as ``cpu``, ``mem`` (in MB), ``node`` and
         ``gres/gpu``; `own_qos`: the QOS of the partition, if any.
         """
+        limit = self.exceeding(job, amounts, own_qos)
+        return "" if limit is None else _exceeded(limit, job, amounts, self.safe)
+
+    def exceeding(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> Limit | None:
+        """Return the first limit that keeps a job from starting; None if there is none."""
+        return next(
+            (each for each in self.on(job, own_qos) if _exceeded(each, job, amounts, self.safe)),
+            None,
+        )
+
+    def on(self, job: QueuedJob, own_qos: str) -> Iterator[Limit]:
+        """Yield the limits on a job with what is in use now; of two on the same, the first one."""
         replaced: set[tuple[str, str]] = set()
         for holder in self._holders(job, own_qos):
             for limit in holder:
                 names = (limit.name, *SHADOWED.get(limit.name, ()))
                 if replaced.isdisjoint((name, limit.resource) for name in names):
                     used = limit.used + self.started.get(limit.key, 0)
-                    if text := _exceeded(limit._replace(used=used), job, amounts, self.safe):
-                        return text
+                    yield limit._replace(used=used)
             replaced |= {(limit.name, limit.resource) for limit in holder}
-        return ""
+
+    def never(self, job: QueuedJob, amounts: Mapping[str, int], own_qos: str) -> str:
+        """Return the limit that keeps a job from starting even if no job runs; empty if none."""
+        found = (
+            limit._replace(used=0) if KINDS[limit.name] in OF_RUNNING else limit
+            for limit in self.on(job, own_qos)
+        )
+        return next(filter(None, (_exceeded(each, job, amounts, self.safe) for each in found)), "")
+
+    def counted(
+        self, job: QueuedJob, amounts: Mapping[str, int], own_qos: Iterable[str], seconds: float
+    ) -> dict[Limit, int]:
+        """Return how much of each limit a job takes that runs for some time."""
+        minutes = 0 if math.isinf(seconds) else math.ceil(seconds / 60)
+        found: dict[Limit, int] = {}
+        for own in own_qos:
+            for limit in (limit for holder in self._holders(job, own) for limit in holder):
+                many = amounts.get(limit.resource, 0)
+                counts = dict(zip(OF_RUNNING, (1, many, many * minutes)))
+                found[limit] = counts.get(KINDS[limit.name], 0)
+        return found
 
     def with_job(
         self,
@@ -109,16 +143,9 @@ class Limits:
         ends: bool = False,  # whether it has ended
     ) -> Limits:
         """Return the limits once a job has started, which then runs for some time, or has ended."""
-        minutes = 0 if math.isinf(seconds) else math.ceil(seconds / 60)
-        changes: dict[tuple[str, str, str], int] = {}
-        for own in own_qos:
-            for limit in (limit for holder in self._holders(job, own) for limit in holder):
-                many = amounts.get(limit.resource, 0)
-                counts = {"jobs": 1, "amounts": many, "minutes left": many * minutes}
-                changes[limit.key] = counts.get(KINDS[limit.name], 0)
         started = dict(self.started)
-        for key, count in changes.items():
-            started[key] = started.get(key, 0) + (-count if ends else count)
+        for limit, count in self.counted(job, amounts, own_qos, seconds).items():
+            started[limit.key] = started.get(limit.key, 0) + (-count if ends else count)
         return replace(self, started=started)
 
     def has_changed(self, job: QueuedJob, own_qos: Iterable[str]) -> bool:

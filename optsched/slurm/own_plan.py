@@ -13,7 +13,7 @@ from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import alternatives, licences_of
 from optsched.slurm.running import Held
 from optsched.slurm.snapshot import SlurmSnapshot
-from optsched.slurm.supply import CORES, MEMORY, Supply, column
+from optsched.slurm.supply import Supply, column_on
 
 RESOLUTION = 60
 """Seconds to which Slurm's backfill scheduler rounds times (``bf_resolution``)."""
@@ -105,7 +105,7 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
         amounts = np.array(
             [
                 [
-                    counts[node] * request.demand[_column(name, int(supply.threads[node]))]
+                    counts[node] * request.demand[column_on(name, int(supply.threads[node]))]
                     for name in site.resources
                 ]
                 for node in there
@@ -113,12 +113,6 @@ def held_as_planned(job: QueuedJob, supply: Supply) -> Held:
         )
         return Held(nodes, amounts, licences)
     return Held(nodes, whole, licences)
-
-
-def _column(resource: str, threads: int) -> str:
-    """Return the column that states a resource on nodes of some threads per core."""
-    own = threads > 1 and resource in (CORES, MEMORY)
-    return column(resource, threads) if own else resource
 
 
 def _spread(chunks: int, room: list[int], nodes: list[int]) -> list[int]:

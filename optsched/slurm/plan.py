@@ -5,28 +5,43 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from optsched.durations import short
 from optsched.models.node_placement.problem import Placements
 from optsched.models.node_placement.rules import Rule, RuledPlacement, with_rules
 from optsched.models.snapshot import Snapshot
 from optsched.numbers import counted
-from optsched.slurm.capture import capture, capture_queue, run_command
+from optsched.slurm.capture import capture_queue, captured, run_command
 from optsched.slurm.own_plan import PlannedStart, slurm_plan, started_now
 from optsched.slurm.pins import Update, Updates, updates_of, without_pins
 from optsched.slurm.queue import Queue, QueuedJob, read_queue
 from optsched.slurm.requests import Request
+from optsched.slurm.reserved import Reserved, reserve, reserved, starts_now, with_reserved
 from optsched.slurm.running import read_captured
 from optsched.slurm.snapshot import Row, SlurmSnapshot, amounts_to_weigh, placement_problem
+from optsched.slurm.strict import rank
 from optsched.slurm.supply import Supply, resource_of
 from optsched.slurm.unseen import unseen_preemption, unseen_rules
+from optsched.slurm.what_if import Present, changed
 from optsched.solvers.conflict import SECONDS, Conflict, conflict_or_vector
+
+
+class Ask(NamedTuple):
+    """What a plan is to be like."""
+
+    weigh: str = "priority"  # the weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`
+    strict: bool = False  # whether jobs are placed in strict order, whatever they weigh
+    reserve: int = 0  # so many blocked jobs are not delayed, the first ones in order
+    rules: Mapping[str, Rule] = {}
+    changes: Sequence[str] = ()  # what is different, see `optsched.slurm.what_if`
+
 
 FITS = "it fits alone, but other jobs of the plan take its room"
 
@@ -38,7 +53,8 @@ class Situation:
     queue: Queue  # the queue as it is, with the pins of earlier plans
     supply: Supply  # the site and what is free
     posed: SlurmSnapshot  # the problem, as if no job was pinned
-    weigh: str  # the weight of a job, a name in `optsched.slurm.snapshot.WEIGHTS`
+    ask: Ask
+    reserved: tuple[Reserved, ...] = ()  # the blocked jobs that are not delayed
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -50,7 +66,7 @@ class Situation:
     def notes(self) -> tuple[str, ...]:
         """What the files do not state, what was left out or changed, and how jobs are weighed."""
         found = (*self.supply.notes, *self.queue.notes)
-        if self.weigh == "priority" and self.posed.tells_order:
+        if self.ask.weigh == "priority" and self.posed.tells_order and not self.ask.strict:
             found += ("priorities tell the order alone: jobs are weighed by rank",)
         return found
 
@@ -60,7 +76,7 @@ class Situation:
             "scheduler": "Slurm",
             "site": self.supply.site.name,
             "time": self.supply.time,
-            "weigh": self.weigh,
+            "weigh": self.ask.weigh,
             "blocked": len(self.posed.blocked),
             "left": len(self.posed.left),
         }
@@ -106,7 +122,7 @@ class Plan:
     def _total(self, placements: Placements) -> dict[str, int]:
         situation = self.situation
         rows = situation.posed.rows
-        weighed = amounts_to_weigh(rows, situation.supply, situation.weigh)
+        weighed = amounts_to_weigh(rows, situation.supply, situation.ask.weigh)
         placed = [amount for amount, at in zip(weighed, placements.nodes) if at]
         measures = situation.posed.problem.measures(placements)
         return {"jobs": len(placed), **measures, "weight": sum(placed)}
@@ -140,24 +156,49 @@ class Plan:
     def not_placed(self) -> tuple[tuple[Row, str], ...]:
         """The jobs of the problem that are not placed, and why; of high priority first."""
         rows, supply = self.situation.posed.rows, self.situation.supply
-        placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
         found = []
         for place, (row, at) in enumerate(zip(rows, self.placements.nodes)):
             if at:
                 continue
             reason = _why_not(row.request, supply)
-            passed = self.situation.weigh != "strict" and reason == FITS
-            if passed and any(
-                other.job.priority < row.job.priority and row.request.nodes[[*its]].any()
-                for other, its in placed
-            ):
-                reason += "; Slurm may start it before those of lower priority: see --weigh strict"
+            if row.label in self.delayed:
+                reason += f"; {self.delayed[row.label]}"
             problem = self.situation.posed.problem
             if isinstance(problem, RuledPlacement) and reason.startswith(FITS):
                 broken = problem.blocking(self.placements, place)
                 reason = f"on the first room left it would break {broken}" if broken else reason
             found.append((row, reason))
         return tuple(sorted(found, key=lambda pair: -pair[0].job.priority))
+
+    @cached_property
+    def delayed(self) -> Mapping[str, str]:
+        """By label, by how much the plan delays jobs that fit now, for others of lower priority.
+
+        Of these jobs there are the first `MOST_DELAYED`, that is how long they may have to wait.
+        """
+        situation = self.situation
+        rows, supply, now = situation.posed.rows, situation.supply, situation.supply.time
+        placed = [(row, at) for row, at in zip(rows, self.placements.nodes) if at]
+        taken = [starts_now(row, at, supply) for row, at in placed]
+        found: dict[str, str] = {}
+        order = sorted(range(len(rows)), key=lambda place: rank(rows[place].job, supply))
+        for place in order:
+            row = rows[place]
+            if self.placements.nodes[place] or not row.request.fits(supply):
+                continue
+            if not any(
+                other.job.priority < row.job.priority and row.request.nodes[[*at]].any()
+                for other, at in placed
+            ):
+                continue
+            if len(found) == MOST_DELAYED:
+                break
+            then = reserve(row, situation.queue, supply, taken)
+            late = "its start is not known then" if then is None else ""
+            if then is not None and then.start > now:
+                late = f"delayed by at most {short(then.start - now)}, see --order strict"
+            found[row.label] = late or "Slurm may start it first, see --order strict"
+        return found
 
     @property
     def may_wait(self) -> bool:
@@ -207,9 +248,14 @@ class Plan:
                     "user": row.job.user,
                     "partition": ",".join(row.job.partitions),
                     "priority": row.job.priority,
+                    "age": age(row.job, self.situation.supply.time),
                     "reason": reason,
                 }
                 for row, reason in self.not_placed
+            ],
+            "reserved": [
+                {"job": one.row.label, "start": one.start, "nodes": list(one.nodes)}
+                for one in self.situation.reserved
             ],
             "rules": [*self.situation.rules],
             "unseen": dict(self.unseen),
@@ -265,14 +311,28 @@ def _why_not(request: Request, supply: Supply) -> str:
     return f"{text}, short of {', '.join(dict.fromkeys(lacks))}" if lacks else text
 
 
-def read_situation(folder: Path, weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
+def age(job: QueuedJob, now: int) -> int:
+    """Return for how many seconds a pending job could have started."""
+    since = job.eligible or job.submit
+    return 0 if since is None else max(0, now - since)
+
+
+def read_situation(folder: Path, ask: Ask) -> Situation:
     """Return the situation in captured output of Slurm, and the problem that it poses."""
     queue, supply = read_captured(folder)
-    posed = placement_problem(without_pins(queue), supply, weigh=weigh)
-    if rules:
-        posed = replace(posed, problem=with_rules(posed.problem, rules))
-    return Situation(queue, supply, posed, weigh)
+    present = changed(Present(queue, supply), ask.changes)
+    queue, supply = present.queue, present.supply
+    unpinned = without_pins(queue)
+    posed = placement_problem(unpinned, supply, weigh=ask.weigh)
+    kept = reserved(posed, unpinned, supply, ask.reserve)
+    posed = with_reserved(posed, supply, kept)
+    if ask.rules:
+        posed = replace(posed, problem=with_rules(posed.problem, ask.rules))
+    return Situation(queue, supply, posed, ask, kept)
 
+
+MOST_DELAYED = 10
+"""Most jobs of which a plan says by how much it delays them."""
 
 FRESH = 1.0
 """Age in seconds from which the queue is read again before an update."""
@@ -289,11 +349,10 @@ OF_PIN = ("required", "comment")
 """The fields of a job that count when its pin is taken back."""
 
 
-def current_situation(weigh: str, rules: Mapping[str, Rule] | None = None) -> Situation:
+def current_situation(ask: Ask) -> Situation:
     """Return the situation of the Slurm of this machine, and the problem that it poses."""
-    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-        capture(Path(folder))
-        return read_situation(Path(folder), weigh, rules)
+    with captured(None) as folder:
+        return read_situation(folder, ask)
 
 
 def current_queue() -> Queue:

@@ -150,8 +150,10 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
     What the jobs that then run forbid to others is obeyed. Jobs that start meanwhile are not
     counted, nodes keep their states; jobs that are being completed now are so no more.
     """
-    site = supply.site
     time = max(time, supply.time)
+    if (closed := supply.closing <= time).any():
+        supply = supply.with_states(closed & supply.site.is_usable, "drained")
+    site = supply.site
     cores_left = {name: left.copy() for name, left in supply.cores_left.items()}
     limits = supply.limits
     stay: list[tuple[QueuedJob, Held]] = []
@@ -194,7 +196,7 @@ def supply_at(supply: Supply, queue: Queue, time: int) -> Supply:
 def closes(running: QueuedJob, job: QueuedJob, supply: Supply) -> bool:
     """Return whether a running job closes its nodes to another job."""
     owns = running.user != job.user and shares_with_own(running, supply)
-    return owns or _is_alone(running, supply)
+    return owns or is_alone(running, supply)
 
 
 def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
@@ -240,7 +242,7 @@ def unseen_on_nodes(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, 
     )
 
 
-def _is_alone(job: QueuedJob, supply: Supply) -> bool:
+def is_alone(job: QueuedJob, supply: Supply) -> bool:
     """Return whether a running job shares its nodes with no other job."""
     there = (each for each in supply.site.partitions if each.name in job.partitions)
     return not job.is_suspended and (job.exclusive == "node" or any(e.exclusive for e in there))
@@ -254,7 +256,7 @@ def _closed(
     taken = np.zeros(len(owners), dtype=bool)
     for jobs, is_gone in ((ended, True), (stay, False)):
         for job in jobs:
-            owns, alone = shares_with_own(job, supply), _is_alone(job, supply)
+            owns, alone = shares_with_own(job, supply), is_alone(job, supply)
             for each in job.allocations if owns or alone else ():
                 if (node := index.get(each.node)) is None:
                     continue

@@ -26,8 +26,6 @@ WEIGHTS = {
     "priority": "the priority that Slurm gives the job; where it tells the order alone, the rank, "
     "and for the first job that fits more than for all others",
     "rank": "the number of jobs of lower priority, and 1",
-    "strict": "more than for all jobs of lower priority, for as many jobs as numbers allow, and "
-    "the rank for the others",
     "nodes": "the number of nodes, or the fewest that can hold the job",
     "cores": "the number of cores",
     "gpus": "the number of GPUs, and among plans with equally many the number of jobs",
@@ -36,9 +34,6 @@ WEIGHTS = {
 
 TELLS_ORDER = 2**31
 """Priorities from which they tell the order alone: ``priority/basic`` counts down from 2^32."""
-
-MOST_STRICT = 2**30
-"""Upper limit of the sum of weights by order, so that solvers reckon with them exactly."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +260,7 @@ def _of_mixed_types(rows: Sequence[Row], supply: Supply) -> tuple[list[str], Int
     which bind on nodes with several types only, and what a chunk of each row needs.
     """
     resources, amounts = supply.site.resources, supply.amounts
-    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    tiers = supply.tiers
     ranks = [
         (-max((tiers.get(p, 1) for p in row.job.partitions), default=1), -row.job.priority)
         for row in rows
@@ -343,11 +338,12 @@ def amounts_to_weigh(rows: Sequence[Row], supply: Supply, weigh: str) -> list[in
     priorities = [row.job.priority for row in rows]
     if weigh == "priority" and not _tells_order(priorities):
         return priorities
-    if weigh in ("priority", "strict", "rank"):
+    if weigh in ("priority", "rank"):
         rank = {priority: place for place, priority in enumerate(sorted(priorities)[::-1])}
         ranks = [len(rows) - rank[priority] for priority in priorities]
-        first = {"priority": 1, "strict": len(rows), "rank": 0}[weigh]
-        return _strict(ranks, [row.request.fits(supply) for row in rows], first)
+        if weigh == "rank":
+            return ranks
+        return _first_of_all(ranks, [row.request.fits(supply) for row in rows])
     if weigh == "nodes":
         return [row.request.fewest_nodes(supply) for row in rows]
     name = {"cores": CORES, "gpus": "gpu"}[weigh]
@@ -359,20 +355,13 @@ def _tells_order(priorities: Sequence[int]) -> bool:
     return bool(priorities) and sorted(priorities)[len(priorities) // 2] >= TELLS_ORDER
 
 
-def _strict(ranks: Sequence[int], fits: Sequence[bool], first: int) -> list[int]:
-    """Return weights: of as many of the `first` jobs as possible more than of all jobs after."""
-    order = [job for job in sorted(range(len(ranks)), key=lambda job: -ranks[job]) if fits[job]]
-    weights, rest = list(ranks), sum(ranks)
-    after = []  # by the number of jobs, the sum of the weights of the others
-    for job in order[:first]:
-        rest -= ranks[job]
-        after.append(rest)
-    while after and (after[-1] + 1) << len(after) > MOST_STRICT:
-        after.pop()
-    total = after[-1] if after else 0
-    for job in reversed(order[: len(after)]):
-        weights[job] = total + 1
-        total += weights[job]
+def _first_of_all(ranks: Sequence[int], fits: Sequence[bool]) -> list[int]:
+    """Return the ranks as weights; of the first job that fits more than of all jobs after it."""
+    weights = list(ranks)
+    there = [job for job in range(len(ranks)) if fits[job]]
+    if there:
+        first = max(there, key=lambda job: ranks[job])
+        weights[first] = sum(ranks) - ranks[first] + 1
     return weights
 
 

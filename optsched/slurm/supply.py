@@ -17,6 +17,7 @@ from optsched.sites.reservations import Reservation
 from optsched.sites.site import Site
 from optsched.sites.slurm_folder import PARTITIONS, RESERVATIONS, read_shown_site
 from optsched.sites.slurm_json import captured_file
+from optsched.sites.slurm_lines import read_text
 from optsched.sites.slurm_partitions import Access
 from optsched.sites.slurm_site import MOST_THREADS
 from optsched.sites.topology import Blocks, Tree
@@ -55,6 +56,8 @@ class Supply:
     # still have on each node, shape (nodes,)
     cores_left: Mapping[str, Ints] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)  # the limits of QOS and associations
+    # By QOS, those whose jobs its own may preempt; None where that is not known
+    qos_preempts: Mapping[str, tuple[str, ...]] | None = None
     # Settings of slurm.conf, by names in small letters
     settings: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # in words, what is not known for want of a file
@@ -75,6 +78,9 @@ class Supply:
     completing: Flags = None  # type: ignore[assignment]
     # The only user with running jobs on a node; empty where there are none, or others too
     users: tuple[str, ...] = ()
+    # From when on no job starts on each node, in seconds since 1970; infinity for never,
+    # shape (nodes,)
+    closing: NDArray[np.float64] = None  # type: ignore[assignment]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -89,6 +95,7 @@ class Supply:
         weights = np.zeros(nodes, dtype=np.int64) if self.weights is None else self.weights
         taken = np.zeros(nodes, dtype=bool) if self.taken is None else self.taken
         completing = np.zeros(nodes, dtype=bool) if self.completing is None else self.completing
+        closing = np.full(nodes, np.inf) if self.closing is None else self.closing
         words = {
             name: getattr(self, name) or ("",) * nodes for name in ("owners", "labels", "users")
         }
@@ -98,6 +105,7 @@ class Supply:
             ("weights", weights),
             ("taken", taken),
             ("completing", completing),
+            ("closing", closing),
             *words.items(),
         ):
             if len(values) != nodes:
@@ -109,6 +117,7 @@ class Supply:
         object.__setattr__(self, "busy", np.asarray(busy, dtype=bool))
         object.__setattr__(self, "taken", np.asarray(taken, dtype=bool))
         object.__setattr__(self, "completing", np.asarray(completing, dtype=bool))
+        object.__setattr__(self, "closing", closing)
         for name, texts in words.items():
             object.__setattr__(self, name, texts)
         licences = {
@@ -118,6 +127,17 @@ class Supply:
             if name in each.licences
         }
         object.__setattr__(self, "licences", licences | dict(self.licences))
+
+    def with_states(self, nodes: Flags, state: str, free: Ints | None = None) -> Supply:
+        """Return the supply with some nodes in a state, and perhaps with other free amounts."""
+        states = np.where(nodes, state, np.array(self.site.states, dtype=str)).tolist()
+        free = self.free if free is None else free
+        return replace(self, site=replace(self.site, states=states), free=free)
+
+    @cached_property
+    def tiers(self) -> Mapping[str, int]:
+        """The tier of each partition: jobs of a higher one come first."""
+        return {each.name: each.priority_tier for each in self.site.partitions}
 
     @cached_property
     def thread_counts(self) -> tuple[int, ...]:
@@ -264,6 +284,7 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         weights=shown.weights,
         access=shown.access,
         limits=limits,
+        qos_preempts=_qos_preempts(folder),
         settings=shown.settings,
         unread=unread,
         counts_memory=shown.counts_memory,
@@ -274,6 +295,27 @@ def read_supply(folder: str | Path, time: int | None = None) -> Supply:
         by_label=shown.by_label,
         notes=notes,
     )
+
+
+def _qos_preempts(folder: Path) -> Mapping[str, tuple[str, ...]] | None:
+    """Return which QOS each one may preempt, of ``sacctmgr``; None without its output."""
+    path = captured_file(folder, "qos.txt")
+    if path is None:
+        return None
+    header, *lines = read_text(path).splitlines() or [""]
+    names = header.split("|")
+    if not {"Name", "Preempt"} <= {*names}:
+        expected = "expected what sacctmgr -P show qos writes, with its line of names"
+        raise InputError(f"no Name and Preempt; {expected}", file=path, line=1)
+    name, preempt = names.index("Name"), names.index("Preempt")
+    found = {}
+    for number, line in enumerate(lines, 2):
+        words = line.split("|")
+        if len(words) != len(names):
+            expected = f"expected {len(names)}, as in line 1"
+            raise InputError(f"{len(words)} fields; {expected}", file=path, line=number)
+        found[words[name]] = tuple(filter(None, words[preempt].split(",")))
+    return found
 
 
 def _of_licences(
@@ -313,6 +355,12 @@ def _limits(folder: Path, settings: Mapping[str, str]) -> tuple[Limits, tuple[st
 def column(resource: str, threads: int) -> str:
     """Return the name of the column of cores or memory on nodes of some threads per core."""
     return f"{resource} of {threads} threads"
+
+
+def column_on(resource: str, threads: int) -> str:
+    """Return the column that states a resource on nodes of some threads per core."""
+    own = threads > 1 and resource in (CORES, MEMORY)
+    return column(resource, threads) if own else resource
 
 
 def resource_of(column: str) -> str:

@@ -124,26 +124,42 @@ def _beside_reservations(job: QueuedJob, supply: Supply) -> Iterator[str]:
         yield f"whether Slurm shortens its time limit, {least}, before {names[0]}{others}"
 
 
-def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
-    """Return in words that a job may preempt running jobs, which is not modelled; empty if not.
+def may_preempt(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[QueuedJob, ...]:
+    """Return the running jobs on its nodes that a job may preempt, by partition or by QOS.
 
-    `supply`: the site and what is free.
+    Those of a partition of a lower tier with a `PreemptMode`; with ``preempt/qos`` those of a QOS
+    that its own may preempt, or of all others if ``qos.txt`` is not there.
     """
     kind = supply.settings.get("preempttype", "").rpartition("/")[2]
     if kind not in ("partition_prio", "qos"):
         return ()
     there = _nodes_of(job, supply)
-    tiers = {each.name: each.priority_tier for each in supply.site.partitions}
+    tiers = supply.tiers
     own = max((tiers[each.name] for each in open_partitions(job, supply)), default=0)
+    index, found = supply.site.index, []
     for each in queue.running:
         if kind == "qos":
-            may = each.qos != job.qos
+            rules = supply.qos_preempts
+            may = each.qos != job.qos if rules is None else each.qos in rules.get(job.qos, ())
         else:
             may = any(
                 tiers.get(name, own) < own and supply.access.get(name, NO_RULES).preempted
                 for name in each.partitions
             )
-        index = supply.site.index
         if may and any(there[index[at.node]] for at in each.allocations if at.node in index):
-            return (f"whether it preempts running jobs, PreemptType=preempt/{kind}",)
-    return ()
+            found.append(each)
+    return tuple(found)
+
+
+def unseen_preemption(job: QueuedJob, queue: Queue, supply: Supply) -> tuple[str, ...]:
+    """Return in words which running jobs a job may preempt: Slurm decides; empty if none.
+
+    `supply`: the site and what is free.
+    """
+    jobs = may_preempt(job, queue, supply)
+    if not jobs:
+        return ()
+    kind, mode = (supply.settings.get(name, "") for name in ("preempttype", "preemptmode"))
+    names = ", ".join(each.label for each in jobs[:3]) + (", ..." if len(jobs) > 3 else "")
+    which = f"{counted(len(jobs), 'running job')} ({names})"
+    return (f"whether it preempts {which}, PreemptType={kind}, PreemptMode={mode or 'OFF'}",)

@@ -37,6 +37,9 @@ from optsched.solvers.solver_call import (
 
 log = logging.getLogger("optsched")
 
+_prepared: set[tuple[type[Solver], str]] = set()
+"""Solvers that were prepared in this process, each with the model."""
+
 EXACT = "cp-sat"
 """Solver that goes on where a default solver in floating point refuses a problem or fails."""
 
@@ -222,6 +225,9 @@ def solve(
     label = label_of(given, profile)
     found = f"{label} ({profile.solver} {version_of(chosen)})"
     log.debug("%s solves %s %s, limit: %s", found, problem.name, problem.size, budget)
+    # a heuristic is prepared by a whole solve, which has no time limit to keep
+    prepare = chosen.exact or (type(chosen), problem.name) not in _prepared
+    _prepared.add((type(chosen), problem.name))
     result = call_solver(
         chosen,
         problem,
@@ -230,7 +236,7 @@ def solve(
         hint=hint,
         seed=seed,
         on_incumbent=report if listeners or display else None,
-        prepare=True,
+        prepare=prepare,
         around=watched(),
     )
     if explain and result.status is Status.INFEASIBLE:

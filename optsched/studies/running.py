@@ -6,14 +6,18 @@ Folder format: ``docs/formats/study-folder.md``.
 from __future__ import annotations
 
 import logging
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.binary_files import sha256_of
+from optsched.cores import cores
 from optsched.errors import InputError, optional_module
 from optsched.files import (
     FolderKind,
@@ -35,7 +39,7 @@ from optsched.studies.evaluation import (
 )
 from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
 from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
-from optsched.sweeps.engines import check_engine, start_engine
+from optsched.sweeps.engines import LocalProcesses, check_engine, start_engine
 from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
@@ -54,22 +58,67 @@ Case = Callable[[], Iterable[Mapping[str, Any]]]  # solves problems; a row for e
 log = logging.getLogger("optsched")
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A case to solve in a process of its own, and the file for its answers."""
+
+    name: str
+    study: Path
+    plan: bytes  # pickled
+    logs: tuple[Path, ...]
+    file: Path
+    origin: Mapping[str, Any]
+
+    def write(self) -> None:
+        """Solve the case, and write its answers."""
+        cases = _cases(self.study, self.plan, self.logs)
+        rows = [dict(row) for row in cases[self.name]()]
+        write_json(self.file, {"origin": self.origin, "rows": rows})
+
+
+@lru_cache(maxsize=1)
+def _cases(study: Path, plan: bytes, logs: tuple[Path, ...]) -> Mapping[str, Case]:
+    """Return the cases of a study, which a process reads once."""
+    found: Mapping[str, Case] = StudyFolder(study).call("cases", pickle.loads(plan), logs)
+    return found
+
+
 class Cases:
     """The cases of a study that simulates nothing, with a file for each that is solved.
 
     A case is solved again if `origin`, on which its answers rest, has changed.
     """
 
-    def __init__(self, cases: Mapping[str, Case], origin: Mapping[str, Any], folder: Path) -> None:
-        self.all, self.origin, self._folder = cases, origin, folder
-        self.pending = [name for name in cases if not self._is_solved(name)]
+    def __init__(
+        self,
+        study: StudyFolder,
+        plan: Mapping[str, Any],
+        logs: Sequence[Path],
+        origin: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
+        self._given = study.path.absolute(), pickle.dumps(plan), tuple(logs)
+        self.all: list[str] = [*study.call("cases", plan, logs)]
+        self.origin, self._folder = origin, folder.absolute()
+        self.pending = [name for name in self.all if not self._is_solved(name)]
 
-    def work(self) -> Iterator[str]:
-        """Solve the pending cases, and yield the name of each when its answers are on the disk."""
-        for name in self.pending:
-            rows = [dict(row) for row in self.all[name]()]
-            write_json(self._file(name), {"origin": self.origin, "rows": rows})
-            yield name
+    def work(self, workers: int | None = None) -> Iterator[str]:
+        """Solve the pending cases, and yield the name of each when its answers are on the disk.
+
+        Raises
+        ------
+        InputError
+            If a case fails.
+        """
+        tasks = [_Case(name, *self._given, self._file(name), self.origin) for name in self.pending]
+        if not tasks:
+            return
+        engine = LocalProcesses(min(workers or cores(), len(tasks)))
+        with closing(engine.execute_all(tasks)) as outcomes:
+            for outcome in outcomes:
+                if outcome.error is not None:
+                    raise InputError(f"case {outcome.name}: {outcome.error}")
+                yield outcome.name
 
     def answers(self) -> list[dict[str, Any]]:
         """Return the rows of all cases, in order."""
@@ -117,12 +166,13 @@ class Running:
             plan = merged(plan, {"own": {"trace": trace}})
         self.work: Sweep | Cases | None
         if study.has("cases"):
-            cases, files = study.call("cases", plan, logs), study.call_with("files", (), plan, logs)
+            files = study.call_with("files", (), plan, logs)
             shas = {file.name: sha256_of(file) for file in files}
             used = installed() | {name: version(name) for name in plan.get("packages", ())}
             self._begin(CASES)
             origin = {"plan": study.plan_sha256, "files": shas, "versions": used}
-            self.work, self.total = Cases(cases, origin, folder / CASES), len(cases)
+            self.work = cases = Cases(study, plan, logs, origin, folder / CASES)
+            self.total = len(cases.all)
         else:
             self.work = self._sweep(plan, logs, new_only=new_only)
             self.total = len(self._plan.runs)
@@ -249,7 +299,7 @@ def study(
     running = Running(find_study(str(name)), Path(output), traces=logs, trace=other, quick=quick)
     work = running.work
     if isinstance(work, Cases):
-        deque(work.work(), maxlen=0)
+        deque(work.work(workers), maxlen=0)
     elif work is not None:
         if work.pending:
             deque(work.work(start_engine(work.pending, workers)), maxlen=0)

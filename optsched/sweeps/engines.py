@@ -43,6 +43,17 @@ TRACES_KEPT = 4
 _one_at_a_time = threading.Lock()
 
 
+class Work(Protocol):
+    """Something that a process executes."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others."""
+
+    def write(self) -> dict[str, Any] | None:
+        """Do it, write its files, and return its metrics, if it has any."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A run to execute, the absolute path of its folder, and the files of the run to keep."""
@@ -50,6 +61,21 @@ class Task:
     run: PlannedRun
     folder: str
     keep: Keep
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.run.name
+
+    def write(self) -> dict[str, Any]:
+        """Simulate the run and write its folder, unless it is finished; return its metrics."""
+        from optsched.sweeps.merging import is_finished
+
+        folder = Path(self.folder)
+        if not is_finished(folder, self.keep):
+            _simulate(self, folder)
+        summary: dict[str, Any] = json.loads((folder / "summary.json").read_bytes())
+        return summary
 
 
 @dataclass(frozen=True)
@@ -62,26 +88,21 @@ class Outcome:
     seconds: float = 0.0
 
 
-def execute(task: Task) -> Outcome:
-    """Simulate a run and write its folder, unless the folder is finished already.
+def execute(work: Work) -> Outcome:
+    """Do some work, and return its outcome.
 
-    An error, be it in the config of the run or in the program, is returned as an outcome, so that
-    it does not end the other runs.
+    An error, be it in the config of a run or in the program, is an outcome too, so that it does not
+    end the others.
     """
-    from optsched.sweeps.merging import is_finished
-
-    began = clock()
-    folder, summary, failure = Path(task.folder), None, None
+    began, summary, failure = clock(), None, None
     try:
         with _one_at_a_time:  # a second thread of a Dask worker would gain nothing
-            if not is_finished(folder, task.keep):
-                _simulate(task, folder)
-        summary = json.loads((folder / "summary.json").read_bytes())
+            summary = work.write()
     except InputError as error:
         failure = str(error)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
-    return Outcome(task.run.name, summary, failure, clock() - began)
+    return Outcome(work.name, summary, failure, clock() - began)
 
 
 def _simulate(task: Task, folder: Path) -> None:
@@ -138,22 +159,22 @@ class LocalProcesses:
     def __init__(self, workers: int) -> None:
         self.slots = workers
 
-    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+    def execute_all(self, tasks: Sequence[Work]) -> Generator[Outcome, None, None]:
         """Yield the outcomes of tasks in the order in which the tasks end.
 
         When a worker process dies, of lack of memory for instance, the runs that were under way
         are repeated one by one, so that only the run that causes the death fails.
         """
-        pending = deque(tasks)
+        pending: deque[Work] = deque(tasks)
         while pending:
             suspects = deque((yield from _in_pool(pending, self.slots)))
             while suspects:
                 for task in (yield from _in_pool(suspects, 1)):
                     died = "the process that ran it died, twice; was there enough memory?"
-                    yield Outcome(task.run.name, None, died)
+                    yield Outcome(task.name, None, died)
 
 
-def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
+def _in_pool(pending: deque[Work], workers: int) -> Generator[Outcome, None, list[Work]]:
     """Execute tasks in new processes; if a process dies, return the tasks that were under way."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         sys.exit(1)  # a worker that imports a script without a guard; the caller gives advice
@@ -163,9 +184,9 @@ def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, lis
     pool = ProcessPoolExecutor(
         workers, context, initializer=_begin, initargs=(watched, begun, announces())
     )
-    under_way: dict[Future[Outcome], Task] = {}
+    under_way: dict[Future[Outcome], Work] = {}
     ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
-    task = None
+    task: Work | None = None
     try:
         while pending or under_way:
             while pending and len(under_way) < workers:
@@ -351,7 +372,7 @@ def _outcome(future: Any, task: Task) -> Outcome:
     if isinstance(error, CancelledError):
         raise error
     if error is not None:
-        return Outcome(task.run.name, None, f"{type(error).__name__}: {error}")
+        return Outcome(task.name, None, f"{type(error).__name__}: {error}")
     outcome: Outcome = future.result()
     if outcome.error is None:
         _await_folder(task)

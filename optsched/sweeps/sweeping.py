@@ -95,7 +95,8 @@ class Sweep:
             remove(self._note_of(run.name))
             self._remove_remnant(self.runs / run.name)
         folder = self.runs.absolute()
-        tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in self.pending]
+        runs = sorted(self.pending, key=lambda run: run.trace.path)  # each trace is read once
+        tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in runs]
         try:
             with closing(engine.execute_all(tasks)) as outcomes:
                 for outcome in outcomes:

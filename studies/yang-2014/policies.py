@@ -14,9 +14,6 @@ class Ticks(Easy):
 
     interval: float = 30.0
 
-    def replay(self, state, nodes):
-        """Leave it to the engine, since the compiled replay decides at every event."""
-
 
 @dataclass
 class Exchange(Window):

@@ -15,6 +15,7 @@ from optsched.boxes.free_boxes import (
     anchors,
     disjoint_bins,
     first_fit,
+    fullest_box,
     holds,
     largest_free_box,
     maximal_free_boxes,
@@ -133,3 +134,12 @@ def test_wrong_arrays_are_refused():
         holds(np.ones((2, 2, 3), dtype=bool), grid, 1)
     with pytest.raises(ValueError, match="65 routers along Z"):
         maximal_free_boxes(np.ones((1, 1, 65), dtype=bool), Grid((1, 1, 65), (True,) * 3))
+
+
+@given(occupied(), st.data())
+def test_the_fullest_box_has_the_fewest_free_routers(made, data):
+    free, grid = made
+    shape = data.draw(st.sampled_from(boxes_of(grid))).extent
+    boxes = [Box(*at, *shape) for at in anchors(np.ones_like(free), grid, shape).tolist()]
+    fewest = min(boxes, key=lambda box: np.count_nonzero(free[grid.routers_of(box)]))
+    assert fullest_box(free, grid, shape, np.ones_like(free)) == fewest

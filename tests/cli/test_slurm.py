@@ -430,7 +430,7 @@ class TestLive:
     def test_priorities_that_tell_the_order_alone_are_said(self, optsched, slurm):
         slurm.add(1, 2, priority=2**32 - 2**16)
         assert "weighed by rank" in optsched("slurm", "plan", env=slurm.env).stderr
-        done = optsched("slurm", "plan", "--weigh", "strict", env=slurm.env)
+        done = optsched("slurm", "plan", "--order", "strict", env=slurm.env)
         assert (done.returncode, "weighed by rank" in done.stderr) == (0, False)
 
     def test_jobs_are_planned_on_nodes_of_low_weight(self, optsched, slurm):

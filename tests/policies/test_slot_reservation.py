@@ -8,36 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched import simulate
-from optsched.machines.nodes import Nodes
-from optsched.policies.window import backfill_slots, reserve_slot
-from optsched.simulator.actions import Start
-from optsched.simulator.system import System
+from optsched.machines._ascending import enter
+from optsched.machines._line_nodes import take
+from optsched.policies._window import ASK, Rule, backfill, new_state, reserve_slot
+from optsched.simulator._core import N_ACTIONS, new_news
 
 NODES = 14
 
 
 @st.composite
-def systems(draw):
+def lines(draw):
     """A line partly held by jobs that end at a few instants, and waiting jobs; now is 0."""
     holder = draw(st.lists(st.integers(-1, 4), min_size=NODES, max_size=NODES))
     ends = draw(st.lists(st.integers(0, 4), min_size=5, max_size=5))
     sizes = draw(st.lists(st.integers(1, NODES), min_size=1, max_size=5))
     requests = draw(st.lists(st.integers(1, 6), min_size=len(sizes), max_size=len(sizes)))
-    machine = Nodes(NODES)
-    system = System(
-        machine,
-        job_id=list(range(5 + len(sizes))),
-        submit=[0.0] * (5 + len(sizes)),
-        processors=[holder.count(job) for job in range(5)] + sizes,
-        requested_time=[1.0] * 5 + [float(request) for request in requests],
-        pose=lambda problem: None,
-    )
-    for job in range(5):
-        place = tuple((node, node + 1) for node in range(NODES) if holder[node] == job)
-        if place:
-            system.held[job] = machine.claim(place, len(place))
-            system.running.add(job, float(ends[job]))
-    return system, np.array(holder), ends, list(range(5, 5 + len(sizes)))
+    processors = np.array([holder.count(job) for job in range(5)] + sizes)
+    requested, rule = np.array([1.0] * 5 + requests), Rule(1, False, True, False, ASK)
+    most_nodes = np.ones(2, dtype=np.int64)
+    # with room for the runs of jobs that are scattered
+    state = new_state(processors, requested, NODES, rule._replace(scatters=True), most_nodes)
+    held, counts = state.held, state.counts[0]
+    state.estimated_end[:5] = ends
+    for job in set(holder) - {-1}:
+        held.first[job] = held.counts[0].runs
+        for start, stop in runs_of(np.array(holder) == job):
+            take(held, job, start, stop)
+        enter(state.running, counts.running, state.estimated_end, job)
+        counts.running += 1
+    waiting = list(range(5, 5 + len(sizes)))
+    state.queue[: len(waiting)], counts.waiting = waiting, len(waiting)
+    counts.free = holder.count(-1)
+    return state, rule, np.array(holder), ends, waiting
 
 
 def runs_of(free):
@@ -55,47 +57,47 @@ def longest(runs):
     return max((stop - start for start, stop in runs), default=0)
 
 
-@given(systems())
+@given(lines())
 def test_the_reservation_is_the_earliest_there_is(case):
-    system, holder, ends, (job, *_) = case
-    size = system.processors[job]
+    state, _, holder, ends, (job, *_) = case
+    size = state.processors[job]
     if longest(runs_of(holder < 0)) >= size:
         return
-    reservation = reserve_slot(system, job)
+    reserve_slot(state, 0.0, job)
+    reservation = state.counts[0]
     for instant in range(5):
         free = np.array([h < 0 or ends[h] <= instant for h in holder])
         if longest(runs_of(free)) >= size:
             break
     assert reservation.shadow == instant
-    start, stop = reservation.place
-    assert stop - start == size
-    assert free[start:stop].all()
+    assert reservation.stop - reservation.first == size
+    assert free[reservation.first : reservation.stop].all()
 
 
-@given(systems())
+@given(lines())
 def test_what_is_backfilled_leaves_the_reservation_alone(case):
-    system, holder, _, (job, *others) = case
-    if longest(runs_of(holder < 0)) >= system.processors[job]:
+    state, rule, holder, _, (job, *others) = case
+    if longest(runs_of(holder < 0)) >= state.processors[job]:
         return
-    reservation = reserve_slot(system, job)
-    free = holder < 0
-    started = []
-    for action in backfill_slots(system, others, reservation):
-        assert isinstance(action, Start)
-        ((start, stop),) = action.place
-        assert stop - start == system.processors[action.job]
-        assert free[start:stop].all()
-        free[start:stop] = False
-        started.append(action.job)
-        if system.requested_time[action.job] > reservation.shadow:
-            assert stop <= reservation.place[0] or start >= reservation.place[1]
+    reserve_slot(state, 0.0, job)
+    shadow, first, stop = (state.counts[0][name] for name in ("shadow", "first", "stop"))
+    free, news = holder < 0, new_news(len(state.processors))
+    backfill(state, rule, news)
+    started = news.job[: news.counts[N_ACTIONS]].tolist()
+    for other in started:
+        (run,) = state.held.runs[state.held.first[other] : state.held.last[other]]
+        assert run[1] - run[0] == state.processors[other]
+        assert free[slice(*run)].all()
+        free[slice(*run)] = False
+        if state.requested[other] > shadow:
+            assert run[1] <= first or run[0] >= stop
     assert started == [other for other in others if other in started]
     # and nothing more could have been started behind those
     apart = free.copy()
-    apart[slice(*reservation.place)] = False
+    apart[first:stop] = False
     for other in set(others) - set(started):
-        usable = free if system.requested_time[other] <= reservation.shadow else apart
-        assert longest(runs_of(usable)) < system.processors[other]
+        usable = free if state.requested[other] <= shadow else apart
+        assert longest(runs_of(usable)) < state.processors[other]
 
 
 def test_backfilling_goes_into_slots_and_does_not_delay_the_head(make_trace):

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,13 @@ from optsched.sites.reservations import read_reservations
 from optsched.sites.site import Partition, Site
 from optsched.sites.slurm_topology import read_topologies, read_topology_conf
 from optsched.sites.topology import Blocks, Torus, Tree
-from optsched.slurm.queue import Queue, QueuedJob, read_queue
+from optsched.slurm.queue import Allocation, Queue, QueuedJob, read_queue
+from optsched.slurm.running import held_by
 from optsched.slurm.supply import Supply
 
 VERSIONS = ("22.05.8", "24.11.5", "26.05.5")
+
+NOW = 1000
 
 
 def text_of(path: Path) -> str:
@@ -173,6 +177,40 @@ def job():
         empty = {"per_node": {}, "per_task": {}, "per_job": {}}
         usual = {"job_id": 1, "partitions": ("all",), "limit": 3600.0, "priority": 1}
         return QueuedJob(**empty | usual | fields)
+
+    return make
+
+
+def queue_of(*jobs):
+    return Queue(jobs, NOW, 42, Path("squeue.json"), {})
+
+
+@pytest.fixture(scope="session")
+def running(job):
+    """Return a function that makes a running job with a number of cores on some nodes."""
+
+    def make(job_id, *nodes, cores=16, gpus=0, **fields):
+        gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
+        there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
+        usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
+        return job(job_id=job_id, allocations=tuple(there), **usual | fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def left_by(supply):
+    """Return a function that makes what a site has free beside running jobs."""
+
+    def make(*jobs, **fields):
+        idle = supply(**fields)
+        free, licences = idle.site.capacity.copy(), dict(idle.licences)
+        for each in jobs:
+            held = held_by(each, idle)
+            free[held.nodes] -= held.amounts
+            for name, count in held.licences.items():
+                licences[name] -= count
+        return replace(idle, free=free, licences=licences, busy=None)
 
     return make
 

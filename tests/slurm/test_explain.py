@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.sites.reservations import Reservation
-from optsched.slurm.explain import earliest_start, explain, pending_job
+from optsched.slurm.earliest import earliest_start
+from optsched.slurm.explain import explain, pending_job
 from optsched.slurm.hold_problem import ACTIONS
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
-from optsched.slurm.queue import Allocation, Queue, read_queue
+from optsched.slurm.queue import read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
 from optsched.slurm.running import held_by, supply_at
@@ -23,43 +23,7 @@ from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.supply import read_supply
 from optsched.solvers.solving import solve
 
-from .conftest import NODES, VERSIONS
-
-NOW = 1000
-
-
-def queue_of(*jobs):
-    return Queue(jobs, NOW, 42, Path("squeue.json"), {})
-
-
-@pytest.fixture(scope="session")
-def running(job):
-    """Return a function that makes a running job with a number of cores on some nodes."""
-
-    def make(job_id, *nodes, cores=16, gpus=0, **fields):
-        gres = {"gpu": gpus, "gpu:a100": gpus} if gpus else {}
-        there = [Allocation(node=node, cores=cores, memory=1000, gres=gres) for node in nodes]
-        usual = {"state": "RUNNING", "start": 0, "end": NOW + 60, "requeues": True}
-        return job(job_id=job_id, allocations=tuple(there), **usual | fields)
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def left_by(supply):
-    """Return a function that makes what a site has free beside running jobs."""
-
-    def make(*jobs, **fields):
-        idle = supply(**fields)
-        free, licences = idle.site.capacity.copy(), dict(idle.licences)
-        for each in jobs:
-            held = held_by(each, idle)
-            free[held.nodes] -= held.amounts
-            for name, count in held.licences.items():
-                licences[name] -= count
-        return replace(idle, free=free, licences=licences, busy=None)
-
-    return make
+from .conftest import NODES, NOW, VERSIONS, queue_of
 
 
 @pytest.fixture(params=VERSIONS)

@@ -13,7 +13,7 @@ import pytest
 from optsched.models.node_placement.problem import Placements
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.pins import updates_of
-from optsched.slurm.plan import current_situation
+from optsched.slurm.plan import Ask, current_situation
 from optsched.slurm.snapshot import placement_problem
 from optsched.solvers.solving import solve
 
@@ -58,7 +58,7 @@ def slurm(tmp_path, monkeypatch):
 
 def posed(jobs):
     """Return what Slurm says as if these held jobs were released."""
-    situation = current_situation("nodes")
+    situation = current_situation(Ask("nodes"))
     queue = situation.queue
     free = tuple(
         replace(job, held=False, reason="") if job.label in jobs else job for job in queue.jobs

@@ -12,7 +12,7 @@ import pytest
 from optsched.sites.host_lists import hosts_of
 from optsched.slurm.capture import run_command
 from optsched.slurm.pins import updates_of
-from optsched.slurm.plan import carry_out, current_situation
+from optsched.slurm.plan import Ask, carry_out, current_situation
 from optsched.solvers.solving import solve
 
 from .real_slurm import ASLEEP, AWAKE, LEAVES, RealSlurm, optsched, why_not
@@ -106,7 +106,7 @@ def test_jobs_that_start_meanwhile_keep_their_nodes(slurm, monkeypatch):
     jobs = [slurm.submit(*words) for words in (["-N2"], ["-N3", "--exclusive"], ["-n1"])]
     for name, value in slurm.variables.items():
         monkeypatch.setenv(name, value)
-    situation = current_situation("priority")
+    situation = current_situation(Ask("priority"))
     placements = solve(situation.posed.problem, "best-fit").solution
     updates = updates_of(situation.queue, situation.posed, placements).updates
     assert len(updates) == len(jobs)

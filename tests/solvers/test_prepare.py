@@ -92,7 +92,9 @@ def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypat
     for _ in range(2):
         solver.prepare(window)
     assert called == ["here", "beside", "here"]
-    plain = solver.solve(window, budget=Budget(work=branch_and_bound.quick_nodes(window)))
+    plain = solver.solve(
+        window, budget=Budget(work=branch_and_bound.quick_nodes(len(window.weights)))
+    )
     assert plain.objective < plain.bound
     assert f"plain search: objective {plain.objective:,}, bound {plain.bound:,}" in caplog.text
     branch_and_bound._prepare_lagrangian_search.cache_clear()

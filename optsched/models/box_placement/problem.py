@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -99,12 +100,18 @@ class BoxPlacement(TorusProblem[Placement]):
     @property
     def size(self) -> str:
         """Waiting jobs x free routers."""
-        return f"{len(self.waiting)}x{np.count_nonzero(self.free)}"
+        beside_holes = np.count_nonzero(self.grid.free_of(self.holes))
+        return f"{len(self.waiting)}x{beside_holes - sum(box.volume for box in self.running)}"
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
         """Mask of the routers that no hole and no running job occupies, shape of the torus."""
-        free = self.grid.free_of((*self.holes, *self.running))
+        from optsched.boxes._layered import write
+
+        held = [*self.holes, *self.running]
+        boxes = np.fromiter(chain.from_iterable(held), np.int64, 6 * len(held)).reshape(-1, 6)
+        free = np.ones(self.torus, dtype=np.bool_)
+        write(free, boxes, np.zeros(len(boxes), dtype=np.bool_))  # faster than box by box
         free.flags.writeable = False
         return free
 

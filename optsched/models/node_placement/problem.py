@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,13 @@ class Placements(NamedTuple):
 
     nodes: tuple[tuple[int, ...], ...]
     devices: tuple[tuple[tuple[int, ...], ...], ...]
+
+    def only(self, jobs: Iterable[int]) -> Placements:
+        """Return the placements of some jobs alone."""
+        inside = {*jobs}
+        nodes = (at if job in inside else () for job, at in enumerate(self.nodes))
+        devices = (on if job in inside else () for job, on in enumerate(self.devices))
+        return Placements(tuple(nodes), tuple(devices))
 
 
 @models.register("node-placement")

@@ -7,7 +7,7 @@ running jobs break already holds as far as it is: no start may make it worse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -115,24 +115,17 @@ class RuledPlacement(NodePlacement):
         order = sorted(range(len(self.chunks)), key=lambda job: -int(self.weights[job]))
         left = [job for job in order if solution.nodes[job]]
         taken: list[int] = []
-
-        def of(jobs: Iterable[int]) -> Placements:
-            inside = {*jobs}
-            nodes = (at if job in inside else () for job, at in enumerate(solution.nodes))
-            devices = (on if job in inside else () for job, on in enumerate(solution.devices))
-            return Placements(tuple(nodes), tuple(devices))
-
         part = max(1, len(left))
         while left:
             tried = left[:part]
-            if not self.violations(of([*taken, *tried])):
+            if not self.violations(solution.only([*taken, *tried])):
                 taken += tried
                 left, part = left[part:], 2 * part
             elif len(tried) > 1:
                 part = len(tried) // 2
             else:
                 left = left[1:]
-        return of(taken)
+        return solution.only(taken)
 
     def blocking(self, solution: Placements, job: int) -> str:
         """Return the rule that a further job would break on the room left, empty if none is known.

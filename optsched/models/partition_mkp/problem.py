@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
@@ -131,6 +132,12 @@ class PartitionMKP(TorusProblem[Placement]):
         """Number of routers of each job."""
         return tuple(routers_for(size, self.nodes_per_router) for size in self.waiting)
 
+    @cached_property
+    def bin_table(self) -> NDArray[np.int64]:
+        """The bins as rows x, y, z, nx, ny, nz."""
+        numbers = np.fromiter(chain.from_iterable(self.bins), np.int64, 6 * len(self.bins))
+        return numbers.reshape(-1, 6)
+
     def idle(self, job: int, number: int) -> int | None:
         """Return the number of routers that a job leaves idle in a bin, None if it does not fit."""
         shape = layer_shape(self.routers[job], self.bins[number].extent, self.grid)
@@ -194,8 +201,8 @@ class PartitionMKP(TorusProblem[Placement]):
         if numbers[:: len(UNPLACED)].count(UNPLACED.bin) > solution.count(None):
             return False
         places = np.array(numbers, dtype=np.int64).reshape(-1, 3)
-        bins = np.array([*chain.from_iterable(self.bins)], dtype=np.int64).reshape(-1, 6)
         routers, grid = np.array(self.routers, dtype=np.int64), self.grid
+        bins = self.bin_table
         return bool(is_feasible(bins, grid.wrap, grid.shape, grid.longest, routers, places))
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:

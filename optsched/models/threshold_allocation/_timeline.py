@@ -1,4 +1,4 @@
-"""Timeline of allocations, and the first starts of jobs within thresholds, compiled."""
+"""Timeline of allocations, and the least threshold of a job at a start, compiled."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    What a node holds now is one event. `first` is the index of the first event of each node, shape
-    (nodes + 1,), and last the number of events, of which the other arrays may have more. Each event
-    has its time in seconds, the change of the number of processes, and that of the demand, shape
-    (events, resources).
+    What a node holds now is one event. Those of node n are ``first[n]:last[n]`` of the other
+    arrays. Each event has its time in seconds, the change of the number of processes, and that of
+    the demand, shape (events, resources).
     """
 
     first: Integers
+    last: Integers
     time: Integers
     processes: Integers
     demand: Integers
@@ -47,7 +47,7 @@ class Space(NamedTuple):
 
 
 @kernel
-def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
+def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
     resources = held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
@@ -62,7 +62,7 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
     time = np.zeros(first[nodes], dtype=np.int64)
     processes = np.zeros(first[nodes], dtype=np.int64)
     demand = np.zeros((first[nodes], resources), dtype=np.int64)
-    events = Timeline(first, time, processes, demand)
+    events = Timeline(first, last, time, processes, demand)
     for end in range(1, -1, -1):
         for row in range(len(held)):
             node, at = held[row, 0], held[row, 2 + end]
@@ -74,7 +74,7 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
             processes[first[node]] += change
             for r in range(resources):
                 demand[first[node], r] += change * held[row, 4 + r]
-    return first, time, processes, demand
+    return first, last, time, processes, demand
 
 
 @kernel(allocates=False)
@@ -97,129 +97,57 @@ def add_event(
 
 
 @kernel(allocates=False)
-def add_room(
-    events: Timeline, node: int, start: int, job: Job, limits: Integers, space: Space
-) -> int:
-    """Add the processes that a node takes within each limit, ascending, to `Space.room`.
-
-    Returns the number of its processors that are free at the start.
-    """
-    first, time, processes, demands = events
-    level, lost, room = space
-    for r in range(len(level)):
-        level[r] = 0
-    for k in range(len(lost)):
-        lost[k] = 0
-    at, end, active, most, free = start, start + job.walltime, 0, len(lost), -1
-    event, last = first[node], first[node + 1]
-    while at < end and most > 0:
-        while event < last and time[event] <= at:
-            active += processes[event]
-            for r in range(len(level)):
-                level[r] += demands[event, r]
-            event += 1
-        until = end
-        if event < last and time[event] < end:
-            until = time[event]
-        most = min(most, len(lost) - active)
-        if free < 0:
-            free = most
-        for r in range(len(level)):
-            for k in range(most, 0, -1):
-                over = level[r] + k * job.demand[r] - job.capacity[r]
-                if over <= 0:
-                    break
-                lost[k - 1] += (until - at) * job.scale[r] * over
-        while most > 0 and lost[most - 1] > limits[-1]:
-            most -= 1
-        at = until
-    for i in range(len(limits) - 1, -1, -1):
-        while most > 0 and lost[most - 1] > limits[i]:
-            most -= 1
-        room[i] += most
-    return free
-
-
-@kernel(allocates=False)
-def processors_free(events: Timeline, processors: int, start: int) -> int:
-    """Return the number of processors of all nodes that are free at a time."""
-    free = processors * (len(events.first) - 1)
-    for event in range(events.first[-1]):
-        if events.time[event] <= start:
-            free -= events.processes[event]
-    return free
-
-
-@kernel(allocates=False)
 def least_limit(
-    events: Timeline,
-    nodes: Integers,
-    number: int,
-    free: int,
-    job: Job,
-    limits: Integers,
-    space: Space,
+    events: Timeline, start: int, free: int, job: Job, limits: Integers, space: Space
 ) -> int:
-    """Return the number of the least limit within which a job can start now.
+    """Return the number of the least limit within which a job can start at a time.
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
-    `optsched.solvers.threshold_allocation.bottleneck_search`. For lower limits, no problem with
-    ``latest=0`` needs to be solved. The first `number` of `nodes` have processors that are free
-    now, `free` together. `limits` has the largest penalized times in units, ascending; their number
+    `optsched.solvers.threshold_allocation.bottleneck_search`. `free` is the number of processors
+    that are free then. `limits` has the largest penalized times in units, ascending; their number
     means none.
     """
-    room = space.room
-    room[:] = 0
-    for place in range(number):
-        free -= add_room(events, nodes[place], 0, job, limits, space)
-        if room[0] >= job.asked or room[-1] + free < job.asked:
+    first, last, time, processes, demands = events
+    processors, asked, walltime, demand, capacity, scale = job
+    level, lost, room = space
+    least, end = len(limits), start + walltime
+    for i in range(least):
+        room[i] = 0
+    for node in range(len(last)):
+        for r in range(len(level)):
+            level[r] = 0
+        for k in range(processors):
+            lost[k] = 0
+        at, active, most = start, 0, processors
+        event, stop = first[node], last[node]
+        while at < end and most > 0:
+            while event < stop and time[event] <= at:
+                active += processes[event]
+                for r in range(len(level)):
+                    level[r] += demands[event, r]
+                event += 1
+            until = end
+            if event < stop and time[event] < end:
+                until = time[event]
+            most = min(most, processors - active)
+            if at == start:
+                free -= most
+            for r in range(len(level)):
+                for k in range(most, 0, -1):
+                    over = level[r] + k * demand[r] - capacity[r]
+                    if over <= 0:
+                        break
+                    lost[k - 1] += (until - at) * scale[r] * over
+            while most > 0 and lost[most - 1] > limits[least - 1]:
+                most -= 1
+            at = until
+        for i in range(least - 1, -1, -1):
+            while most > 0 and lost[most - 1] > limits[i]:
+                most -= 1
+            room[i] += most
+        while least > 0 and room[least - 1] >= asked:
+            least -= 1
+        if least == 0 or room[least - 1] + free < asked:
             break
-    least = len(limits)
-    while least > 0 and room[least - 1] >= job.asked:
-        least -= 1
     return least
-
-
-@kernel(allocates=False)
-def starts_within(
-    events: Timeline,
-    starts: Integers,
-    free: Integers,
-    number: int,
-    job: Job,
-    limits: Integers,
-    space: Space,
-    found: Integers,
-) -> None:
-    """Write the first start of a job within each limit to `found`; -1 without one.
-
-    The first `number` of `starts` are possible, ascending, and `free` has the number of processors
-    that are free at each. The limits are those of `least_limit`.
-    """
-    room, missing = space.room, len(limits)
-    found[:] = -1
-    for place in range(number):
-        if missing == 0:
-            break
-        if free[place] < job.asked:
-            continue
-        room[:] = 0
-        for node in range(len(events.first) - 1):
-            add_room(events, node, starts[place], job, limits, space)
-            if room[0] >= job.asked:
-                break
-        while missing > 0 and room[missing - 1] >= job.asked:
-            missing -= 1
-            found[missing] = starts[place]
-
-
-@kernel(allocates=False)
-def next_end(events: Timeline, after: int) -> int:
-    """Return the first end of an allocation after a time, -1 without one."""
-    found = -1
-    for event in range(events.first[-1]):
-        at = events.time[event]
-        if at > after and events.processes[event] < 0 and (at < found or found < 0):
-            found = at
-    return found

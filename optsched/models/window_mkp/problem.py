@@ -88,9 +88,7 @@ class WindowMKP(Problem[Assignment]):
 
     def choice(self, objective: int) -> Choice:
         """Return whether there is one job, all of several are placed, or some have to wait."""
-        if len(self.weights) == 1:
-            return Choice.ONE_JOB
-        return Choice.CONTESTED if objective < self.profits.sum() else Choice.ALL_PLACED
+        return choice_among(len(self.weights), objective, self.profits.sum())
 
     def equally_good(self, objective: int) -> list[Assignment]:
         """Return all assignments with an objective, the first job in the first slot first.
@@ -184,3 +182,10 @@ class WindowMKP(Problem[Assignment]):
             (place, listed(job for job, at in zip(jobs, solution) if at == number))
             for place, number in [*places, ("not placed", NOT_PLACED)]
         ]
+
+
+def choice_among(jobs: int, objective: int, total: int) -> Choice:
+    """Return the data of the choice among jobs of a total profit, by the objective."""
+    if jobs == 1:
+        return Choice.ONE_JOB
+    return Choice.CONTESTED if objective < total else Choice.ALL_PLACED

@@ -27,6 +27,7 @@ class Closed(NamedTuple):
     first: Numbers  # windows first[own] to before first[own + 1] count for the jobs of one
     start: Times
     end: Times
+    of_starts: Flags
     closed: Flags  # shape (windows, nodes)
     edges: Times  # finite starts and ends, ascending
     woken: Times  # one entry: for which of these a decision was asked for
@@ -39,13 +40,13 @@ def closed_nodes(queues: Queues, submit: float) -> Closed:
     """Return when the nodes of a site are closed; `submit`: the first submission, in seconds."""
     there = sorted({-1, *queues.reservation})
     windows = [queues.windows(each, queues.first - submit) for each in there]
-    start, end, closed = (np.concatenate(parts) for parts in zip(*windows))
+    start, end, of_starts, closed = (np.concatenate(parts) for parts in zip(*windows))
     edges = np.unique(np.concatenate((start, end)))
     own = [there.index(each) for each in (*queues.reservation, -1)]  # of no queue: none
     return Closed(
         np.array(own),
         np.cumsum([0, *(len(each.start) for each in windows)]),
-        *(start, end, closed, edges[np.isfinite(edges)], np.full(1, -np.inf)),
+        *(start, end, of_starts, closed, edges[np.isfinite(edges)], np.full(1, -np.inf)),
         holds=np.zeros(len(start), dtype=bool),
         open=np.ones(closed.shape[1], dtype=bool),
         own=np.zeros(1, dtype=np.int64),
@@ -58,7 +59,10 @@ def note_closed(closed: Closed, own: int, start: float, end: float) -> bool:
     first, stop, changed = closed.first[own], closed.first[own + 1], closed.own[0] != own
     closed.own[0] = own
     for window in range(first, stop):
-        holds = closed.start[window] < end and start < closed.end[window]
+        began = closed.start[window] < end
+        if closed.of_starts[window]:
+            began = closed.start[window] <= start
+        holds = began and start < closed.end[window]
         if holds != closed.holds[window]:
             closed.holds[window] = holds
             changed = True

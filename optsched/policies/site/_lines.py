@@ -43,6 +43,7 @@ class Lines(NamedTuple):
     asked: Asked
     free: Free  # in each segment
     first: Numbers  # the first segment of each line
+    closing: Times  # from when on no job starts on each line
     time: Times  # when each segment begins
     next: Numbers
     spare: Numbers  # one entry: the first unused segment, of which `next` is the second
@@ -63,10 +64,17 @@ def new_lines(asked: Asked, free: Free, closed: Closed, jobs: int) -> Lines:
     following = np.arange(1, segments + 1)
     following[:lines] = following[-1] = NONE
     instants = 2 * jobs + 2 + len(closed.end)
+    closing = np.full(lines, np.inf)
+    for own in range(kinds):
+        there = closing[own * nodes : (own + 1) * nodes]
+        for window in range(closed.first[own], closed.first[own + 1]):
+            if closed.of_starts[window]:
+                there[closed.closed[window]] = closed.start[window]
     return Lines(
         asked,
         Free(amount, np.zeros(segments, dtype=np.int64), free.licences, free.total),
         np.arange(lines),
+        closing,
         np.full(segments, -np.inf),
         following,
         np.array([lines]),
@@ -260,7 +268,7 @@ def close(lines: Lines, closed: Closed) -> None:
         for window in range(closed.first[own], closed.first[own + 1]):
             start, end = closed.start[window], closed.end[window]
             for node in range(nodes):
-                if closed.closed[window, node]:
+                if closed.closed[window, node] and not closed.of_starts[window]:
                     book(lines, nobody, own * nodes + node, 0, start, end, 1)
             if end < np.inf:
                 use(lines, end)
@@ -305,6 +313,8 @@ def place_at(lines: Lines, one: int, base: int, start: float, duration: float, p
         return 0
     for member in range(asked.first_member[group], asked.first_member[group + 1]):
         node = asked.member[member]
+        if start >= lines.closing[base + node]:
+            continue
         segment = begin_now(lines, base + node)
         following = lines.next[segment]
         while following != NONE and lines.time[following] <= start:
@@ -341,7 +351,8 @@ def earliest_of(
             what, each = licences, LICENSED
             wanted += LICENSED
         segment = begin_now(lines, line)
-        while segment != NONE and lines.time[segment] < before:
+        last_start = min(before, lines.closing[line])
+        while segment != NONE and lines.time[segment] < last_start:
             following = lines.next[segment]
             level, later = chunks_on(asked, free, what, segment), following
             end = lines.time[segment] + duration
@@ -350,6 +361,7 @@ def earliest_of(
                 later = lines.next[later]
             if level > 0:
                 until = np.inf if following == NONE else lines.time[following]
+                until = min(until, lines.closing[line])
                 last = rank(lines, until)
                 change[rank(lines, lines.time[segment])] += each * level
                 horizon = min(until, before) + duration
@@ -394,7 +406,8 @@ def best_on(
     """
     asked, free = lines.asked, lines.free
     best, segment, most = 0, lines.first[line], asked.most_per_node[one]
-    while best < most and segment != NONE and lines.time[segment] < min(until, before):
+    last_start = min(until, before, lines.closing[line])
+    while best < most and segment != NONE and lines.time[segment] < last_start:
         following = lines.next[segment]
         is_late = following == NONE or lines.time[following] + duration > freed
         if is_late and not is_full(asked, free, one, segment):

@@ -32,8 +32,10 @@ from optsched.solvers.data_placement.holes import (
 from optsched.solvers.data_placement.score import Score
 
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 NOWHERE = -1
 FOREVER = np.iinfo(np.int64).max
+NEVER = FOREVER // 2
 GROUP = 8
 """Nodes that share a bound of their scores."""
 
@@ -68,8 +70,10 @@ class State(NamedTuple):
     widest: Integers  # cores and node of the widest known hole, shape (2,)
     # Lower bounds of the score on each node, for jobs equal to the last one, shape (nodes,)
     bounds: Integers
-    # The least bound of each group of `GROUP` consecutive nodes, shape (groups,)
+    # The least bound of each group of `GROUP` consecutive nodes, and whether one of them may have
+    # a hole, shape (groups,)
     group_bounds: Integers
+    group_holes: Flags
     # Lower bounds of the time in seconds at which one core, two cores ... of a node of each
     # group are free. They stay valid, because cores only become free later as the plan grows.
     # Shape (cores, groups).
@@ -100,9 +104,11 @@ def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
     keys = sorted_keys.copy()
     reserved = arrays.reserved.copy()
     holes = np.zeros(nodes, dtype=np.int64)
+    group_holes = np.zeros((nodes - 1) // GROUP + 1, dtype=np.bool_)
     if backfill:
         for node in range(nodes):
             holes[node] = in_holes(reserved[node], 1)
+            group_holes[node // GROUP] |= holes[node] > 0
     files = files_on(arrays)
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     for job in range(len(jobs)):
@@ -114,6 +120,7 @@ def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
         widest,
         np.zeros(nodes, dtype=np.int64),
         np.zeros((nodes - 1) // GROUP + 1, dtype=np.int64),
+        group_holes,
         starts_of_groups(keys),
         np.full(width + 1, FOREVER),
         np.empty(width, dtype=np.int64),
@@ -134,7 +141,7 @@ def place_jobs(
 ) -> None:
     """Place the jobs in order; the arguments are those of `plan`."""
     occupied, jobs, capacity = arrays.occupied, arrays.jobs, arrays.capacity
-    keys, reserved, holes, widest, bounds, group_bounds, _, hopeless, scratch = state
+    keys, reserved, holes, widest, bounds, group_bounds, group_holes, _, hopeless, scratch = state
     nodes, width = keys.shape
     running, idle = 0, 0
     for node in range(nodes):
@@ -157,7 +164,7 @@ def place_jobs(
         mark(files, file)
         if this_rule != last_rule:
             bounds[:] = 0
-            bound_groups(state, files, jobs[job], rule, backfill)
+            bound_groups(state, files, jobs[job], rule, turning_node, full)
         last_rule = this_rule
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
@@ -196,6 +203,7 @@ def place_jobs(
             bits = take_first(keys[node], processors, choice.start + walltime)
         if backfill:
             holes[node] = in_holes(reserved[node], 1)
+            group_holes[node // GROUP] |= holes[node] > 0
             if node == widest[1]:
                 widest[1] = holes.argmax()
                 widest[0] = holes[widest[1]]
@@ -217,20 +225,24 @@ def starts_of_groups(keys: Integers) -> Integers:
 
 @kernel(allocates=False)
 def bound_groups(
-    state: State, files: NodeFiles, job: Integers, score: Score, backfill: bool
+    state: State, files: NodeFiles, job: Integers, score: Score, turning_node: int, full: bool
 ) -> None:
-    """Bound the score of a job on each group: a node without the file of the job must load it."""
-    group_bounds, group_starts = state.group_bounds, state.group_starts
-    processors, file, load = job[0], job[2], job[3]
-    loading = min(score.loading, 1) if score.opportune else score.loading
+    """Bound the score of a job on each group: a node without the file of the job must load it.
+
+    A job starts now in a hole at best, and there alone if no other core is free.
+    """
+    group_bounds, group_starts = state.group_bounds, state.group_starts[job[0] - 1]
+    file, load = job[2], job[3]
     for group in range(len(group_bounds)):
-        # a job that backfills may start now in a hole
-        start = 0 if backfill else group_starts[processors - 1, group]
-        group_bounds[group] = start + loading * load
+        start = 0 if state.group_holes[group] else NEVER if full else group_starts[group]
+        opportune = 0 <= turning_node < (group + 1) * GROUP or (
+            score.opportune and not score.whole_scan and start == 0
+        )
+        group_bounds[group] = start + (min(score.loading, 1) if opportune else score.loading) * load
     entry = files.buckets[file % len(files.buckets)]
     while entry != NOWHERE:
         group = files.entries[entry, NODE] // GROUP
-        start = 0 if backfill else group_starts[processors - 1, group]
+        start = 0 if state.group_holes[group] else NEVER if full else group_starts[group]
         group_bounds[group] = min(group_bounds[group], start)
         entry = files.entries[entry, ALIKE]
 
@@ -253,12 +265,15 @@ def best_node(
     of which changes the score of one node only. The group with the least bound comes first, so that
     most others are skipped.
     """
-    keys, reserved, holes, _, bounds, group_bounds, group_starts, _, _ = state
+    keys, reserved, holes, _, bounds, group_bounds, _, group_starts, _, _ = state
     processors, walltime, file, load = job[0], job[1], job[2], job[3]
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
-    least: int = FOREVER
-    first = int(group_bounds.argmin())
+    least: int = NEVER
+    first = 0
+    for group in range(1, len(group_bounds)):
+        if group_bounds[group] < group_bounds[first]:
+            first = group
     for turn in range(-1, len(group_bounds)):
         group = first if turn < 0 else turn
         begin_node = group * GROUP
@@ -269,7 +284,10 @@ def best_node(
         least_bound: int = FOREVER
         earliest: int = FOREVER
         end_node = min(begin_node + GROUP, len(keys))
-        promising = begin_node + int(bounds[begin_node:end_node].argmin())
+        promising = begin_node
+        for node in range(begin_node + 1, end_node):
+            if bounds[node] < bounds[promising]:
+                promising = node
         for step in range(end_node - begin_node):
             node = promising + step
             if node >= end_node:

@@ -192,3 +192,29 @@ def mark_overlaps(
     for one in range(len(boxes)):
         for other in range(len(others)):
             found[one, other] = share_a_router(boxes[one], others[other], sides)
+
+
+@kernel(allocates=False)
+def least_pair(
+    places: NDArray[np.int64], hosts: NDArray[np.int64], shape: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Return a place and a host that do not overlap, with the fewest routers together, or (-1, -1).
+
+    Of equal ones the first place, with its first host. Hosts are in order of their routers.
+    """
+    chosen, its_host, least = -1, -1, np.inf
+    for place in range(len(places)):
+        volume = places[place, 3] * places[place, 4] * places[place, 5]
+        for host in range(len(hosts)):
+            total = volume + hosts[host, 3] * hosts[host, 4] * hosts[host, 5]
+            if total >= least:
+                break
+            meets = True
+            for axis in range(3):
+                ahead = (hosts[host, axis] - places[place, axis]) % shape[axis]
+                behind = (places[place, axis] - hosts[host, axis]) % shape[axis]
+                meets &= ahead < places[place, 3 + axis] or behind < hosts[host, 3 + axis]
+            if not meets:
+                chosen, its_host, least = place, host, total
+                break
+    return chosen, its_host

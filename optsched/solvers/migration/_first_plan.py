@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.boxes._anchors import find_anchors, find_first_fit
 from optsched.boxes._free_boxes import put
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest, run_of
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest
 from optsched.compiled import kernel
 from optsched.solvers.migration._cheapest_boxes import (
     comes_before,
@@ -21,74 +21,161 @@ from optsched.solvers.migration._cheapest_boxes import (
 NEVER = 2**63 - 1
 """Cost beyond that of any place."""
 
+FEW, GROWTH = 64, 8
+"""Least number of places that are examined first, and factor by which it grows."""
+
 HOSTS = 64
 """Largest number of new boxes of a victim that are kept for the next places."""
 
 
 @kernel(allocates=False)
-def select(places: Integers, count: int, most: int) -> None:
-    """Reorder the first rows, cost and number, so that row `most` - 1 is in its place by order."""
-    low, high = 0, count - 1
-    while low < high:
-        cost, number = places[(low + high) // 2, 0], places[(low + high) // 2, 1]
-        up, down = low, high
-        while up <= down:
-            while comes_before(places[up, 0], places[up, 1], cost, number):
-                up += 1
-            while comes_before(cost, number, places[down, 0], places[down, 1]):
-                down -= 1
-            if up <= down:
-                for column in range(2):
-                    kept = places[up, column]
-                    places[up, column] = places[down, column]
-                    places[down, column] = kept
-                up += 1
-                down -= 1
-        if most - 1 <= down:
-            high = down
-        elif most - 1 >= up:
-            low = up
+def bound_of(costs: Integers, count: int, fewest: int, most: int) -> int:
+    """Return a bound with `fewest` to `most` costs below it.
+
+    If equal costs prevent that, it is the highest bound with fewer.
+    """
+    low, high = 0, 0
+    for one in range(count):
+        high = max(high, costs[one] + 1)
+    while high - low > 1:
+        bound = (low + high) // 2
+        below = 0
+        for one in range(count):
+            below += costs[one] < bound
+        if below < fewest:
+            low = bound
+        elif below > most:
+            high = bound
         else:
-            return
+            return bound
+    return low
 
 
 @kernel(allocates=False)
-def take_cheapest(
-    table: Integers,
-    least: Integers,
-    starts: Words,
-    shape: Integers,
-    before: int,
-    boxes: Integers,
-    side: int,
-    cheapest: Integers,
-) -> None:
-    """Lower the cost and number of the cheapest place over each box by those in a table of costs.
+def cut(costs: Integers, numbers: Integers, kept: Integers, fewest: int, most: int) -> None:
+    """Keep the cheapest places, `fewest` to `most`, in their order; of equal ones, the first.
 
-    `starts` has the anchors of the places, `least` the least cost of each row along Z, and `before`
-    is the number of the first place of the table.
+    `kept` has the number of places, and the cost from which on places are left out.
+    """
+    if kept[0] <= most:
+        return
+    bound = bound_of(costs, kept[0], fewest, most)
+    equal = fewest
+    for one in range(kept[0]):
+        equal -= costs[one] < bound
+    count = 0
+    for one in range(kept[0]):
+        cost = costs[one]
+        costs[count], numbers[count] = cost, numbers[one]
+        if cost == bound:
+            count += equal > 0
+            equal -= 1
+        else:
+            count += cost < bound
+    kept[0], kept[1] = count, bound
+
+
+@kernel
+def jobs_met(boxes: Integers, sides: Integers) -> Words:
+    """Return the jobs that a run of coordinates meets, as bits [axis, length - 1, start, word].
+
+    A box meets the jobs that it meets in each dimension.
+    """
+    most = sides.max()
+    met = np.zeros((3, most, most, (len(boxes) + 63) // 64), dtype=np.uint64)
+    for axis in range(3):
+        side = sides[axis]
+        for job in range(len(boxes)):
+            for at in range(boxes[job, axis], boxes[job, axis] + boxes[job, 3 + axis]):
+                met[axis, 0, at % side, job >> 6] |= ONE << np.uint64(job & 63)
+        for length in range(1, side):
+            for at in range(side):
+                for word in range(met.shape[3]):
+                    further = met[axis, 0, (at + length) % side, word]
+                    met[axis, length, at, word] = met[axis, length - 1, at, word] | further
+    return met
+
+
+@kernel(allocates=False)
+def keep_cheap(
+    number: int,
+    starts: Words,
+    table: Integers,
+    costs: Integers,
+    numbers: Integers,
+    kept: Integers,
+    most: int,
+) -> None:
+    """Append the places of a shape to the cheapest ones, by the cost at each anchor.
+
+    A place has a number with six bits for each coordinate. See `cut` for `kept`.
     """
     sx, sy = starts.shape
-    for job in range(len(boxes)):
-        box = boxes[job]
-        # boxes that overlap this one have anchors in a box; without wrap-around, the part of it
-        # beyond the torus is where no box of the shape fits
-        over_z = run_of((box[2] - shape[2] + 1) % side, min(box[5] + shape[2] - 1, side), side)
-        cost, number = cheapest[job, 0], cheapest[job, 1]
-        for step in range(min(box[3] + shape[0] - 1, sx)):
-            x = (box[0] - shape[0] + 1 + step) % sx
-            for other in range(min(box[4] + shape[1] - 1, sy)):
-                y = (box[1] - shape[1] + 1 + other) % sy
-                if least[x, y] > cost:
-                    continue
-                zs = starts[x, y] & over_z
-                while zs != NONE:
-                    z = lowest(zs)
-                    zs &= zs - ONE
-                    this = before + (x * sy + y) * side + z
-                    if comes_before(table[x, y, z], this, cost, number):
-                        cost, number = table[x, y, z], this
-        cheapest[job, 0], cheapest[job, 1] = cost, number
+    for x in range(sx):
+        for y in range(sy):
+            word = starts[x, y]
+            if word == NONE:
+                continue
+            least = table[x, y, 0]
+            for z in range(1, table.shape[2] - 1):
+                least = min(least, table[x, y, z])
+            if least >= kept[1]:
+                continue
+            if kept[0] + 64 > len(costs):
+                cut(costs, numbers, kept, most, 2 * most)
+            count = kept[0]
+            while word != NONE:
+                z = lowest(word)
+                word &= word - ONE
+                costs[count] = table[x, y, z]
+                numbers[count] = ((number << 6 | x) << 6 | y) << 6 | z
+                count += table[x, y, z] < kept[1]
+            kept[0] = count
+
+
+@kernel(allocates=False)
+def find_cheapest(
+    costs: Integers,
+    numbers: Integers,
+    count: int,
+    large: Integers,
+    met: Words,
+    cheapest: Integers,
+    seen: Words,
+) -> None:
+    """Find cost and number of the cheapest of the places over each job, and over none.
+
+    Cheap places are examined first, so that only jobs that none of them has `seen` are looked at
+    behind them.
+    """
+    cheapest[:] = NEVER
+    seen[:] = NONE
+    begin, few = 0, FEW
+    while begin < NEVER:
+        end = bound_of(costs, count, few, 2 * few) if count > 2 * few else NEVER
+        few *= GROWTH
+        for one in range(count):
+            cost, number = costs[one], numbers[one]
+            if not begin <= cost < end:
+                continue
+            shape, x, y, z = number >> 18, number >> 12 & 63, number >> 6 & 63, number & 63
+            nx, ny, nz = large[shape, 0] - 1, large[shape, 1] - 1, large[shape, 2] - 1
+            is_free = True
+            for word in range(len(seen)):
+                jobs = met[0, nx, x, word] & met[1, ny, y, word] & met[2, nz, z, word]
+                is_free = is_free and jobs == NONE
+                jobs &= ~seen[word]
+                while jobs != NONE:
+                    job = 64 * word + lowest(jobs)
+                    jobs &= jobs - ONE
+                    if cost < cheapest[job, 0]:
+                        cheapest[job, 0], cheapest[job, 1] = cost, number
+            if is_free and cost < cheapest[-1, 0]:
+                cheapest[-1, 0], cheapest[-1, 1] = cost, number
+        for job in range(len(cheapest) - 1):
+            if cheapest[job, 0] != NEVER:
+                seen[job >> 6] |= ONE << np.uint64(job & 63)
+        begin = end
 
 
 @kernel
@@ -175,13 +262,13 @@ def first_plan(
     # Shapes of each kind, see `optsched.solvers.migration._packing.pack`
     first: Integers,
     shapes: Integers,
-    # Routers that the large job may take, those of them that no other job holds when it
-    # starts, and those of the latter that are free now; rows along Z as bits, shape (X, Y)
+    # Routers that the large job may take, and those that are free now; rows along Z as bits,
+    # shape (X, Y)
     usable: Words,
-    vacant: Words,
     free: Words,
     side: int,
     wrap: Wrap,
+    below: int,  # cost from which on places are left out
     most: int,  # number of cheapest places that may be examined
 ) -> Integers:
     """Return the place of the first qualified bin, and the new boxes of its victims.
@@ -196,54 +283,22 @@ def first_plan(
     jobs = len(boxes)
     sides = np.array([sx, sy, side])
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
-    least = np.empty((sx, sy), dtype=np.int64)
     starts = np.empty((sx, sy), dtype=np.uint64)
     room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
-    cheapest = np.full((jobs + 1, 2), NEVER)  # over each job, and over none
-    nowhere = find_first_fit(vacant, large, side, wrap, plan[0], starts, room)
-    if nowhere >= 0:
-        x, y, z = plan[0, 0], plan[0, 1], plan[0, 2]
-        cheapest[jobs, 0] = 0
-        cheapest[jobs, 1] = ((nowhere * sx + x) * sy + y) * side + z
-    # the cheapest places so far, cut down to `most` whenever there is no room for more
-    places = np.empty((2 * most, 2), dtype=np.int64)
-    count, dearest = 0, NEVER
+    room_for = 4 * most + 64
+    place_costs, numbers = np.empty(room_for, np.int64), np.empty(room_for, np.int64)
+    kept = np.array([0, below])
     for number in range(len(large)):
         shape = large[number]
-        if not find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
-            continue
-        sum_up(shape, boxes, costs, side, wrap, table)
-        before = number * sx * sy * side
-        for x in range(sx):
-            for y in range(sy):
-                word, kept, cost = starts[x, y], NONE, NEVER
-                for z in range(side):
-                    if word >> np.uint64(z) & ONE != NONE:
-                        cost = min(cost, table[x, y, z])
-                least[x, y] = cost
-                if cost >= dearest:
-                    starts[x, y] = NONE
-                    continue
-                for z in range(side):
-                    bit = ONE << np.uint64(z)
-                    if word & bit == NONE or table[x, y, z] >= dearest:
-                        continue
-                    kept |= bit
-                    places[count, 0] = table[x, y, z]
-                    places[count, 1] = before + (x * sy + y) * side + z
-                    count += 1
-                    if count == len(places):
-                        select(places, count, most)
-                        count, dearest = most, places[most - 1, 0]
-                starts[x, y] = kept
-        take_cheapest(table, least, starts, shape, before, boxes, side, cheapest)
-    last_cost, last = NEVER, NEVER
-    if count > most:
-        select(places, count, most)
-        last_cost, last = places[most - 1, 0], places[most - 1, 1]
-    elif dearest < NEVER:
-        last_cost, last = places[most - 1, 0], places[most - 1, 1]
+        if find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
+            sum_up(shape, boxes, costs, side, wrap, table)
+            keep_cheap(number, starts, table, place_costs, numbers, kept, most)
+    cut(place_costs, numbers, kept, most, most)
+    met = jobs_met(boxes, sides)
+    cheapest = np.empty((jobs + 1, 2), dtype=np.int64)
+    seen = np.empty(met.shape[3], dtype=np.uint64)
+    find_cheapest(place_costs, numbers, kept[0], large, met, cheapest, seen)
     # new boxes of each job, of which the first victim of a place may take those beside it: few
     # jobs are the first victims of many places, and most places fail with theirs
     hosts = np.empty((jobs, HOSTS, 6), dtype=np.int64)
@@ -256,12 +311,12 @@ def first_plan(
                 cheapest[one, 0], cheapest[one, 1], next_cost, following
             ):
                 next_cost, following = cheapest[one, 0], cheapest[one, 1]
-        if next_cost == NEVER or comes_before(last_cost, last, next_cost, following):
+        if next_cost == NEVER:
             plan[:] = 0
             return plan
         cost, number = next_cost, following
-        which, at = number // (sx * sy * side), number % (sx * sy * side)
-        plan[0, 0], plan[0, 1], plan[0, 2] = at // (sy * side), at // side % sy, at % side
+        which = number >> 18
+        plan[0, 0], plan[0, 1], plan[0, 2] = number >> 12 & 63, number >> 6 & 63, number & 63
         plan[0, 3], plan[0, 4], plan[0, 5] = large[which, 0], large[which, 1], large[which, 2]
         victim = first_box(plan[0], boxes, True, sides)
         if victim < jobs:

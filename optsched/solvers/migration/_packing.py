@@ -6,19 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._anchors import find_anchors, find_first_fit
-from optsched.boxes._free_boxes import largest
-from optsched.boxes._rows import (
-    NONE,
-    ONE,
-    Integers,
-    Words,
-    Wrap,
-    bounds_of,
-    fill,
-    lowest,
-    run_of,
-    slices_of,
-)
+from optsched.boxes._free_boxes import largest_box
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest, run_of
 from optsched.compiled import kernel
 
 Flags = NDArray[np.bool_]
@@ -62,9 +51,8 @@ def fits(
     if len(shapes) <= AT_ONCE:
         return False
     # before the other shapes: is any free box large enough?
-    slices = slices_of(words, wrap[0])
     sides = words.shape[0], words.shape[1], side
-    if largest(slices, bounds_of(slices, sides[0]), least - 1, least, side, wrap, sides)[3] == 0:
+    if largest_box(words, least - 1, least, side, wrap, sides)[3] == 0:
         return False
     return bool(find_first_fit(words, shapes[AT_ONCE:], side, wrap, box, starts, room) >= 0)
 

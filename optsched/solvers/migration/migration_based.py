@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration._first_plan import first_plan
-from optsched.solvers.migration.subproblems import Subproblems
+from optsched.solvers.migration.subproblems import NEVER, Subproblems
 
 PLACES = 4096
 """Number of cheapest places of the large job that are examined."""
@@ -42,8 +43,9 @@ class MigrationBased(Heuristic):
         return len(problem.running)
 
 
-def find_plan(problem: Migration, most: int = PLACES) -> Plan | None:
-    """Return the plan of Algorithm 3, or None if the algorithm fails.
+@lru_cache
+def find_plan(problem: Migration, most: int = PLACES, below: int = NEVER) -> Plan | None:
+    """Return the plan of Algorithm 3, or None if the algorithm fails or the plan costs too much.
 
     The bins are the boxes of running jobs and the free routers around them, with those of jobs that
     end before the large one starts. Each bin is represented
@@ -52,9 +54,9 @@ def find_plan(problem: Migration, most: int = PLACES) -> Plan | None:
     victims, the jobs that overlap the place, find hosts one by one, largest first: the first free
     box of their best shapes outside the place. A victim may use its own routers and those of
     victims that have moved; no job is moved twice or on behalf of a victim. The first qualified bin
-    is chosen. Only the `most` cheapest places are examined.
+    is chosen. Only the `most` cheapest places are examined, and those that cost `below` a limit.
     """
-    subproblems = Subproblems(problem)
+    subproblems = Subproblems(problem, below)
     if not subproblems.may_fit():
         return None
     jobs = np.array(subproblems.in_order, dtype=np.int64)
@@ -66,10 +68,10 @@ def find_plan(problem: Migration, most: int = PLACES) -> Plan | None:
         subproblems.first,
         subproblems.shapes,
         subproblems.usable,
-        subproblems.vacant,
         subproblems.free,
         subproblems.side,
         subproblems.wrap,
+        subproblems.below,
         most,
     )
     if not plan[0, 3]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.migration._cheapest_boxes import sum_up
+from optsched.solvers.migration._cheapest_boxes import least_pair, sum_up
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Ints = NDArray[np.int64]
 
 NOBODY = -1
 """The job that a box without running jobs overlaps."""
@@ -73,11 +72,13 @@ def find_plan(problem: Migration) -> Plan | None:
     such box, the profit without migration is 0, less than that of any migration. Read so, the
     constraint excludes the migrations for a large job that fits without them, and no others.
     """
-    places = _places(problem)
-    if NOBODY in places:
-        return Plan((), places[NOBODY][0])
-    for job in sorted(places, key=lambda job: (problem.costs[job], job)):
-        found = _migration(problem, job, places[job])
+    places, jobs = _places(problem)
+    if (jobs == NOBODY).any():
+        return Plan((), _box(places[int((jobs == NOBODY).argmax())]))
+    room = problem.grid.free_of([*problem.holes, *problem.ending, *problem.running])
+    victims = np.unique(jobs).tolist()
+    for job in sorted(victims, key=lambda job: (problem.costs[job], job)):
+        found = _migration(problem, job, places[jobs == job], room)
         if found is not None:
             return problem.plan({job: found.host}, found.place)
     return None
@@ -90,58 +91,50 @@ class _Migration(NamedTuple):
     host: Box
 
 
-def _places(problem: Migration) -> Mapping[int, list[Box]]:
-    """Return the boxes of the large job that overlap at most one running job, by this job.
+def _places(problem: Migration) -> tuple[Ints, Ints]:
+    """Return the boxes of the large job that overlap at most one running job, and this job.
 
-    Boxes are in the order of the shapes, then of the anchors. The jobs that each box overlaps are
-    counted by a table of differences, see `sum_up`, and their numbers are added: the sum over a
-    single job is its number.
+    Shapes (boxes, 6) and (boxes,). Boxes are in the order of the shapes, then of the anchors. The
+    jobs that each box overlaps are counted by a table of differences, see `sum_up`, and their
+    numbers are added: the sum over a single job is its number.
     """
     grid, movers = problem.grid, np.array(problem.movers, dtype=np.int64)
     boxes = np.array([problem.running[job] for job in movers], dtype=np.int64).reshape(-1, 6)
     room = problem.place_room()
     counts, numbers = np.empty((2, *(side + 1 for side in grid.shape)), dtype=np.int64)
-    found: dict[int, list[Box]] = {}
+    places, jobs = [np.empty((0, 6), dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for extent in problem.place_extents:
         at = anchors(room, grid, extent)
         for values, table in ((np.ones_like(movers), counts), (movers, numbers)):
             sum_up(np.array(extent), boxes, values, grid.shape[2], grid.wrap, table)
         at = at[counts[tuple(at.T)] <= 1]
         there = tuple(at.T)
-        jobs = np.where(counts[there] > 0, numbers[there], NOBODY)
-        for (x, y, z), job in zip(at.tolist(), jobs.tolist()):
-            found.setdefault(job, []).append(Box(x, y, z, *extent))
-    return found
+        places.append(_boxes(at, extent))
+        jobs.append(np.where(counts[there] > 0, numbers[there], NOBODY))
+    return np.concatenate(places), np.concatenate(jobs)
 
 
-def _migration(problem: Migration, job: int, places: Sequence[Box]) -> _Migration | None:
+def _migration(
+    problem: Migration, job: int, places: Ints, room: NDArray[np.bool_]
+) -> _Migration | None:
     """Return the migration of a victim with the fewest idle routers, None if it finds no host.
 
-    What the jobs need is the same in all of them, so the fewest idle routers are the fewest in
-    both boxes.
+    `room`: the routers that no job has. What the jobs need is the same in all migrations, so the
+    fewest idle routers are the fewest in both boxes.
     """
-    grid = problem.grid
-    others = [box for other, box in enumerate(problem.running) if other != job]
-    room = grid.free_of([*problem.holes, *problem.ending, *others])
-    hosts = np.vstack([_boxes(room, grid, e) for e in sorted(problem.extents(job), key=math.prod)])
-    if not len(hosts):
-        return None
-    volumes = hosts[:, 3:].prod(axis=1)
-    best, least = None, math.inf
-    for place in places:
-        if place.volume + volumes[0] >= least:
-            continue
-        beside = ~grid.overlapping(hosts, [place])
-        first = int(beside.argmax())
-        if beside[first] and place.volume + volumes[first] < least:
-            best, least = (
-                _Migration(place, Box(*hosts[first].tolist())),
-                place.volume + volumes[first],
-            )
-    return best
+    grid, room = problem.grid, room.copy()
+    room[grid.routers_of(problem.running[job])] = True
+    extents = sorted(problem.extents(job), key=math.prod)
+    hosts = np.vstack([_boxes(anchors(room, grid, extent), extent) for extent in extents])
+    place, host = least_pair(places, hosts, np.array(grid.shape))
+    return None if place < 0 else _Migration(_box(places[place]), _box(hosts[host]))
 
 
-def _boxes(room: NDArray[np.bool_], grid: Grid, extent: Triple) -> NDArray[np.int64]:
-    """Return the boxes of an extent in the room, shape (boxes, 6)."""
-    at = anchors(room, grid, extent)
+def _boxes(at: Ints, extent: Triple) -> Ints:
+    """Return the boxes of an extent at anchors, shape (boxes, 6)."""
     return np.hstack((at, np.broadcast_to(extent, at.shape)))
+
+
+def _box(row: Ints) -> Box:
+    x, y, z, nx, ny, nz = row.tolist()
+    return Box(x, y, z, nx, ny, nz)

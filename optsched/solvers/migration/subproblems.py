@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import ClassVar, NamedTuple
@@ -12,10 +12,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes._anchors import first_fit
 from optsched.boxes._rows import fill, words_outside
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.models.torus import extents_of
+from optsched.models.torus import extents_of, routers_for
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 from optsched.solvers.migration._packing import OPEN, YES, pack
 
@@ -57,43 +58,56 @@ class PackingResult(NamedTuple):
 
 
 class Subproblems:
-    """Generator and solver of the packing subproblems of a migration problem."""
+    """Generator and solver of the packing subproblems of a migration problem.
 
-    def __init__(self, problem: Migration) -> None:
+    With a limit `below`, jobs that cost as much do not move.
+    """
+
+    def __init__(self, problem: Migration, below: int | None = None) -> None:
         self.problem = problem
         grid = problem.grid
         self.side, self.wrap = grid.shape[2], grid.wrap
         self.sides = np.array(grid.shape)
         self.boxes = _table(problem.running, 6)
         self.costs = np.array(problem.costs, dtype=np.int64)
-        holes, kept = _table(problem.holes, 6), np.ones(len(self.boxes), np.bool_)
-        kept[list(problem.movers)] = False
-        ending = _table(problem.ending, 6)
-        # as words: what the large job may take, also without a move, and what a moved job may take
-        self.usable = words_outside(np.concatenate((holes, self.boxes[kept])), *grid.shape)
-        self.vacant = words_outside(np.concatenate((holes, self.boxes)), *grid.shape)
-        beside_ending = words_outside(ending, *grid.shape)
-        self.room, self.free = self.usable & beside_ending, self.vacant & beside_ending
         self.large = _table(problem.place_extents, 3)
-        given = {job: (problem.sizes[job], problem.running[job].extent) for job in problem.movers}
-        kind_of_given = {
-            one: _kind(problem.routers_of(one[0]), one[1], grid, problem.links, problem.shapes)
-            for one in set(given.values())
-        }
-        kind_of = {job: kind_of_given[one] for job, one in given.items()}
-        kinds = sorted(set(kind_of.values()), key=attrgetter("order"))
+        holes, kept = _table(problem.holes, 6), np.ones(len(self.boxes), np.bool_)
+        # as words: what the large job may take, also without a move, and what a moved job may take
+        vacant = words_outside(np.concatenate((holes, self.boxes)), *grid.shape)
+        self.movers, self.below = problem.movers, below
+        if below is not None:
+            if first_fit(vacant, self.large, self.side, self.wrap)[3]:
+                self.below = below = min(below, 1)  # a free place needs no move that costs anything
+            self.movers = tuple([job for job in problem.movers if problem.costs[job] < below])
+        kept[list(self.movers)] = False
+        self.usable = words_outside(np.concatenate((holes, self.boxes[kept])), *grid.shape)
+        self._beside_ending = words_outside(_table(problem.ending, 6), *grid.shape)
+        self.free = vacant & self._beside_ending
+        kind_of = _kinds(grid, problem.links, problem.shapes, problem.nodes_per_router)
+        sizes, running = problem.sizes, problem.running
+        own = [kind_of[sizes[job], running[job][3:]] for job in self.movers]
+        self._kind_of = dict(zip(self.movers, own))
+        kinds = sorted(set(own), key=attrgetter("order"))
         number = {kind: place for place, kind in enumerate(kinds)}
-        self.extents = {job: kind.extents for job, kind in kind_of.items()}
         self.kinds = np.full(len(self.boxes), -1)
-        self.kinds[list(kind_of)] = [number[kind] for kind in kind_of.values()]
-        tables = [kind.table for kind in kinds]
-        self.first = np.cumsum([0, *map(len, tables)])
-        self.shapes = np.concatenate(tables) if tables else _table((), 3)
-        self._needs = np.array([kind.least for kind in kinds], dtype=np.int64)
-        self.in_order = sorted(problem.movers, key=self.kinds.tolist().__getitem__)
-        self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
+        self.kinds[list(self.movers)] = [number[kind] for kind in own]
+        self.first, self.shapes, self._needs = _tables_of(tuple(kinds))
+        self.in_order = sorted(self.movers, key=self.kinds.tolist().__getitem__)
         self._floors: dict[int, int] = {}
-        self._levels = np.empty((len(problem.movers) + 1, 2, *self.free.shape), dtype=np.uint64)
+
+    @cached_property
+    def room(self) -> Words:
+        """What a moved job may take once other jobs have moved, too."""
+        room: Words = self.usable & self._beside_ending
+        return room
+
+    @cached_property
+    def _cheapest(self) -> list[int]:
+        return sorted(self.movers, key=self.problem.costs.__getitem__)
+
+    @cached_property
+    def _levels(self) -> Words:
+        return np.empty((len(self.movers) + 1, 2, *self.free.shape), dtype=np.uint64)
 
     def may_fit(self) -> bool:
         """Return whether the area bound admits a plan: enough routers for all movable jobs."""
@@ -132,7 +146,9 @@ class Subproblems:
             self._floors[needed[0]] = self._floor_of(needed[0])
         free = self.room.copy()
         fill(free, np.array(subproblem.place), self.side, False)
-        shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}), 3)
+        shapes = _table(
+            sorted({shape for job in needed for shape in self._kind_of[job].extents}), 3
+        )
         return Family(self, shapes, free, subproblem.cost, subproblem.jobs, subproblem.place)
 
     def _floor_of(self, job: int) -> int:
@@ -222,7 +238,7 @@ class Family:
         """Return costs and numbers of the next boxes; see `cheapest_boxes`."""
         subproblems = self._subproblems
         if self._others is None:
-            others = [job for job in subproblems.problem.movers if not self.jobs >> job & 1]
+            others = [job for job in subproblems.movers if not self.jobs >> job & 1]
             self._others = np.array(others, dtype=np.int64)
         return cheapest_boxes(  # type: ignore[no-any-return]
             self.shapes,
@@ -286,9 +302,29 @@ def _kind_of(extents: tuple[Triple, ...]) -> _Kind:
     return _Kind(extents)
 
 
-@cache
-def _kind(routers: int, present: Triple, grid: Grid, links: Triple, most: int | None) -> _Kind:
-    return _kind_of(extents_of(routers, present, grid, links, most))
+@lru_cache
+def _tables_of(kinds: tuple[_Kind, ...]) -> tuple[Ints, Ints, Ints]:
+    """Return `first`, `shapes` and `needs` of some kinds, see `_packing.pack`; they recur often."""
+    tables = [_table((), 3), *[kind.table for kind in kinds]]
+    needs = np.array([kind.least for kind in kinds], dtype=np.int64)
+    return np.cumsum([*map(len, tables)]), np.concatenate(tables), needs
+
+
+class _Kinds(dict[tuple[int, Triple], _Kind]):
+    """The kind of a job by its size and its present extent."""
+
+    def __init__(self, grid: Grid, links: Triple, most: int | None, nodes_per_router: int) -> None:
+        super().__init__()
+        self._torus = grid, links, most
+        self._nodes_per_router = nodes_per_router
+
+    def __missing__(self, job: tuple[int, Triple]) -> _Kind:
+        routers = routers_for(job[0], self._nodes_per_router)
+        kind = self[job] = _kind_of(extents_of(routers, job[1], *self._torus))
+        return kind
+
+
+_kinds = cache(_Kinds)
 
 
 def _table(rows: Sequence[Sequence[int]], columns: int) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.limits import Limit, most_chunks, nodes_by_group, unit_of
+from optsched.models.node_placement.problem import first_alike
 from optsched.solvers.node_placement._types import device_table
 
 Ints = NDArray[np.int64]
@@ -83,6 +85,9 @@ def _keeps(limits: list[Limit], found: Allotment) -> bool:
 
 Flags = NDArray[np.bool_]
 
+MOST_ROOMS = 1000
+"""Most kinds of jobs whose room is kept."""
+
 
 class Nodes(NamedTuple):
     """What is free on each node; it changes with each chunk that is placed."""
@@ -103,6 +108,15 @@ class Needs(NamedTuple):
     may: Flags  # whether a node is of an allowed kind, shape (limits, nodes)
 
 
+@dataclass
+class Room:
+    """The chunks of a kind of job that each node can hold, after so many changes of nodes."""
+
+    of: Ints
+    total: int = 0
+    changes: int = 0
+
+
 class NodeState:
     """The nodes of a problem, on which jobs are placed one by one."""
 
@@ -116,6 +130,10 @@ class NodeState:
                 self._group_of[span] = numbered(labels)
         for name, groups in zip(problem.levels, problem.groups):
             self._group_of[f"level {name}"] = numbered(groups)
+        self._alike = first_alike(problem)
+        self._rooms: dict[tuple[int, int], Room] = {}
+        self._changed = np.empty(int(problem.chunks.sum()), dtype=np.int64)  # nodes, in this order
+        self._changes = 0
         self._allotted: Allotment | None = None  # of the job that is placed
         self._at: list[list[int]] = [[] for _ in problem.chunks]
         self._devices_of: list[list[tuple[int, ...]]] = [[] for _ in problem.chunks]
@@ -125,10 +143,10 @@ class NodeState:
         problem, chunks = self._problem, int(self._problem.chunks[job])
         if (problem.licences_of[job] > self._licences).any():
             return None
-        most = min(chunks, int(problem.most_per_node[job]) or chunks)
-        room = np.empty(len(problem.free), dtype=np.int64)
-        if write_room(self.nodes, self.needs, job, most, room) < chunks:
+        known = self._known_room(job)
+        if known.total < chunks:
             return None
+        room = known.of.copy()
         self._allotted = None
         if limits := limits_of(problem, job, self._group_of):
             self._allotted = allotment(limits, chunks, room)
@@ -142,6 +160,23 @@ class NodeState:
             np.add.at(in_group, group_of, room)
             room[in_group[group_of] < chunks] = 0
         return room if room.any() else None
+
+    def _known_room(self, job: int) -> Room:
+        """Return the room for jobs alike, renewed on the nodes that have changed since."""
+        chunks = int(self._problem.chunks[job])
+        most = min(chunks, int(self._problem.most_per_node[job]) or chunks)
+        kind = self._alike[job], most
+        if kind in self._rooms:
+            known = self._rooms[kind]
+            at = self._changed[known.changes : self._changes]
+        else:
+            if len(self._rooms) >= MOST_ROOMS:
+                self._rooms.pop(next(iter(self._rooms)))
+            known = self._rooms[kind] = Room(np.zeros(len(self.nodes.free), dtype=np.int64))
+            at = np.arange(len(known.of))
+        known.total += renew_room(self.nodes, self.needs, job, most, at, known.of)
+        known.changes = self._changes
+        return known
 
     def place(self, job: int, room: Ints, order: Iterable[int]) -> list[int]:
         """Place a job, as many chunks as there is room on node after node; return those used."""
@@ -173,6 +208,8 @@ class NodeState:
         free[node] -= count * self._problem.demand[job]
         taken[node] = True
         owned[node] |= self.needs.alone[job]
+        self._changed[self._changes] = node
+        self._changes += 1
         self._at[job] += [node] * count
         for _ in range(count):
             chosen: tuple[int, ...] = ()
@@ -249,13 +286,15 @@ def room_on(nodes: Nodes, needs: Needs, job: int, node: int, most: int) -> int:
 
 
 @kernel(allocates=False)
-def write_room(nodes: Nodes, needs: Needs, job: int, most: int, room: Ints) -> int:
-    """Write how many chunks of a job each node can hold, at most `most`; return the sum."""
-    total = 0
-    for node in range(len(room)):
-        room[node] = room_on(nodes, needs, job, node, most)
-        total += room[node]
-    return total
+def renew_room(nodes: Nodes, needs: Needs, job: int, most: int, at: Ints, room: Ints) -> int:
+    """Write how many chunks of a job each of some nodes can hold; return by how much all grow."""
+    growth = 0
+    for place in range(len(at)):
+        node = at[place]
+        now = room_on(nodes, needs, job, node, most)
+        growth += now - room[node]
+        room[node] = now
+    return growth
 
 
 @kernel(allocates=False)

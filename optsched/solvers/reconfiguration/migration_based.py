@@ -50,11 +50,12 @@ def admit_in_turn(problem: Reconfiguration) -> Arrangement | None:
     others = (job for job in range(len(problem.waiting)) if job not in problem.required)
     for job in [*problem.required, *others]:
         migration = stage.migration(job)
-        plan = find_plan(migration)
-        is_required = job in problem.required
-        if plan is None:
-            if is_required:
+        if job in problem.required:
+            plan = find_plan(migration)
+            if plan is None:
                 return None
-        elif is_required or migration.objective(plan) < problem.worth * problem.profits[job]:
+        else:
+            plan = find_plan(migration, below=problem.worth * problem.profits[job])
+        if plan is not None:
             stage.carry_out(job, plan)
     return stage.arrangement()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
 from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
 from optsched.models.reconfiguration import Arrangement, Reconfiguration
@@ -23,27 +28,9 @@ class Stage:
 
     def migration(self, job: int) -> Migration:
         """Return the problem of admitting a waiting job by moving jobs that have a box."""
-        problem, running = self.problem, len(self.problem.running)
-        boxes, admitted = [*self.boxes.values()], [*self.boxes][running:]
-        beside_ending = problem.grid.free_of(problem.ending)
-        further = [
-            at
-            for at, box in enumerate(boxes[running:], running)
-            if beside_ending[problem.grid.routers_of(box)].all()
-        ]
-        own = zip(problem.elapsed, boxes, problem.running)
-        return Migration.trusted(
-            **problem.torus_fields,
-            running=tuple(boxes),
-            sizes=(*problem.sizes, *[problem.waiting[one - running] for one in admitted]),
-            elapsed=(*[time if box == old else 0 for time, box, old in own], *[0] * len(admitted)),
-            movable=(*sorted(problem.movers), *further),
-            shapes=problem.shapes,
-            running_jobs=None,
-            incoming=problem.waiting[job],
-            incoming_job=None,
-            ending=problem.ending,  # a waiting job that takes a part of them stays
-        )
+        old = self.problem.running
+        changed = [(at, box) for at, box in self.boxes.items() if at >= len(old) or box != old[at]]
+        return _migration(self.problem, job, tuple(changed))
 
     def carry_out(self, job: int, plan: Plan) -> None:
         """Move jobs as in a plan of `migration`, and give the waiting job its box."""
@@ -59,3 +46,36 @@ class Stage:
         moved = {job: self.boxes[job] for job, box in enumerate(running) if self.boxes[job] != box}
         waiting = range(len(running), len(running) + len(self.problem.waiting))
         return self.problem.arrangement(moved, [self.boxes.get(job) for job in waiting])
+
+
+@lru_cache
+def _migration(
+    problem: Reconfiguration, job: int, changed: tuple[tuple[int, Box], ...]
+) -> Migration:
+    # cached, because a solver and its fallback begin with one stage, which then is solved once
+    running, state = len(problem.running), dict(enumerate(problem.running)) | dict(changed)
+    boxes = [*state.values()]
+    admitted = [problem.waiting[at - running] for at in [*state][running:]]
+    further = [
+        at
+        for at, box in enumerate(boxes[running:], running)
+        if _beside_ending(problem)[problem.grid.routers_of(box)].all()
+    ]
+    own = zip(problem.elapsed, boxes, problem.running)
+    return Migration.trusted(
+        **problem.torus_fields,
+        running=tuple(boxes),
+        sizes=(*problem.sizes, *admitted),
+        elapsed=(*[time if box == old else 0 for time, box, old in own], *[0] * len(admitted)),
+        movable=(*sorted(problem.movers), *further),
+        shapes=problem.shapes,
+        running_jobs=None,
+        incoming=problem.waiting[job],
+        incoming_job=None,
+        ending=problem.ending,  # a waiting job that takes a part of them stays
+    )
+
+
+@lru_cache
+def _beside_ending(problem: Reconfiguration) -> NDArray[np.bool_]:
+    return problem.grid.free_of(problem.ending)

@@ -11,7 +11,6 @@ from optsched.models.threshold_allocation._timeline import Job, Timeline
 from optsched.models.threshold_allocation.presolve import NEVER
 from optsched.solvers.threshold_allocation._penalties import (
     added_penalties,
-    free_processors,
     penalized_times,
     take_cheapest,
 )
@@ -42,13 +41,10 @@ def best_placement(
         start = starts[tried]
         if (goal == RESPONSE and start * unit >= best) or (goal == START and start >= best):
             return best, chosen, tried, True
-        free = free_processors(events, job.processors, start, start + job.walltime)
-        if free.sum() < job.asked:
-            continue
-        lost = penalized_times(events, job, start, free)
+        lost = penalized_times(events, job, start)
         if goal == EVERYBODY:
-            costs = added_penalties(events, job, start, free)
-            for node in range(len(free)):
+            costs = added_penalties(events, job, start, lost)
+            for node in range(len(lost)):
                 for k in range(job.processors):
                     if lost[node, k] > limit:
                         costs[node, k] = NEVER

@@ -1,4 +1,4 @@
-"""Free processors and penalties of nodes for a job at a start time, compiled."""
+"""Penalties of nodes for a job at a start time, compiled."""
 
 from __future__ import annotations
 
@@ -12,90 +12,83 @@ from optsched.models.threshold_allocation.presolve import NEVER
 Integers = NDArray[np.int64]
 
 
-@kernel
-def free_processors(events: Timeline, processors: int, start: int, end: int) -> Integers:
-    """Return the number of processors of each node that are free throughout, shape (nodes,)."""
-    nodes = len(events.first) - 1
-    free = np.empty(nodes, dtype=np.int64)
-    for node in range(nodes):
-        active = most = 0
-        for event in range(events.first[node], events.first[node + 1]):
-            if events.time[event] >= end:
-                break
-            active += events.processes[event]
-            if events.time[event] <= start or active > most:
-                most = active
-        free[node] = processors - most
-    return free
+@kernel(allocates=False)
+def penalize(events: Timeline, job: Job, start: int, node: int, lost: Integers) -> int:
+    """Write the penalized time with 1, 2, ... processes on a node; return the room for processes.
 
-
-@kernel
-def penalized_times(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return the penalized time with 1, 2, ... processes on a node, shape (nodes, processors).
-
-    Times are in units, by equation (4) of the model's page; `NEVER` beyond the free processors.
+    Times are in units, by equation (4) of the model's page; `NEVER` for processors that are not
+    free for all of the walltime.
     """
-    lost: Integers = _costs(events, job, start, free, False)[0]
-    return lost
-
-
-@kernel
-def added_penalties(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return the penalty that each further process adds for all jobs, shape (nodes, processors).
-
-    Penalties are in units, by equation (6) of the model's page.
-    """
-    added: Integers = _costs(events, job, start, free, True)[1]
-    return added
-
-
-@kernel
-def _costs(
-    events: Timeline, job: Job, start: int, free: Integers, everybody: bool
-) -> tuple[Integers, Integers]:
-    nodes, resources = len(free), len(job.demand)
-    end = start + job.walltime
-    lost = np.full((nodes, job.processors), NEVER)
-    added = np.full((nodes, job.processors) if everybody else (0, 0), NEVER)
-    level = np.empty(resources, dtype=np.int64)
-    for node in range(nodes):
-        most = free[node]
-        if most == 0:
-            continue
-        lost[node, :most] = 0
-        if everybody:
-            added[node, :most] = 0
-        level[:] = 0
-        active = 0
-        event, last = events.first[node], events.first[node + 1]
-        at = start
-        while at < end:
+    first, last, end = events.first[node], events.last[node], start + job.walltime
+    active = most = 0
+    for event in range(first, last):
+        if events.time[event] >= end:
+            break
+        active += events.processes[event]
+        if events.time[event] <= start or active > most:
+            most = active
+    room = job.processors - most
+    for k in range(job.processors):
+        lost[k] = 0 if k < room else NEVER
+    for r in range(len(job.demand)):
+        level, at, event = 0, start, first
+        while at < end and room > 0:
             while event < last and events.time[event] <= at:
-                active += events.processes[event]
-                for r in range(resources):
-                    level[r] += events.demand[event, r]
+                level += events.demand[event, r]
                 event += 1
             until = end
             if event < last and events.time[event] < end:
                 until = events.time[event]
-            length = until - at
+            for k in range(room, 0, -1):
+                over = level + k * job.demand[r] - job.capacity[r]
+                if over <= 0:
+                    break
+                lost[k - 1] += (until - at) * job.scale[r] * over
             at = until
-            for r in range(resources):
-                free_capacity = job.capacity[r] - level[r]
-                if most * job.demand[r] <= free_capacity:
-                    continue
-                weight = length * job.scale[r]
-                for k in range(1, most + 1):
-                    over = k * job.demand[r] - free_capacity
-                    if over > 0:
-                        lost[node, k - 1] += weight * over
-                if everybody:
-                    before = active * max(0, -free_capacity)
-                    for k in range(1, most + 1):
-                        now = (active + k) * max(0, k * job.demand[r] - free_capacity)
-                        added[node, k - 1] += weight * (now - before)
-                        before = now
-    return lost, added
+    return room
+
+
+@kernel
+def penalized_times(events: Timeline, job: Job, start: int) -> Integers:
+    """Return the penalized times of `penalize` on all nodes, shape (nodes, processors)."""
+    lost = np.empty((len(events.last), job.processors), dtype=np.int64)
+    for node in range(len(lost)):
+        penalize(events, job, start, node, lost[node])
+    return lost
+
+
+@kernel
+def added_penalties(events: Timeline, job: Job, start: int, lost: Integers) -> Integers:
+    """Return the penalty that each further process adds for all jobs, shape (nodes, processors).
+
+    Penalties are in units, by equation (6) of the model's page. Of `lost`, see `penalized_times`.
+    """
+    added = np.full(lost.shape, NEVER)
+    end = start + job.walltime
+    for node in range(len(lost)):
+        room = 0
+        while room < job.processors and lost[node, room] < NEVER:
+            added[node, room] = 0
+            room += 1
+        last = events.last[node]
+        for r in range(len(job.demand)):
+            active, level, at, event = 0, 0, start, events.first[node]
+            while at < end and room > 0:
+                while event < last and events.time[event] <= at:
+                    active += events.processes[event]
+                    level += events.demand[event, r]
+                    event += 1
+                until = end
+                if event < last and events.time[event] < end:
+                    until = events.time[event]
+                over = level - job.capacity[r]
+                before = active * max(0, over)
+                for k in range(1, room + 1):
+                    now = (active + k) * max(0, over + k * job.demand[r])
+                    added[node, k - 1] += (until - at) * job.scale[r] * (now - before)
+                    before = now
+                at = until
+    return added
 
 
 @kernel(allocates=False)

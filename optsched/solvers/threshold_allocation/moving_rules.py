@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optsched.models.fields import LARGEST_FIELD
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import most_penalized
@@ -47,9 +46,8 @@ class MovingRule(Heuristic):
         """Return the placement, or None if the rule finds none within the threshold."""
         from optsched.solvers.threshold_allocation._moving import place_by_rule
 
-        latest = LARGEST_FIELD if problem.latest is None else problem.latest
         processes = np.empty(problem.nodes, dtype=np.int64)
-        asking = (*kernel_input(problem), most_penalized(problem), 0, latest)
+        asking = (*kernel_input(problem), most_penalized(problem), problem.starts)
         start = place_by_rule(self.number, *asking, processes)
         if start < 0:
             return None

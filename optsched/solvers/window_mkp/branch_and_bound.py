@@ -92,9 +92,7 @@ class BranchAndBound(Solver):
             value = int(problem.profits[placement >= 0].sum())
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
-        nodes = quick_nodes(problem)
-        if progress.budget.work is not None:
-            nodes = max(1, int(min(nodes, progress.budget.work)))
+        nodes = quick_nodes(len(problem.weights), progress.budget.work)
         value, bound, work = depth_first(
             problem.weights, problem.profits, problem.capacities, placement, value, nodes
         )
@@ -116,15 +114,16 @@ class BranchAndBound(Solver):
         _prepare_plain_search()
         prepared = _prepare_lagrangian_search.cache_info().currsize > 0
         if problem is not None and not prepared:
-            plain = self.solve(problem, budget=Budget(work=quick_nodes(problem)))
+            assert isinstance(problem, WindowMKP)
+            plain = self.solve(problem, budget=Budget(work=quick_nodes(len(problem.weights))))
             if plain.limit is not None:
                 _prepare_lagrangian_search(plain.objective, plain.bound)
 
 
-def quick_nodes(problem: Any) -> int:
+def quick_nodes(jobs: int, work: float | None = None) -> int:
     """Return the node limit of the plain search, which falls with the number of jobs."""
-    jobs = max(1, len(problem.weights))
-    return 1 + QUICK * FEW // (jobs * max(jobs, FEW))
+    nodes = 1 + QUICK * FEW // (max(1, jobs) * max(jobs, FEW))
+    return nodes if work is None else max(1, int(min(nodes, work)))
 
 
 def _search_further(

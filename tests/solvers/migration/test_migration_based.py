@@ -89,3 +89,13 @@ def test_the_first_plan_is_the_one_stated_where_a_victim_has_many_hosts(sides, s
     """Those of a job are listed up to `HOSTS`, and a row of routers fills a word."""
     for busy in (0.4, 0.55):
         as_stated(random_state(seed, sides=sides, busy=busy, large=150, largest=3), 500)
+
+
+@settings(max_examples=60, deadline=None)
+@given(migrations(max_running=8))
+def test_a_limit_only_leaves_out_plans_that_cost_as_much(problem):
+    plan = find_plan(problem)
+    if plan is not None:
+        cost = problem.objective(plan)
+        assert find_plan(problem, below=cost) is None
+        assert find_plan(problem, below=cost + 1) == plan

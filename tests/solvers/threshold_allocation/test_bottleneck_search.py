@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation._timeline import (
-    Space,
-    least_limit,
-    processors_free,
-    starts_within,
-)
+from optsched.models.threshold_allocation._timeline import Space, least_limit
 from optsched.models.threshold_allocation.presolve import NEVER, penalty_within
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
@@ -39,7 +34,7 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
     threshold_allocations(max_processors=4, max_held=8),
     st.lists(st.integers(1000, 3000) | st.none(), min_size=1, max_size=3),
 )
-def test_the_presolve_knows_the_first_start_within_each_threshold(stated, problem, thresholds):
+def test_the_presolve_knows_the_least_threshold_at_each_start(stated, problem, thresholds):
     thresholds.sort(key=lambda one: one or 10**12)
     requested = problem.walltime * problem.unit
     limits = np.array([penalty_within(one, requested) for one in thresholds])
@@ -50,24 +45,16 @@ def test_the_presolve_knows_the_first_start_within_each_threshold(stated, proble
             for node, free in enumerate(stated.free(problem, start))
         )
 
-    possible = replace(problem, latest=None).starts
-    starts = possible.tolist()
-    first = [
-        next((start for start in starts if room(start, limit) >= problem.asked), -1)
-        for limit in limits.tolist()
-    ]
     events, job = kernel_input(problem)
     lengths = (len(problem.capacity), problem.processors, len(limits))
-    space, found = Space(*(np.empty(n, dtype=np.int64) for n in lengths)), np.empty_like(limits)
-    free = np.array([processors_free(events, problem.processors, start) for start in starts])
-    starts_within(events, possible, free, len(starts), job, limits, space, found)
-    assert found.tolist() == first
-    open_nodes = np.flatnonzero(stated.free(replace(problem, walltime=1), 0))
-    given = (events, open_nodes, len(open_nodes), free[0])
-    asked = np.arange(1, free[0] + 1)
-    found = [least_limit(*given, job._replace(asked=a), limits, space) for a in asked.tolist()]
-    now = [room(0, limit) for limit in limits.tolist()]
-    assert found == [sum(one < wanted for one in now) for wanted in asked]
+    space = Space(*(np.empty(n, dtype=np.int64) for n in lengths))
+    for start in problem.starts.tolist():
+        free = sum(stated.free(replace(problem, walltime=1), start))
+        rooms = [room(start, limit) for limit in limits.tolist()]
+        for asked in range(1, free + 1):
+            asking = job._replace(asked=asked)
+            found = least_limit(events, start, free, asking, limits, space)
+            assert found == sum(one < asked for one in rooms)
 
 
 @settings(max_examples=100, deadline=None)
@@ -75,11 +62,10 @@ def test_the_presolve_knows_the_first_start_within_each_threshold(stated, proble
 def test_kernels_compute_what_is_stated(stated, problem):
     events, job = kernel_input(problem)
     for start in problem.starts.tolist():
-        free = kernels.free_processors(events, problem.processors, start, start + problem.walltime)
-        assert free.tolist() == stated.free(problem, start)
-        lost = kernels.penalized_times(events, job, start, free)
-        added = kernels.added_penalties(events, job, start, free)
-        for node, room in enumerate(free.tolist()):
+        lost = kernels.penalized_times(events, job, start)
+        added = kernels.added_penalties(events, job, start, lost)
+        free = stated.free(problem, start)
+        for node, room in enumerate(free):
             counts = range(room + 1)
             own = [stated.lost(problem, node, start, count) for count in counts]
             everybody = [stated.added(problem, node, start, count) for count in counts]
@@ -90,7 +76,7 @@ def test_kernels_compute_what_is_stated(stated, problem):
             assert np.diff(everybody).tolist() == sorted(np.diff(everybody))
         for costs in (lost, added):
             taken, last = kernels.take_cheapest(costs, problem.asked)
-            if free.sum() < problem.asked:
+            if sum(free) < problem.asked:
                 assert last == NEVER
             else:
                 assert taken.tolist() == stated.cheapest(costs.tolist(), problem.asked)

@@ -1,0 +1,155 @@
+"""Plans that a real Slurm follows, beside the same Slurm alone.
+
+    python benchmarks/followed_plans.py -o benchmarks/results
+
+Protocol: for each seed, three Slurms of 64 nodes with their default cycles get the same jobs at the
+same times, drawn as in ``real_slurm.py``, with priorities (``--nice``) at random. The first is left
+alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` seconds with
+``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
+``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
+priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
+they have waited. Slurms run side by side, one for each way; a row is a seed and a way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from real_slurm import CYCLES, GPUS, HAVE, SETTINGS, Job, drawn, table
+from results import Times, circumstances, keep
+
+from optsched.sites.slurm_lines import printed_lines
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from slurm.real_slurm import CORES, RealSlurm, why_not
+
+WAYS = ("alone", "apply", "watch")
+
+MULTIFACTOR = SETTINGS.replace("priority/basic", "priority/multifactor")
+"""Priorities are those that the jobs come with: all weights are 0, and each has a nice value."""
+
+
+def nices(jobs: Sequence[Job], seed: int) -> list[int]:
+    """Return the nice value of each job: priorities at random."""
+    rng = random.Random(seed)
+    return [rng.randint(0, 1000) for _ in jobs]
+
+
+def run_way(
+    way: str, jobs: Sequence[Job], seed: int, minutes: float, every: float, folder: Path
+) -> dict[str, Any]:
+    """Run jobs on a Slurm in one way, and return what has started after some minutes."""
+    slurm = RealSlurm(folder / way, CYCLES["default"], MULTIFACTOR, HAVE, gres=GPUS)
+    variables = os.environ | slurm.variables
+    stop = threading.Event()
+    helper: subprocess.Popen[bytes] | None = None
+
+    def applies() -> None:
+        words = [sys.executable, "-m", "optsched", "slurm", "apply", "--yes", "--time-limit", "5"]
+        while not stop.wait(every):
+            subprocess.run(words, env=variables, capture_output=True, check=False)
+
+    follower = threading.Thread(target=applies)
+    submitted: dict[int, float] = {}
+    try:
+        slurm.start()
+        if way == "apply":
+            follower.start()
+        if way == "watch":
+            words = [sys.executable, "-m", "optsched", "slurm", "watch", "--yes"]
+            words += ["--every", f"{every:g}", "--time-limit", "5"]
+            with (folder / "watch.log").open("wb") as log:
+                helper = subprocess.Popen(words, env=variables, stdout=log, stderr=log)
+        began = time.time()
+        for job, nice in zip(jobs, nices(jobs, seed)):
+            time.sleep(max(0.0, began + job.at - time.time()))
+            number = slurm.submit(*job.options, f"--nice={nice}", seconds=job.seconds)
+            submitted[int(number)] = time.time()
+        time.sleep(max(0.0, began + 60 * minutes - time.time()))
+        now = time.time()
+        printed = folder / f"{way}.txt"
+        printed.write_text(slurm.call("scontrol", "-o", "show", "jobs"))
+    finally:
+        stop.set()
+        if helper is not None:
+            helper.terminate()
+            helper.wait()
+        if follower.is_alive():
+            follower.join()
+        slurm.stop()
+    return counted(printed, submitted, dict(zip(submitted, nices(jobs, seed))), now)
+
+
+def counted(
+    printed: Path, submitted: dict[int, float], nice: dict[int, int], now: float
+) -> dict[str, Any]:
+    """Return figures of the jobs that started before `now`, from ``scontrol show jobs``."""
+    started = node_hours = priority = 0.0
+    waits = []
+    for line in printed_lines(printed):
+        number = line.count("jobid")
+        if number not in submitted:
+            continue
+        text = line.text("starttime")
+        state = line.text("jobstate")
+        start = now
+        if state != "PENDING" and text not in ("Unknown", "None"):
+            start = datetime.fromisoformat(text).timestamp()
+            end = now
+            if state != "RUNNING":
+                end = min(now, datetime.fromisoformat(line.text("endtime")).timestamp())
+            started += 1
+            priority += 1000 - nice[number]
+            node_hours += line.count("numcpus") / CORES * max(0.0, end - start) / 3600
+        waits.append(max(0.0, start - submitted[number]))
+    return {
+        "jobs": int(started),
+        "node_hours": node_hours,
+        "priority": priority,
+        "wait_s": float(np.mean(waits)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", default="1,2,3,4,5,6,7,8,9,10")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--every", type=float, default=20.0, help="seconds between plans")
+    parser.add_argument("--load", type=float, default=1.3, help="work over the cores in the span")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
+    options = parser.parse_args()
+    if reason := why_not():
+        sys.exit(f"no real Slurm: {reason}")
+    measured_on = circumstances()
+    rows: list[dict[str, Any]] = []
+    for seed in map(int, options.seeds.split(",")):
+        jobs = drawn(seed, 60 * options.minutes, options.load)
+        for way in WAYS:
+            with tempfile.TemporaryDirectory() as folder:
+                found = run_way(way, jobs, seed, options.minutes, options.every, Path(folder))
+            rows.append({"seed": seed, "way": way, **found})
+            print(rows[-1], file=sys.stderr, flush=True)
+    for way in WAYS:
+        own = [row for row in rows if row["way"] == way]
+        means = {
+            name: float(np.mean([row[name] for row in own]))
+            for name in ("jobs", "node_hours", "priority", "wait_s")
+        }
+        rows.append({"seed": "mean", "way": way, **means})
+    keep(options.output, "followed-plans", measured_on, table(rows), rows, Times())
+
+
+if __name__ == "__main__":
+    main()

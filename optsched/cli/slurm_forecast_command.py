@@ -1,0 +1,219 @@
+"""``optsched slurm forecast``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from optsched.cli import DONE
+from optsched.cli.options import Captured, Integer, Json, WhatIf
+from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say_note
+from optsched.durations import short
+from optsched.errors import InputError
+from optsched.numbers import check_seed, counted
+from optsched.slurm.capture import captured
+from optsched.slurm.forecast import Forecast, Shift, Start, by, shifts, sooner
+from optsched.slurm.forecast import forecast as forecasts
+from optsched.slurm.future import Future
+from optsched.slurm.pins import without_pins
+from optsched.slurm.run_times import RunTimes, read_history, run_times
+from optsched.slurm.running import read_captured
+from optsched.slurm.what_if import Present, changed, read_changes
+
+DRAWS = 100
+"""Default number of draws of run times."""
+
+MOST_DRAWS = 10_000
+
+SHOWN = 30
+"""Most jobs of a table; all of them are in the JSON object."""
+
+MOST_SOONER = 5
+"""Most of the named jobs for which it is tried what would bring them forward."""
+
+NEVER = "-"
+"""What a table shows for a job that never starts, or for an unknown time."""
+
+COLUMNS = (
+    *("job", "user", "partition", "priority", "jobs before it", "by Slurm", "by the limits"),
+    *("median", "80 % from", "to"),
+)
+
+SPARE = ("priority", "partition", "jobs before it", "by Slurm", "by the limits")
+"""Columns that a narrow terminal leaves out, the first one first."""
+
+
+def forecast(
+    *jobs: str,
+    source: Captured = None,
+    draws: Integer = DRAWS,
+    seed: Integer = 0,
+    what_if: WhatIf = None,
+    json: Json = False,
+) -> int:
+    """Say when pending jobs start: by the time limits, and by how long like jobs have run.
+
+    The queue is played on from now under the order, the limits and the reservations of the site, as
+    if no job was submitted meanwhile.
+
+    Parameters
+    ----------
+    jobs
+        Numbers of pending jobs, 17 or 17_3 for instance; by default all.
+    draws
+        How often run times are drawn; 0 for the time limits alone.
+    seed
+        Seed of the draws.
+    """
+    if not 0 <= draws <= MOST_DRAWS:
+        raise InputError(f"{draws}; expected a number from 0 to {MOST_DRAWS:,}", field="--draws")
+    check_seed(seed, "--seed")
+    changes = read_changes(what_if or ())
+    with captured(source, history=True) as folder:
+        present, times = _read(folder)
+    for note in (*present.supply.notes, *present.queue.notes):
+        say_note(f"optsched: {note}")
+    now = _forecast(present, times, draws, seed)
+    then = _forecast(changed(present, changes), times, draws, seed) if changes else None
+    _check_jobs(jobs, now if then is None else then)
+    if json:
+        print_json(_described(now, then, jobs))
+    elif then is None:
+        _print(now, jobs)
+    else:
+        _print_shifts(now, then, changes)
+    return DONE
+
+
+def _read(folder: Path) -> tuple[Present, RunTimes | None]:
+    queue, supply = read_captured(folder)
+    history = read_history(folder)
+    times = None if history is None else run_times(history)
+    return Present(without_pins(queue), supply), times
+
+
+def _forecast(present: Present, times: RunTimes | None, draws: int, seed: int) -> Forecast:
+    future = Future(present.queue, present.supply, present.policy)
+    return forecasts(future, times, draws=draws, seed=seed)
+
+
+def _check_jobs(jobs: Sequence[str], found: Forecast) -> None:
+    known = {one.label for one in found.starts} | {*found.future.left}
+    for job in jobs:
+        if job not in known:
+            expected = "expected the number of a pending job, such as 17 or 17_3"
+            raise InputError(f"{job!r} is not in the queue; {expected}", field="job")
+
+
+def _print(found: Forecast, jobs: Sequence[str]) -> None:
+    """Print a table of the starts, and what is left out."""
+    chosen = [one for one in found.starts if not jobs or one.label in jobs]
+    now = found.future.supply.time
+    columns = [name for name in COLUMNS if len(found.drawn) or name in COLUMNS[:7]]
+    rows = [_row(one, now)[: len(columns)] for one in chosen[:SHOWN]]
+    if rows:
+        print_table(columns, rows, SPARE)
+        print()
+    if len(chosen) > SHOWN:
+        print_line(f"{counted(len(chosen) - SHOWN, 'more job')}, see --json")
+    lines: list[tuple[str, Any]] = [("now", moment(now)), ("draws", f"{len(found.drawn):,}")]
+    left = {label: why for label, why in found.future.left.items() if not jobs or label in jobs}
+    lines.append(("no forecast", counted(len(left), "job")))
+    lines += [("", f"job {label}: {why}") for label, why in [*left.items()][:SHOWN]]
+    lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
+    for one in chosen[:MOST_SOONER] if jobs else ():
+        ways = sooner(found.future, one.label) or [("by no other priority or limit", math.nan)]
+        lines += [
+            ("" if place else f"job {one.label} sooner", f"{way}: {moment(at)}")
+            for place, (way, at) in enumerate(ways)
+        ]
+    print_lines(lines)
+
+
+def _row(one: Start, now: int) -> list[str]:
+    return [
+        one.label,
+        one.job.user,
+        ",".join(one.job.partitions),
+        f"{one.job.priority:,}",
+        f"{one.ahead:,}",
+        NEVER if one.job.start is None else moment(one.job.start),
+        *(moment(at) for at in (one.by_limits, one.median, one.low, one.high)),
+    ]
+
+
+def moment(seconds: float) -> str:
+    """Return a time in seconds since 1970 as a date and a time of this machine's time zone."""
+    if math.isnan(seconds):
+        return NEVER
+    return datetime.fromtimestamp(round(seconds)).strftime("%Y-%m-%d %H:%M")
+
+
+def _print_shifts(now: Forecast, then: Forecast, changes: Sequence[str]) -> None:
+    """Print which jobs start earlier or later if something is different."""
+    moved = shifts(now, then)
+    print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
+    print()
+    if new := [one for one in then.starts if one.job.name == "what-if"]:
+        print_table(COLUMNS, [_row(one, then.future.supply.time) for one in new], SPARE)
+        print()
+    print_line(_sentence(moved, len(now.starts)))
+    for name in ("user", "partitions"):
+        groups = by(moved, name)
+        if len(groups) > 1:
+            rows = [[group, *_sums(its)] for group, its in sorted(groups.items())]
+            print()
+            print_table([name.rstrip("s"), "earlier", "by", "later", "by"], rows)
+    if moved:
+        print()
+        rows = [
+            [one.label, one.job.user, moment(one.before), moment(one.after), _shift(one)]
+            for one in moved[:SHOWN]
+        ]
+        print_table(["job", "user", "start", "then", "shift"], rows)
+    if len(moved) > SHOWN:
+        print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
+
+
+def _sentence(moved: Sequence[Shift], jobs: int) -> str:
+    if not moved:
+        return f"none of {counted(jobs, 'job')} starts at another time"
+    earlier, gain, later, loss = _sums(moved)
+    parts = []
+    if earlier:
+        parts.append(f"{earlier} of {counted(jobs, 'job')} start earlier, by {gain} on average")
+    if later:
+        parts.append(f"{later} of {counted(jobs, 'job')} start later, by {loss} on average")
+    return "; ".join(parts)
+
+
+def _sums(moved: Sequence[Shift]) -> list[Any]:
+    """Return how many jobs start earlier and later, and by how much on average."""
+    found: list[Any] = []
+    for sign in (-1, 1):
+        seconds = [abs(one.seconds) for one in moved if one.seconds * sign > 0]
+        known = [each for each in seconds if math.isfinite(each)]
+        found += [len(seconds), short(sum(known) / len(known)) if known else NEVER]
+    return found
+
+
+def _shift(one: Shift) -> str:
+    if math.isinf(one.seconds):
+        return "starts no more" if one.seconds > 0 else "starts only then"
+    return f"{short(abs(one.seconds))} {'later' if one.seconds > 0 else 'earlier'}"
+
+
+def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dict[str, Any]:
+    found = now.to_json()
+    if jobs:
+        found["jobs"] = [each for each in found["jobs"] if each["job"] in jobs]
+    if then is not None:
+        found["what_if"] = then.to_json()
+        found["shifts"] = [
+            {"job": one.label, "seconds": one.seconds if math.isfinite(one.seconds) else None}
+            for one in shifts(now, then)
+        ]
+    return found

@@ -1,0 +1,266 @@
+"""When the pending jobs of Slurm start: by the time limits, and by how long jobs have run."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.durations import short
+from optsched.slurm.future import Future
+from optsched.slurm.queue import QueuedJob
+from optsched.slurm.run_times import GROUPS, RunTimes
+from optsched.slurm.strict import rank
+
+Floats = NDArray[np.float64]
+
+INTERVAL = (0.1, 0.9)
+"""Quantiles of the draws between which the start of a job is in 80 % of them."""
+
+
+class Start(NamedTuple):
+    """The forecast of one job; times are in seconds since 1970, nan for never."""
+
+    label: str
+    job: QueuedJob
+    ahead: int  # pending jobs before it that want nodes of its partitions
+    by_limits: float  # its start if all jobs run to their time limits
+    median: float  # its start in the median of the draws, as the next
+    low: float
+    high: float
+    basis: str  # the jobs of which its run time was drawn; empty for its limit
+
+    @property
+    def expected(self) -> float:
+        """The median, or without draws the start by the limits."""
+        return self.by_limits if math.isnan(self.median) else self.median
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The starts of the pending jobs of a queue, if no job is submitted meanwhile."""
+
+    future: Future
+    by_limits: Floats  # start of each pending job in seconds from now, shape (pending jobs,)
+    drawn: Floats  # the same in each draw, shape (draws, pending jobs)
+    basis: tuple[str, ...]  # of each pending job
+
+    @cached_property
+    def starts(self) -> tuple[Start, ...]:
+        """The forecast of each job, in the order of the expected starts."""
+        now = self.future.supply.time
+        rows = [self.future.rows[row] for row in self.future.waiting.tolist()]
+        ahead = _ahead(self.future)
+        low, median, high = _quantiles(self.drawn) + now
+        times = np.array([self.by_limits + now, median, low, high]).T.tolist()
+        found = [
+            Start(row.label, row.job, before, each[0], each[1], each[2], each[3], basis)
+            for row, before, each, basis in zip(rows, ahead, times, self.basis)
+            if row.job is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (math.isnan(one.expected), one.expected)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the forecast leaves out or does not know."""
+        future = self.future
+        asked = [row.job for row in future.rows if row.label and row.job]
+        found = list[str]()
+        for many, text in (
+            (sum(bool(job.switches) for job in asked), "ask for few switches"),
+            (sum(job.exclusive == "user" for job in asked), "share their nodes with their user"),
+        ):
+            if many:
+                found.append(f"{many:,} pending jobs {text}, which the forecast does not heed")
+        if not future.policy and future.chosen == "easy":
+            waits = f"{len(future.waiting):,} jobs wait"
+            found.append(f"{waits}: of each queue only the first blocked one has a reservation")
+        if not len(self.drawn):
+            found.append("no sacct output: no run times to draw, so all jobs run to their limits")
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the forecast as a JSON-able object; times in seconds since 1970."""
+        return {
+            "time": self.future.supply.time,
+            "draws": len(self.drawn),
+            "jobs": [
+                {
+                    "job": one.label,
+                    "user": one.job.user,
+                    "partition": ",".join(one.job.partitions),
+                    "priority": one.job.priority,
+                    "ahead": one.ahead,
+                    "slurm_start": one.job.start,
+                    "by_limits": _known(one.by_limits),
+                    "median": _known(one.median),
+                    "low": _known(one.low),
+                    "high": _known(one.high),
+                    "basis": one.basis or None,
+                }
+                for one in self.starts
+            ],
+            "left": dict(self.future.left),
+            "notes": list(self.notes),
+        }
+
+
+def forecast(future: Future, times: RunTimes | None, *, draws: int, seed: int = 0) -> Forecast:
+    """Return when the pending jobs start.
+
+    `times`: how long jobs have run; without it, there are no draws. `draws`: their number.
+    """
+    by_limits = future.starts(future.limits)
+    if times is None or not draws or not len(times.shares):
+        none = np.empty((0, len(by_limits)))
+        return Forecast(future, by_limits, none, ("",) * len(by_limits))
+    seconds, basis = _drawn(future, times, draws, seed)
+    starts = np.array([future.starts(column) for column in seconds.T])
+    return Forecast(future, by_limits, starts, basis)
+
+
+def _drawn(
+    future: Future, times: RunTimes, draws: int, seed: int
+) -> tuple[Floats, tuple[str, ...]]:
+    """Return for how long each row runs in each draw, and of which jobs that is for those pending.
+
+    Rows of one job run for as long.
+    """
+    rng, now = np.random.default_rng(seed), future.supply.time
+    found = np.repeat(future.limits[:, None], draws, axis=1)
+    running: dict[int, Floats] = {}
+    basis = []
+    for place, row in enumerate(future.rows):
+        job = row.job
+        if job is None:
+            continue
+        ran = 0.0 if row.label else float(job.has_run(now))
+        limit = row.limit + ran
+        if row.label:
+            number = times.of(job, limit)[1]
+            basis.append(GROUPS[number] if number >= 0 else "")
+            found[place] = times.draw(job, limit, ran, rng, draws)
+        elif not job.is_suspended:
+            if job.job_id not in running:
+                running[job.job_id] = times.draw(job, limit, ran, rng, draws)
+            found[place] = running[job.job_id]
+    return found, tuple(basis)
+
+
+def _quantiles(drawn: Floats) -> Floats:
+    """Return low, median and high of the draws, where a start that is never counts as the last."""
+    if not len(drawn):
+        return np.full((3, drawn.shape[1]), np.nan)
+    last = np.where(np.isnan(drawn), np.inf, drawn)
+    found = np.quantile(last, (INTERVAL[0], 0.5, INTERVAL[1]), axis=0, method="nearest")
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def _ahead(future: Future) -> list[int]:
+    """Return how many pending jobs are before each one, on nodes of its partitions."""
+    site = future.supply.site
+    nodes = {each.name: frozenset(each.nodes.tolist()) for each in site.partitions}
+    rows = [future.rows[row] for row in future.waiting.tolist()]
+    before = Counter[tuple[str, ...]]()
+    shares: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
+    found = [0] * len(rows)
+    jobs = [row.job for row in rows if row.job is not None]
+    for at in sorted(range(len(jobs)), key=lambda at: rank(jobs[at], future.supply)):
+        own = jobs[at].partitions
+        for other in before:
+            if (own, other) not in shares:
+                mine = frozenset[int]().union(*(nodes.get(name, ()) for name in own))
+                theirs = frozenset[int]().union(*(nodes.get(name, ()) for name in other))
+                shares[own, other] = not mine.isdisjoint(theirs)
+            found[at] += before[other] if shares[own, other] else 0
+        before[own] += 1
+    return found
+
+
+SHORTER = (0.75, 0.5, 0.25, 0.1)
+"""Shares of its limit with which it is tried whether a job starts sooner."""
+
+SOONER = 60.0
+"""Seconds by which a start is sooner at least, that it counts."""
+
+
+def sooner(future: Future, label: str) -> list[tuple[str, float]]:
+    """Return changes with which a job starts sooner, and its start then, in seconds since 1970.
+
+    These are the highest priority, and the longest of the shorter limits `SHORTER` that helps. All
+    jobs run to their limits.
+    """
+    row = next(future.rows[at] for at in future.waiting.tolist() if future.rows[at].label == label)
+    job = row.job
+    assert job is not None
+    now, found = future.supply.time, list[tuple[str, float]]()
+
+    def start(**changes: Any) -> float:
+        jobs = tuple(
+            replace(each, **changes) if each.job_id == job.job_id else each
+            for each in future.queue.jobs
+        )
+        there = replace(future, queue=replace(future.queue, jobs=jobs))
+        labels = [there.rows[at].label for at in there.waiting.tolist()]
+        starts = there.starts(there.limits)
+        return now + float(starts[labels.index(label)]) if label in labels else math.nan
+
+    before = start()
+    top = max((each.priority for each in future.queue.pending), default=0) + 1
+    first = start(priority=top)
+    if first < before - SOONER:
+        found.append(("as the first by priority", first))
+    for share in SHORTER:
+        limit = max(60, math.ceil(share * row.limit / 60) * 60)
+        if limit < row.limit and (then := start(limit=float(limit))) < before - SOONER:
+            found.append((f"with a time limit of {short(limit)}", then))
+            break
+    return found
+
+
+class Shift(NamedTuple):
+    """How much later a job starts if something is different; negative for earlier."""
+
+    label: str
+    job: QueuedJob
+    before: float  # expected start in seconds since 1970, as the next; nan for never
+    after: float
+
+    @property
+    def seconds(self) -> float:
+        """The shift in seconds; infinite for a job that starts no more, or only then."""
+        if math.isnan(self.before) or math.isnan(self.after):
+            same = math.isnan(self.before) and math.isnan(self.after)
+            return 0.0 if same else math.inf if math.isnan(self.after) else -math.inf
+        return self.after - self.before
+
+
+def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:
+    """Return the jobs of both forecasts whose expected starts differ, the largest shift first."""
+    then = {one.label: one for one in after.starts}
+    found = [
+        Shift(one.label, one.job, one.expected, then[one.label].expected)
+        for one in before.starts
+        if one.label in then
+    ]
+    moved = [each for each in found if each.seconds]
+    return tuple(sorted(moved, key=lambda each: -abs(each.seconds)))
+
+
+def by(moved: Sequence[Shift], name: str) -> Mapping[str, list[Shift]]:
+    """Return shifts by ``user`` or ``partitions`` of their jobs."""
+    found: dict[str, list[Shift]] = {}
+    for each in moved:
+        value = getattr(each.job, name)
+        found.setdefault(value if isinstance(value, str) else ",".join(value), []).append(each)
+    return found
+
+
+def _known(seconds: float) -> int | None:
+    return None if math.isnan(seconds) else round(seconds)

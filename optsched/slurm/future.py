@@ -1,0 +1,491 @@
+"""The jobs of Slurm as a trace on its nodes, which the event engine plays on from the present."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines.site import SiteMachine
+from optsched.policies.conservative import Conservative, NodeReservations
+from optsched.policies.priority import Column, PriorityOrder
+from optsched.policies.site import _limited
+from optsched.simulator.actions import Action
+from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+from optsched.simulator.engine import Engine
+from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import NoProblems
+from optsched.simulator.system import System
+from optsched.sites.queues import Queues, Windows
+from optsched.sites.records import Ints
+from optsched.sites.requests import Chunks, Requests
+from optsched.sites.reservations import Reservation
+from optsched.sites.site import Site
+from optsched.slurm.access import open_partitions, own_qos_of
+from optsched.slurm.limits import Limits
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.requests import OF_LIMITS, alternatives, blocked_by_rule
+from optsched.slurm.running import end_of, held_by, is_alone
+from optsched.slurm.supply import Flags, Supply, column_on
+from optsched.traces.cleaning import clean
+from optsched.traces.requests import numbered
+from optsched.traces.trace import Header, Trace
+
+Floats = NDArray[np.float64]
+
+HORIZON = 5 * 365 * 86_400
+"""Seconds that stand for a time without end: no job runs for longer."""
+
+MOST_TASKS = 1000
+"""Most tasks of a job array that are played; the others are left out."""
+
+MOST_RESERVED = 300
+"""Most waiting jobs of which each has a reservation by default; it takes long for more."""
+
+_OF_JOB = re.compile(r":([0-9]+(?:_(?:[0-9]+|\*))?)")
+
+
+class Row(NamedTuple):
+    """A row of the trace: a pending job or task, or what a running job has on some nodes."""
+
+    label: str  # of a pending job; empty for one that runs
+    job: QueuedJob | None  # None for what is held by no job of the queue
+    ways: tuple[tuple[Chunks, Flags], ...]
+    submit: int  # seconds from now, as the next
+    limit: int
+    is_first: bool = True  # whether it is the first row of its job
+
+    @property
+    def priority(self) -> int:
+        """The priority of a pending job."""
+        return 0 if self.job is None else self.job.priority
+
+    @property
+    def number(self) -> int:
+        """The number of a pending job."""
+        return 0 if self.job is None else self.job.job_id
+
+
+@dataclass(frozen=True, eq=False)
+class Future:
+    """The running and the pending jobs of a queue, ready to be played on from now.
+
+    A running job is a row for each amount that it has on some of its nodes, and so is what nodes
+    lack that no job of the queue has.
+    """
+
+    queue: Queue
+    supply: Supply
+    policy: str = ""  # a name of `optsched.slurm.what_if.POLICIES`; by default see `chosen`
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows in the order in which they start: what runs, then by time and by priority."""
+        pending = sorted(self._pending[0], key=lambda row: (row.submit, -row.priority, row.number))
+        return (*self._running(), *self._hidden(), *pending)
+
+    @property
+    def chosen(self) -> str:
+        """The policy: ``conservative``, or ``easy`` where more than `MOST_RESERVED` jobs wait."""
+        few = len(self.waiting) <= MOST_RESERVED
+        return self.policy or ("conservative" if few else "easy")
+
+    @cached_property
+    def waiting(self) -> Ints:
+        """The rows of the pending jobs, shape (pending jobs,)."""
+        return np.array([at for at, row in enumerate(self.rows) if row.label], dtype=np.int64)
+
+    @property
+    def left(self) -> Mapping[str, str]:
+        """By label, the pending jobs that are left out, and why."""
+        return self._pending[1]
+
+    @cached_property
+    def limits(self) -> Floats:
+        """The longest time that each row runs for, in seconds, shape (rows,)."""
+        return np.array([row.limit for row in self.rows], dtype=np.float64)
+
+    def starts(self, seconds: Floats) -> Floats:
+        """Return when each pending job starts if the rows run for some time, shape (pending jobs,).
+
+        Times are in seconds from now; nan for a job that does not start before `HORIZON`.
+        """
+        runtime = np.minimum(np.maximum(np.ceil(seconds), 1), self.limits).astype(np.int64)
+        policy: Policy
+        if self.chosen == "conservative":
+            policy = _Reserving(future=self)
+        else:
+            policy = _Backfilling("easy" if self.chosen == "easy" else "none", future=self)
+        engine = Engine(replace(self.trace, runtime=runtime), self.machine, policy, NoProblems())
+        engine.run()
+        starts: Floats = engine.core.start[self.waiting]
+        return np.where(starts < HORIZON, starts, np.nan)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """All rows as a trace, whose times are in seconds from now."""
+        rows = self.rows
+        jobs = [row.job for row in rows]
+        limits = self.limits.astype(np.int64)
+        texts = {
+            "partition_name": [
+                ",".join(row.job.partitions) if row.job and row.label else "" for row in rows
+            ],
+            "reservation": [self._reservation(row) for row in rows],
+            "dependency": [self._dependency(row) for row in rows],
+            "user_name": [job.user if job else "" for job in jobs],
+            "job_name": [job.name if job else "" for job in jobs],
+        }
+        columns = {name: np.array(text, dtype=object) for name, text in texts.items()}
+        if not any(texts["dependency"]):
+            del columns["dependency"]
+        return clean(
+            Trace(
+                job_id=np.arange(1, len(rows) + 1),
+                submit=np.array([row.submit for row in rows], dtype=np.int64),
+                runtime=limits,
+                requested_time=limits,
+                processors=np.ones(len(rows), dtype=np.int64),
+                user=numbered(columns["user_name"]),
+                executable=numbered(columns["job_name"]),
+                texts=columns,
+                header=Header((("UnixStartTime", str(self.supply.time)),)),
+                name="queue",
+            )
+        )
+
+    def _dependency(self, row: Row) -> str:
+        """Return the dependency of a pending job on rows in place of jobs; 0 for no row."""
+        if not row.label or row.job is None:
+            return ""
+
+        def rows_of(found: re.Match[str]) -> str:
+            return "".join(f":{number}" for number in self._numbers.get(found[1], [0]))
+
+        return _OF_JOB.sub(rows_of, row.job.dependency)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, list[int]]:
+        """The numbers of the rows of each job or task, and of all tasks of an array."""
+        found: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows, 1):
+            if row.job is None or not row.is_first:
+                continue
+            job = row.job
+            names = {row.label or job.label, str(job.job_id)}
+            names |= {str(job.array_id), f"{job.array_id}_*"} if job.array_id else set()
+            for name in names:
+                found.setdefault(name, []).append(number)
+        return found
+
+    def _reservation(self, row: Row) -> str:
+        """Return the first reservation of a job that the machine has."""
+        named = () if row.job is None else row.job.reservation.split(",")
+        return next((name for name in named if name in self._reservations), "")
+
+    @cached_property
+    def _reservations(self) -> Mapping[str, Reservation]:
+        """The reservations that keep nodes at certain times."""
+        there = (each for each in self.supply.reservations if each.nodes and each.ahead is None)
+        return {each.name: each for each in there}
+
+    @cached_property
+    def machine(self) -> _Machine:
+        """The nodes, idle."""
+        kept = tuple(self._reservations.values())
+        return _Machine(replace(self.supply.site, reservations=kept), self)
+
+    @cached_property
+    def _pending(self) -> tuple[list[Row], dict[str, str]]:
+        """Return the rows of the pending jobs, and why others are left out."""
+        now, found, left = self.supply.time, list[Row](), dict[str, str]()
+        for job in self.queue.pending:
+            try:
+                ways = tuple(self._ways(job))
+            except LeftToSlurmError as error:
+                left[job.label] = str(error)
+                continue
+            submit = max(0, (job.eligible or now) - now)
+            longest = [each.max_time for each in open_partitions(job, self._anyhow)]
+            limit = _whole(max(longest, default=math.inf) if job.limit is None else job.limit)
+            tasks = job.array_tasks
+            if len(tasks) > MOST_TASKS:
+                rest = replace(job, array_tasks=tasks[MOST_TASKS:])
+                left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
+            if not tasks:
+                found.append(Row(job.label, job, ways, submit, limit))
+            for task in tasks[:MOST_TASKS]:
+                found.append(Row(f"{job.array_id}_{task}", job, ways, submit, limit))
+        return found, left
+
+    @cached_property
+    def _anyhow(self) -> Supply:
+        """The idle site without the limits of QOS and associations, which are played."""
+        return replace(self.supply.idle, limits=Limits())
+
+    def _ways(self, job: QueuedJob) -> Iterator[tuple[Chunks, Flags]]:
+        """Yield the chunks of a pending job in each of its requests, with the nodes for them."""
+        supply, limits = self._anyhow, self.supply.limits
+        # what is waited for while it is played
+        free = replace(job, dependency="", eligible=None, array_limit=0)
+        if limits.known and job.reason.startswith(OF_LIMITS):
+            free = replace(free, reason="")
+        if rule := blocked_by_rule(free, supply) or self._over_limit(job):
+            raise LeftToSlurmError(rule)
+        names, counts = supply.site.resources, [1, *supply.thread_counts]
+        for request in alternatives(free, supply):
+            licences = tuple(request.licences.get(name, 0) for name in supply.site.licences)
+            for threads in counts:
+                nodes = request.nodes & (supply.threads == threads)
+                if not nodes.any():
+                    continue
+                demand = tuple(request.demand[column_on(name, threads)] for name in names)
+                most = min(request.most_per_node or request.chunks, request.chunks)
+                one = Chunks(request.chunks, most, demand, 0, request.exclusive, licences)
+                yield one, nodes
+
+    def _over_limit(self, job: QueuedJob) -> str:
+        """Return the limit that a job exceeds whatever runs; empty if there is none."""
+        own = own_qos_of(job, self.supply)
+        found = [self.supply.limits.never(job, job.tres, each) for each in own]
+        return found[0] if found and all(found) else ""
+
+    def _running(self) -> Iterator[Row]:
+        """Yield the rows of the running jobs."""
+        supply, now = self.supply, self.supply.time
+        for job in self.queue.running:
+            held = held_by(job, supply)
+            limit = _whole(end_of(job, now) - now)
+            alone = is_alone(job, supply)
+            licences = tuple(held.licences.get(name, 0) for name in supply.site.licences)
+            is_first = True
+            for amounts in np.unique(held.amounts, axis=0):
+                nodes = held.nodes[(held.amounts == amounts).all(axis=1)]
+                if ways := self._on(nodes, amounts, alone, licences):
+                    left = self._until_reserved(job, nodes, limit)
+                    yield Row("", job, ways, 0, left, is_first)
+                    licences, is_first = (0,) * len(licences), False
+
+    def _until_reserved(self, job: QueuedJob, nodes: Ints, limit: int) -> int:
+        """Return for how long a job runs until its nodes are reserved for others, if it does."""
+        now, names = self.supply.time, {self.supply.site.nodes[node] for node in nodes.tolist()}
+        for each in self._reservations.values():
+            if each.name in job.reservation.split(","):
+                limit = min(limit, _whole(each.end - now))
+            elif each.start > now and not names.isdisjoint(each.nodes):
+                limit = min(limit, _whole(each.start - now))
+        return limit
+
+    def _hidden(self) -> Iterator[Row]:
+        """Yield rows without end for what is not free, and no job of the queue has."""
+        supply = self.supply
+        lacking = supply.site.capacity - supply.free
+        for job in self.queue.running:
+            held = held_by(job, supply)
+            np.subtract.at(lacking, held.nodes, held.amounts)
+        lacking = np.maximum(lacking, 0)
+        none = (0,) * len(supply.site.licences)
+        for amounts in np.unique(lacking, axis=0):
+            nodes = np.flatnonzero((lacking == amounts).all(axis=1))
+            if amounts.any() and (ways := self._on(nodes, amounts, False, none)):
+                yield Row("", None, ways, 0, HORIZON, is_first=False)
+
+    def _on(
+        self, nodes: Ints, amounts: Ints, alone: bool, licences: tuple[int, ...]
+    ) -> tuple[tuple[Chunks, Flags], ...]:
+        """Return the only way to have amounts on each of some nodes; none if no node is in use."""
+        usable = nodes[self.machine.site.is_usable[nodes]]
+        if not self.supply.counts_memory:
+            amounts = np.where(np.arange(len(amounts)) == 1, 0, amounts)
+        if not len(usable) or not amounts.any():
+            return ()
+        there = np.zeros(len(self.supply.site.nodes), dtype=bool)
+        there[usable] = True
+        one = Chunks(len(usable), 1, tuple(amounts.tolist()), 0, alone, licences)
+        return ((one, there),)
+
+    @cached_property
+    def limited(self) -> _limited.Limited | None:
+        """What the rows take of limits, and what these have left; None if nothing is limited."""
+        first, entries = [0], list[tuple[int, int, bool]]()
+        number: dict[tuple[str, str, str], int] = {}
+        left: list[int] = []
+
+        def add(key: tuple[str, str, str], most: int, amount: int, row: Row, binds: bool) -> None:
+            if key not in number:
+                number[key] = len(left)
+                left.append(most)
+            if not row.label:  # what runs is in use already, and takes it once it is played
+                left[number[key]] += amount
+            entries.append((number[key], amount, binds))
+
+        running = Counter(job.array_id for job in self.queue.running)
+        for row in self.rows:
+            job = row.job
+            if job is not None and (row.label or row.is_first):
+                for key, (most, amount, binds) in self._counted(row, job).items():
+                    add(key, most, amount, row, binds)
+                if job.array_limit:
+                    most = job.array_limit - running[job.array_id]
+                    add((str(job.array_id), "array", ""), most, 1, row, bool(row.label))
+            first.append(len(entries))
+        if not left:
+            return None
+        columns = np.array(entries, dtype=np.int64).reshape(-1, 3).T.copy()
+        rest = np.array(left, dtype=np.int64)
+        return _limited.Limited(np.array(first), columns[0], columns[1], columns[2] > 0, rest)
+
+    def _counted(
+        self, row: Row, job: QueuedJob
+    ) -> dict[tuple[str, str, str], tuple[int, int, bool]]:
+        """Return by limit how much is left of it, how much a row takes, and whether it binds."""
+        limits = self.supply.limits
+        if not limits.known:
+            return {}
+        amounts, own = job.tres, own_qos_of(job, self.supply)
+        binding = {limit.key for limit in limits.on(job, own[0])} if row.label and own else set()
+        return {
+            limit.key: (limit.most - limit.used, amount, limit.key in binding)
+            for limit, amount in limits.counted(job, amounts, own, row.limit).items()
+            if amount
+        }
+
+
+class _Gate:
+    """Lets the waiting jobs into the queue that limits admit, in order of the rows."""
+
+    def __init__(self, limited: _limited.Limited) -> None:
+        self._limited = limited._replace(left=limited.left.copy())
+        self._outside = list[int]()
+
+    def admit(self, system: System) -> list[int]:
+        """Return the jobs that come into the queue now."""
+        ended = np.array(system.ended, dtype=np.int64)
+        _limited.give_back(self._limited, ended, len(ended))
+        rows = np.array(sorted([*self._outside, *system.submitted]), dtype=np.int64)
+        count = _limited.admit(self._limited, rows, len(rows))
+        self._outside = rows[count:].tolist()
+        found: list[int] = rows[:count].tolist()
+        return found
+
+
+class _News(NamedTuple):
+    """What a policy hears of at a decision."""
+
+    now: float
+    submitted: list[int]
+    ended: list[int]
+    rejected: list[int]
+
+
+@dataclass
+class _Reserving(Conservative):
+    """Reservations in order of the rows, as by Slurm's backfill scheduler."""
+
+    future: Future | None = field(default=None, repr=False)
+
+    def begin(self, system: System) -> None:
+        """Start with no reservations."""
+        assert self.future is not None
+        assert isinstance(system.machine, SiteMachine)
+        self._on_nodes = NodeReservations(system, system.machine)
+        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Reserve for the jobs that limits admit, and start those whose time has come."""
+        assert self._on_nodes is not None
+        submitted = system.submitted if self._gate is None else self._gate.admit(system)
+        news = _News(system.now, submitted, system.ended, system.rejected)
+        return self._on_nodes.actions(news)  # type: ignore[arg-type]
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later."""
+        assert self._on_nodes is not None
+        return self._on_nodes.compiled(run) if self._gate is None else None
+
+
+@dataclass
+class _Backfilling(PriorityOrder):
+    """In order of the rows, with a reservation for the first blocked job of each queue, or none."""
+
+    future: Future | None = field(default=None, repr=False)
+
+    def begin(self, system: System) -> None:
+        """Prepare for the machine."""
+        super().begin(system)
+        assert self.future is not None
+        self._gate = None if self.future.limited is None else _Gate(self.future.limited)
+        self._admitted = np.zeros(len(system.submit), dtype=bool)
+
+    def scores_now(self, jobs: NDArray[np.int64], system: System) -> Column:
+        """Return the rows of jobs, which are in order."""
+        return jobs.astype(np.float64)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start and backfill jobs in order, those that limits admit."""
+        queues = self._queues
+        assert queues is not None
+        self._admitted[system.submitted if self._gate is None else self._gate.admit(system)] = True
+        return queues.actions(system, [job for job in system.queue if self._admitted[job]])
+
+    def compiled(self, run: CompiledRun) -> CompiledDecisions | None:
+        """Bind the decision kernel, unless limits admit jobs later."""
+        queues = self._queues
+        return queues.compiled(run) if queues is not None and self._gate is None else None
+
+
+class _Machine(SiteMachine):
+    """The nodes of a site, whose jobs are those of a queue."""
+
+    def __init__(self, site: Site, future: Future) -> None:
+        super().__init__(site)
+        self._future = future
+
+    def demands(self, jobs: Mapping[str, NDArray[Any]]) -> Sequence[int]:
+        """Return the number of the request of each row."""
+        if not hasattr(self, "requests"):
+            none = {name: np.zeros(0, dtype=np.int64) for name in ("processors", "requested_time")}
+            self._stated = Requests(self.site, none)
+            for row in self._future.rows:
+                self._stated.add(row.ways)
+            runs = [not row.label for row in self._future.rows]
+            closing = self._future.supply.closing
+            self._lines = _Queues(self.site, jobs, np.array(runs, dtype=bool), closing)
+        self.serve(self._stated, self._lines)
+        return self.requests.numbers
+
+
+class _Queues(Queues):
+    """The queues of the pending jobs, after what runs; drains close nodes to further starts."""
+
+    def __init__(
+        self, site: Site, jobs: Mapping[str, NDArray[Any]], runs: Flags, closing: Floats
+    ) -> None:
+        super().__init__(site, jobs)
+        self._closing = closing
+        first = max(self.tier, default=0) + 1
+        self.tier = [first if is_running else at for at, is_running in zip(self.tier, runs)]
+
+    def windows(self, reservation: int, origin: float) -> Windows:
+        """Return when nodes are closed to the jobs of a reservation, or of none (-1)."""
+        times = np.unique(self._closing[np.isfinite(self._closing)])
+        drains = Windows(
+            times - origin,
+            np.full(len(times), np.inf),
+            np.ones(len(times), dtype=bool),
+            self._closing == times[:, None],
+        )
+        found = super().windows(reservation, origin)
+        return Windows(*(np.concatenate(parts) for parts in zip(found, drains)))
+
+
+def _whole(seconds: float) -> int:
+    """Return a time of at most `HORIZON`."""
+    return max(1, math.ceil(min(seconds, HORIZON)))

@@ -1,0 +1,237 @@
+"""Page of the state of Slurm: what is free where, what could start, who waits and why."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from optsched.numbers import counted
+from optsched.report import style
+from optsched.report.page import (
+    Cell,
+    Figure,
+    Page,
+    Part,
+    Section,
+    Table,
+    Value,
+    cell,
+    duration,
+    share,
+)
+from optsched.simulator.provenance import versions
+from optsched.slurm.state import (
+    WEEK,
+    Group,
+    State,
+    idle_while_waiting,
+    largest_first,
+    weekly_waits,
+)
+from optsched.slurm.supply import MEMORY
+from optsched.traces.trace import Trace
+
+MOST_BARS = 40
+"""Most groups of nodes in a picture."""
+
+WEEKS = 12
+"""Most weeks of a table."""
+
+
+def page(state: State, history: Trace | None) -> Page:
+    """Return the page of a state, and with jobs that have ended also of the weeks before."""
+    sections = [
+        Section("What is free", list(_free(state))),
+        Section("What could start now", list(_largest(state))),
+        Section("Who waits", list(_waits(state))),
+    ]
+    if history is not None and len(history):
+        sections.append(Section("The weeks before", list(_weeks(state, history))))
+    return Page(
+        title=f"{state.supply.site.name} on {_date(state.supply.time)}",
+        lead=_lead(state),
+        sections=[section for section in sections if section.parts],
+        repeat="optsched slurm report -o report.html",
+        versions=versions(),
+        summary=[*state.supply.notes, *state.queue.notes],
+    )
+
+
+def _date(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
+    return datetime.fromtimestamp(seconds).strftime(form)
+
+
+def _lead(state: State) -> str:
+    """Return the finding: idle nodes, waiting jobs, the largest job that could start."""
+    site, waiting = state.everywhere, sum(state.reasons.values())
+    words = [
+        f"{site.idle:,} of {counted(site.in_service, 'node')} in service are idle, and "
+        f"{counted(waiting, 'job')} {'waits' if waiting == 1 else 'wait'}."
+    ]
+    if state.largest:
+        most = max(state.largest, key=lambda one: (one.whole_nodes, one.nodes))
+        words.append(
+            f"The largest job that could start now has {counted(most.whole_nodes, 'whole node')}, "
+            f"in partition {most.partition}."
+        )
+    if state.stranded:
+        total = sum(state.stranded.values())
+        what = " and ".join(state.stranded)
+        words.append(f"{counted(total, 'free GPU')} lack {what} on their nodes for any job.")
+    return " ".join(words)
+
+
+def _free(state: State) -> Iterator[Part]:
+    """Yield what is free, by leaf switch and by partition."""
+    names = state.supply.site.resources
+    leaves = largest_first(state.by_leaf)
+    if leaves:
+        yield _bars(
+            "free-by-leaf",
+            "Cores by leaf switch: in use, and free",
+            leaves[:MOST_BARS],
+            f"{len(leaves):,} leaf switches or blocks",
+        )
+        yield _groups("Leaf switches, those with most idle nodes first.", "leaf", leaves, names)
+    yield _groups("Partitions.", "partition", state.by_partition, names)
+
+
+def _groups(caption: str, label: str, groups: Sequence[Group], names: Sequence[str]) -> Table:
+    whole = [place for place, name in enumerate(names) if ":" not in name]
+    columns: list[str | tuple[str, str]] = [label, "nodes", "in service", "idle"]
+    columns += [("free", "memory, GB" if name == MEMORY else name) for name in names]
+    columns += [("share that is free", names[place]) for place in whole]
+    rows: list[list[Value]] = [
+        [
+            group.name,
+            group.nodes,
+            group.in_service,
+            group.idle,
+            *(
+                free // 1024 if name == MEMORY else free
+                for name, free in zip(names, group.free.tolist())
+            ),
+            *(
+                share(int(group.free[place]) / int(group.total[place]))
+                if group.total[place]
+                else cell(None)
+                for place in whole
+            ),
+        ]
+        for group in groups
+    ]
+    return Table(caption, columns, rows)
+
+
+def _largest(state: State) -> Iterator[Part]:
+    rows: list[list[Value]] = [[*one] for one in state.largest]
+    yield Table(
+        "Largest job that could start now by partition: most whole nodes, most nodes with a free "
+        "core, most cores and GPUs on one node.",
+        ["partition", "whole nodes", "nodes", "cores on a node", "GPUs on a node"],
+        rows,
+    )
+    if state.stranded:
+        words = [f"{count:,} for want of {name}" for name, count in state.stranded.items()]
+        yield (
+            f"Stranded GPUs: {', '.join(words)}. Their nodes have less for each free GPU than the "
+            "least that any job of the queue asks for one."
+        )
+
+
+def _waits(state: State) -> Iterator[Part]:
+    """Yield who waits, and the reasons that Slurm names."""
+    if not state.reasons:
+        yield "No job waits."
+        return
+    reasons = list(state.reasons.items())
+    yield Table(
+        "Jobs, and tasks of job arrays, by the reason that Slurm names.",
+        ["reason", "jobs"],
+        [[name, count] for name, count in reasons],
+    )
+    for name, label in (("partitions", "partition"), ("account", "account"), ("user", "user")):
+        rows: list[list[Value]] = [
+            [value or "-", jobs, nodes, duration(age)]
+            for value, jobs, nodes, age in state.waiting_by(name)
+        ]
+        yield Table(
+            f"Waiting jobs by {label}: how many, nodes that they ask for, longest age.",
+            [label, "jobs", "nodes", "longest age"],
+            rows,
+        )
+
+
+def _weeks(state: State, history: Trace) -> Iterator[Part]:
+    """Yield the waits of the last weeks, and idle nodes while jobs waited."""
+    nodes = len(state.supply.site.nodes)
+    idle = idle_while_waiting(history, nodes)[:WEEKS]
+    yield Table(
+        "By week: hours in which some job waited, and node-hours that were idle then.",
+        ["week from", "hours with waiting jobs", "idle node-hours", "idle nodes then"],
+        [
+            [_week(week), round(hours, 1), round(unused), unused / hours if hours else None]
+            for week, hours, unused in idle
+        ],
+    )
+    for column, label in (("partition_name", "partition"), ("account", "account"), ("qos", "QOS")):
+        waits = weekly_waits(history, column)
+        first = waits[0].week - WEEKS * WEEK if waits else 0.0
+        rows: list[list[Value]] = [
+            [
+                _week(each.week),
+                each.name or "-",
+                each.jobs,
+                duration(each.median),
+                duration(each.longest_tenth),
+            ]
+            for each in waits
+            if each.week > first
+        ]
+        yield Table(
+            f"Waits of the jobs that started in a week, by {label}: median, and the longest tenth "
+            "above.",
+            ["week from", label, "jobs", "median wait", "longest tenth from"],
+            rows,
+        )
+
+
+def _week(seconds: float) -> Cell:
+    return Cell(_date(seconds, "%Y-%m-%d"), seconds)
+
+
+def _bars(name: str, title: str, groups: Sequence[Group], what: str) -> Figure:
+    """Draw the cores of groups of nodes, in use and free, for a wide page and for a phone."""
+    pictures = [_drawn(groups, width) for width in (9.17, 3.75)]
+    free = sum(int(group.free[0]) for group in groups)
+    return Figure(
+        name,
+        pictures[0],
+        f"{title}, of {what}: {free:,} cores are free.",
+        f"{title}, of {what}.",
+        narrow=pictures[1],
+    )
+
+
+@style.applied()
+def _drawn(groups: Sequence[Group], width: float) -> str:
+    from matplotlib.figure import Figure as Canvas
+
+    figure = Canvas((width, 0.8 + 0.22 * len(groups)), layout="constrained")
+    axes = figure.add_subplot()
+    places = np.arange(len(groups))
+    free = np.array([group.free[0] for group in groups])
+    used = np.array([group.total[0] for group in groups]) - free
+    axes.barh(places, used, color=style.FAINT, label="in use")
+    axes.barh(places, free, left=used, color=style.FILLS[0], label="free")
+    axes.set(yticks=places, yticklabels=[group.name for group in groups], xlabel="cores")
+    axes.invert_yaxis()
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        path = Path(folder) / "picture.svg"
+        style.save_as(figure, path)
+        return path.read_text(encoding="utf-8")

@@ -1,0 +1,186 @@
+"""Room that is kept for blocked jobs of high priority, so that no plan delays them.
+
+As Slurm's backfill scheduler does, the first jobs that do not fit now have the earliest start and
+the nodes that running jobs leave them. A job of the plan that would still run then gets only what
+they leave there: each reservation is some more resources of the problem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optsched.models.node_placement.problem import NodePlacement
+from optsched.sites.records import Ints
+from optsched.slurm.access import partitions_of
+from optsched.slurm.earliest import changes, could_start, first_fit
+from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
+from optsched.slurm.requests import Request, alternatives
+from optsched.slurm.running import supply_at
+from optsched.slurm.snapshot import Row, SlurmSnapshot, placement_fields, table
+from optsched.slurm.strict import rank
+from optsched.slurm.supply import Supply
+from optsched.solvers.solving import solve
+
+PLACED_BY = "tree-best-fit"
+"""The rule by which a blocked job gets its nodes."""
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The start of a blocked job that the plan does not delay."""
+
+    row: Row
+    start: int  # in seconds since 1970, as the next
+    end: float
+    request: Request
+    at: Mapping[int, int]  # chunks on each of its nodes
+    supply: Supply  # what is free then, as running jobs end at their limits
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        names = self.supply.site.nodes
+        return tuple(names[node] for node in sorted(self.at))
+
+    def taken(self, columns: Sequence[str]) -> Ints:
+        """Return the amounts of some columns that the job takes, shape (nodes, columns)."""
+        demand = np.array([self.request.demand[name] for name in columns], dtype=np.int64)
+        found = np.zeros((len(self.supply.site.nodes), len(columns)), dtype=np.int64)
+        for node, chunks in self.at.items():
+            found[node] = chunks * demand
+        return found
+
+
+def reserved(
+    posed: SlurmSnapshot, queue: Queue, supply: Supply, number: int
+) -> tuple[Reserved, ...]:
+    """Return the reservations of the first `number` jobs that do not fit now, in their order."""
+    found: list[Reserved] = []
+    for row in sorted(posed.rows, key=lambda row: rank(row.job, supply)) if number else ():
+        if len(found) == number:
+            break
+        if not row.request.fits(supply) and (one := reserve(row, queue, supply, found)):
+            found.append(one)
+    return tuple(found)
+
+
+def starts_now(row: Row, nodes: Sequence[int], supply: Supply) -> Reserved:
+    """Return the reservation of a job that starts now; `nodes` has a node for each chunk."""
+    end = supply.time + _longest(row.job, supply)
+    return Reserved(row, supply.time, end, row.request, Counter(nodes), supply)
+
+
+def reserve(row: Row, queue: Queue, supply: Supply, before: Sequence[Reserved]) -> Reserved | None:
+    """Return the earliest reservation of a job beside others; None if it is not known."""
+    job, now, longest = row.job, supply.time, _longest(row.job, supply)
+    times, of_reservations = changes(job, queue, supply)
+    for each in before:
+        ends = {math.ceil(each.end)} if each.end < math.inf else set()
+        if each.start > now and longest < math.inf:
+            late = math.floor(each.start - longest)
+            of_reservations = of_reservations | ends | {late, late + 1}
+            ends |= {late, late + 1}
+        times = sorted({*times, *(at for at in ends if at > now)})
+
+    def then(time: int) -> Supply:
+        beside = [each for each in before if time < each.end and each.start < time + longest]
+        return _beside_them(supply_at(supply, queue, time), beside)
+
+    def fits(time: int) -> bool:
+        return could_start(job, queue, then(time))
+
+    start = first_fit(times, of_reservations, fits)
+    place = None if start is None else _place(row, then(start))
+    if start is None or place is None:
+        return None
+    return Reserved(row, start, start + longest, *place, supply_at(supply, queue, start))
+
+
+def _beside_them(then: Supply, others: Sequence[Reserved]) -> Supply:
+    """Return the supply without the amounts, nodes and licences of some reservations."""
+    free, busy, taken = then.free.copy(), then.busy.copy(), then.taken.copy()
+    licences = dict(then.licences)
+    for one in others:
+        nodes = [*one.at]
+        free -= one.taken(then.site.resources)
+        busy[nodes] = True
+        taken[nodes] |= one.request.exclusive
+        for name, count in one.request.licences.items():
+            licences[name] -= count
+    free = np.maximum(0, free)
+    licences = {name: max(0, count) for name, count in licences.items()}
+    return replace(then, free=free, busy=busy, taken=taken, licences=licences)
+
+
+def _place(row: Row, then: Supply) -> tuple[Request, Mapping[int, int]] | None:
+    """Return the request of a job and its chunks on nodes, if it fits alone on what is free."""
+    try:
+        ways = [each for each in alternatives(row.job, then) if each.fits(then)]
+    except LeftToSlurmError:
+        return None
+    for request in ways:
+        problem = NodePlacement(**placement_fields([replace(row, request=request)], then))
+        nodes = solve(problem, PLACED_BY, explain=False).solution
+        if nodes is not None and nodes.nodes[0]:
+            return request, Counter(nodes.nodes[0])
+    return None
+
+
+def with_reserved(posed: SlurmSnapshot, supply: Supply, kept: Sequence[Reserved]) -> SlurmSnapshot:
+    """Return a problem in which no job delays those that have reservations."""
+    problem = posed.problem
+    for one in kept:
+        late = np.array([supply.time + _longest(r.job, supply) > one.start for r in posed.rows])
+        late &= np.array([row.label != one.row.label for row in posed.rows])
+        if late.any():
+            problem = _beside(problem, posed.rows, supply, one, late)
+    return replace(posed, problem=problem)
+
+
+def _beside(
+    problem: NodePlacement, rows: Sequence[Row], supply: Supply, one: Reserved, late: Ints
+) -> NodePlacement:
+    """Return a problem in which jobs that run for longer than until a reservation leave it room."""
+    named = [name for name in problem.resources if name in supply.columns]
+    places = [supply.columns.index(name) for name in named]
+    here = np.zeros(len(supply.site.nodes), dtype=bool)
+    here[list(one.at)] = True
+    beside = f"beside job {one.row.label}"
+    left = np.maximum(0, one.supply.amounts[:, places] - one.taken(named))
+    if one.request.exclusive:
+        left[:] = 0
+    most = supply.capacity[:, places].max(axis=0, initial=0)
+    free = np.where(here[:, None], left, most)
+    demand = table([row.request.demand for row in rows], named) * late[:, None]
+    # a job that shares its nodes with none is on none of them
+    alone = np.zeros(len(rows), dtype=np.int64)
+    alone[list(problem.exclusive)] = 1
+    chunks = int(problem.chunks.max(initial=1))
+    licences = sorted(one.request.licences)
+    left_of = np.array([_left_of(name, one) for name in licences], dtype=np.int64)
+    asked = table([row.request.licences for row in rows], licences) * late[:, None]
+    more = [*(f"{name} {beside}" for name in named), f"nodes {beside}"]
+    return replace(
+        problem,
+        resources=(*problem.resources, *more),
+        free=np.hstack([problem.free, free, np.where(here, 0, chunks)[:, None]]),
+        demand=np.hstack([problem.demand, demand, (alone * late)[:, None]]),
+        licences=np.concatenate([problem.licences, left_of]),
+        licences_of=np.hstack([problem.licences_of, asked]),
+    )
+
+
+def _left_of(licence: str, one: Reserved) -> int:
+    """Return how many of a licence a reservation leaves."""
+    return max(0, one.supply.licences[licence] - one.request.licences[licence])
+
+
+def _longest(job: QueuedJob, supply: Supply) -> float:
+    """Return for how long a job may run, in seconds."""
+    limits = [each.max_time for each in partitions_of(job, supply)]
+    return max(limits, default=math.inf) if job.limit is None else job.limit

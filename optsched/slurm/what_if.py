@@ -1,0 +1,356 @@
+"""What if: changes to the queue and the nodes of Slurm, a line of words each.
+
+=============================  ================================================================
+Line                           What is different
+=============================  ================================================================
+``drain NODES [at TIME]``      no job starts on the nodes, or none from a time on
+``resume NODES``               drained nodes are up
+``add N like NODE``            N more nodes as one of the site, idle
+``priority JOB = N``           the priority of a pending job
+``limit JOB = TIME``           the time limit of a job, which may run
+``hold JOB`` or               pending jobs are held: one, or all of a user, account, QOS or
+``hold user NAME``            partition; ``release`` is the opposite
+``submit OPTIONS``             one more pending job, with options of ``sbatch``
+``policy NAME``                how the forecast backfills: ``conservative``, ``easy`` or ``none``
+=============================  ================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.sites.host_lists import hosts
+from optsched.sites.records import Ints
+from optsched.sites.slurm_amounts import gres, megabytes
+from optsched.sites.slurm_amounts import seconds as seconds_of
+from optsched.sites.slurm_lines import read_text
+from optsched.sites.topology import Blocks, Tree
+from optsched.slurm.explain import pending_job
+from optsched.slurm.hold_problem import in_service
+from optsched.slurm.queue import Queue, QueuedJob
+from optsched.slurm.requests import HELD
+from optsched.slurm.running import held_by
+from optsched.slurm.supply import Flags, Supply
+from optsched.text_files import lines_of
+
+POLICIES = ("conservative", "easy", "none")
+"""How a forecast backfills: each blocked job has a reservation, the first one has, or none has."""
+
+OWNERS = {"user": "user", "account": "account", "qos": "qos", "partition": "partitions"}
+"""Whose jobs can be held, with the field of `QueuedJob`."""
+
+MOST_ADDED = 100_000
+"""Most nodes that can be added."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """The queue and what is free, and how the forecast plays them on."""
+
+    queue: Queue
+    supply: Supply
+    policy: str = ""  # of the forecast; by default it chooses
+
+    def jobs(self, change: Callable[[QueuedJob], QueuedJob]) -> Present:
+        """Return it with each job changed."""
+        jobs = tuple(change(job) for job in self.queue.jobs)
+        return replace(self, queue=replace(self.queue, jobs=jobs))
+
+
+def changed(present: Present, lines: Iterable[str]) -> Present:
+    """Return the present with the changes of some lines, one after the other.
+
+    Raises
+    ------
+    InputError
+        If a line cannot be read, or names a job, a node or anything else that is not there.
+    """
+    for line in lines:
+        for pattern, change in _CHANGES:
+            if found := pattern.fullmatch(line.strip()):
+                try:
+                    present = change(present, *found.groups())
+                except InputError as error:
+                    raise InputError(f"{line!r}: {error}", field="what if") from None
+                break
+        else:
+            raise InputError(f"{line!r}; expected {_EXPECTED}", field="what if")
+    return present
+
+
+def read_changes(stated: Sequence[str]) -> list[str]:
+    """Return the lines of changes: each text is one, or with ``@`` in front a file of them."""
+    found = []
+    for text in stated:
+        if not text.startswith("@"):
+            found.append(text)
+            continue
+        path = Path(text[1:])
+        lines = (line.strip() for _, line in lines_of(read_text(path), path))
+        found += [line for line in lines if line and not line.startswith("#")]
+    return found
+
+
+def _drain(present: Present, nodes: str, at: str | None) -> Present:
+    supply = present.supply
+    places = supply.site.places(hosts(nodes))
+    time = supply.time if at is None else _moment(at, supply.time)
+    if time > supply.time:
+        closing = supply.closing.copy()
+        closing[places] = np.minimum(closing[places], time)
+        return replace(present, supply=replace(supply, closing=closing))
+    return replace(present, supply=supply.with_states(_marked(places, supply), "drained"))
+
+
+def _resume(present: Present, nodes: str) -> Present:
+    supply = present.supply
+    places = supply.site.places(hosts(nodes))
+    for place in places.tolist():
+        if supply.site.states[place] != "drained":
+            name, state = supply.site.nodes[place], supply.site.states[place]
+            raise InputError(f"{name} is {state}; expected drained nodes")
+    held = [held_by(each, supply) for each in present.queue.running]
+    return replace(present, supply=in_service(supply, _marked(places, supply), held))
+
+
+def _marked(places: Ints, supply: Supply) -> Flags:
+    found = np.zeros(len(supply.site.nodes), dtype=bool)
+    found[places] = True
+    return found
+
+
+def _add(present: Present, number: str, like: str) -> Present:
+    supply, count = present.supply, int(number)
+    if not 1 <= count <= MOST_ADDED:
+        raise InputError(f"{count:,} nodes; expected from 1 to {MOST_ADDED:,}")
+    site = supply.site
+    [place] = site.places([like]).tolist()
+    names = (f"{like}-new{one}" for one in range(1, count + MOST_ADDED))
+    new = [name for name, _ in zip((n for n in names if n not in site.index), range(count))]
+    total = len(site.nodes)
+
+    def more(column: Any) -> Any:
+        if isinstance(column, tuple):
+            return column + (column[place],) * count
+        return np.concatenate((column, np.repeat(column[place : place + 1], count, axis=0)))
+
+    partitions = tuple(
+        replace(each, nodes=np.concatenate((each.nodes, np.arange(total, total + count))))
+        if place in each.nodes
+        else each
+        for each in site.partitions
+    )
+    topologies = dict(site.topologies)
+    for name, each in site.topologies.items():
+        if isinstance(each, Tree):
+            topologies[name] = replace(each, leaf=more(each.leaf))
+        elif isinstance(each, Blocks):
+            topologies[name] = replace(each, block=more(each.block))
+    larger = replace(
+        site,
+        nodes=(*site.nodes, *new),
+        capacity=more(site.capacity),
+        features=more(site.features),
+        states=site.states + ("up",) * count,
+        reasons=site.reasons + ("",) * count,
+        partitions=partitions,
+        topologies=topologies,
+    )
+    idle = np.repeat(site.capacity[place : place + 1], count, axis=0)
+    no_one = np.zeros(count, dtype=bool)
+    most = {n: supply.idle.cores_left[n][place] for n in supply.cores_left}
+    return replace(
+        present,
+        supply=replace(
+            supply,
+            site=larger,
+            free=np.concatenate((supply.free, idle)),
+            threads=more(supply.threads),
+            weights=more(supply.weights),
+            closing=more(supply.closing),
+            busy=np.concatenate((supply.busy, no_one)),
+            taken=np.concatenate((supply.taken, no_one)),
+            completing=np.concatenate((supply.completing, no_one)),
+            owners=supply.owners + ("",) * count,
+            labels=supply.labels + ("",) * count,
+            users=supply.users + ("",) * count,
+            cores_left={
+                name: np.concatenate((left, np.full(count, most[name])))
+                for name, left in supply.cores_left.items()
+            },
+        ),
+    )
+
+
+def _priority(present: Present, label: str, number: str) -> Present:
+    job = pending_job(present.queue, label)
+    return _one(present, job, priority=int(number))
+
+
+def _limit(present: Present, label: str, time: str) -> Present:
+    limit = seconds_of(time)
+    if limit < 1:
+        raise InputError(f"{time}; expected a time above 0")
+    running = [each for each in present.queue.running if label in (each.label, str(each.job_id))]
+    if not running:
+        return _one(present, pending_job(present.queue, label), limit=limit)
+    [job] = running
+    end = None if job.start is None or math.isinf(limit) else job.start + round(limit)
+    return _one(present, job, limit=limit, end=end)
+
+
+def _one(present: Present, job: QueuedJob, **changes: Any) -> Present:
+    """Return the present with a job changed, all tasks of its record together."""
+    number = job.job_id
+    return present.jobs(lambda one: replace(one, **changes) if one.job_id == number else one)
+
+
+def _hold(present: Present, what: str, kind: str | None, name: str) -> Present:
+    number = pending_job(present.queue, name).job_id if kind is None else 0
+
+    def chosen(job: QueuedJob) -> bool:
+        if job.state != "PENDING":
+            return False
+        if kind is None:
+            return job.job_id == number
+        value = getattr(job, OWNERS[kind])
+        return name == value or (isinstance(value, tuple) and name in value)
+
+    if not any(map(chosen, present.queue.jobs)):
+        raise InputError(f"no pending job of {kind} {name}")
+
+    def change(job: QueuedJob) -> QueuedJob:
+        if not chosen(job):
+            return job
+        if what == "hold":
+            return replace(job, held=True)
+        flags = tuple(flag for flag in job.flags if flag not in HELD)
+        return replace(job, held=False, flags=flags, reason="")
+
+    return present.jobs(change)
+
+
+class _Options(argparse.ArgumentParser):
+    """The options of a job that ``sbatch`` has, too."""
+
+    def __init__(self) -> None:
+        super().__init__(prog="submit", add_help=False, allow_abbrev=False)
+        add = self.add_argument
+        add("-N", "--nodes", type=int, default=0)
+        add("-n", "--ntasks", type=int, default=0)
+        add("-c", "--cpus-per-task", type=int, default=1)
+        add("--ntasks-per-node", type=int, default=0)
+        add("-t", "--time", type=seconds_of, default=None)
+        add("-p", "--partition", default="")
+        add("-A", "--account", default="")
+        add("-q", "--qos", default="")
+        add("-C", "--constraint", default="")
+        add("--mem", type=megabytes, default=None)
+        add("--mem-per-cpu", type=megabytes, default=None)
+        add("--gres", type=gres, default=None)
+        add("-L", "--licenses", default="")
+        add("--exclusive", action="store_true")
+        add("--reservation", default="")
+        add("--user", default="")
+        add("--priority", type=int, default=None)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong."""
+        raise InputError(message)
+
+
+def _submit(present: Present, options: str) -> Present:
+    try:
+        asked = _Options().parse_args(shlex.split(options))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    for name in ("nodes", "ntasks", "cpus_per_task", "ntasks_per_node"):
+        if getattr(asked, name) < 0:
+            raise InputError(f"{name}: {getattr(asked, name)}; expected a number from 0")
+    queue, site = present.queue, present.supply.site
+    partition = asked.partition or next((each.name for each in site.partitions if each.default), "")
+    for name in partition.split(","):
+        site.partition(name)
+    tasks = asked.ntasks or max(1, asked.nodes) * max(1, asked.ntasks_per_node)
+    lowest = min((each.priority for each in queue.pending), default=1)
+    nodes = max(1, asked.nodes)
+    job = QueuedJob(
+        job_id=max((each.job_id for each in queue.jobs), default=0) + 1,
+        name="what-if",
+        user=asked.user,
+        account=asked.account,
+        qos=asked.qos,
+        partitions=tuple(partition.split(",")),
+        submit=present.supply.time,
+        limit=asked.time,
+        least_nodes=nodes,
+        most_nodes=asked.nodes,
+        tasks=tasks,
+        cores_per_task=asked.cpus_per_task,
+        tasks_per_node=asked.ntasks_per_node,
+        memory_per_node=asked.mem,
+        memory_per_core=asked.mem_per_cpu,
+        per_node=asked.gres or {},
+        per_task={},
+        per_job={},
+        constraint=asked.constraint,
+        exclusive="node" if asked.exclusive else "",
+        licences=asked.licenses,
+        reservation=asked.reservation,
+        tres={"cpu": tasks * asked.cpus_per_task, "node": nodes},
+        priority=lowest if asked.priority is None else asked.priority,
+    )
+    return replace(present, queue=replace(queue, jobs=(*queue.jobs, job)))
+
+
+def _policy(present: Present, name: str) -> Present:
+    if name not in POLICIES:
+        raise UnknownNameError("policy", name, POLICIES)
+    return replace(present, policy=name)
+
+
+def _moment(text: str, now: int) -> int:
+    """Return a time in seconds since 1970; of a clock time the next one."""
+    if re.fullmatch(r"[0-2]?[0-9]:[0-5][0-9]", text):
+        there = datetime.fromtimestamp(now)
+        hour, minute = map(int, text.split(":"))
+        if hour < 24:
+            then = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            then += timedelta(days=int(then < there))
+            return round(then.timestamp())
+    try:
+        return round(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        expected = "expected a time such as 18:00 or 2026-11-25T18:00"
+        raise InputError(f"{text!r}; {expected}") from None
+
+
+_CHANGES: tuple[tuple[re.Pattern[str], Callable[..., Present]], ...] = tuple(
+    (re.compile(pattern), change)
+    for pattern, change in (
+        (r"drain (\S+)(?: at (\S+))?", _drain),
+        (r"resume (\S+)", _resume),
+        (r"add ([0-9]{1,9}) like (\S+)", _add),
+        (r"priority (\S+) = ([0-9]{1,10})", _priority),
+        (r"limit (\S+) = (\S+)", _limit),
+        (rf"(hold|release) (?:({'|'.join(OWNERS)}) )?(\S+)", _hold),
+        (r"submit (.+)", _submit),
+        (r"policy (\S+)", _policy),
+    )
+)
+
+_EXPECTED = (
+    "drain NODES [at TIME], resume NODES, add N like NODE, priority JOB = N, limit JOB = TIME, "
+    "hold or release JOB or user NAME, submit OPTIONS, or policy NAME"
+)

@@ -1,0 +1,277 @@
+"""Forecasts against a textbook in seconds: jobs in order, each at the first time it fits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.sites.site import Partition
+from optsched.slurm.earliest import earliest_start
+from optsched.slurm.forecast import forecast, shifts
+from optsched.slurm.future import Future
+from optsched.slurm.limits import Limit, Limits
+from optsched.slurm.run_times import GROUPS, RunTimes, run_times
+from optsched.traces.trace import Trace
+
+from .conftest import NODES, NOW, queue_of
+
+LAST = 400  # seconds of the textbook
+
+
+def started(future: Future, seconds=None) -> dict[str, float]:
+    """The start of each pending job in seconds from now."""
+    starts = future.starts(future.limits if seconds is None else seconds)
+    return {future.rows[row].label: at for row, at in zip(future.waiting.tolist(), starts)}
+
+
+def textbook(queue, supply) -> dict[str, float]:
+    """Place each job in order of priority at the first second at which it fits as long."""
+    free = np.repeat(supply.site.capacity[None].astype(int), LAST, axis=0)
+    for each in queue.running:
+        for at in each.allocations:
+            free[: each.end - NOW, supply.site.index[at.node], 0] -= at.cores
+            free[: each.end - NOW, supply.site.index[at.node], 1] -= at.memory
+    found = {}
+    for job in sorted(queue.pending, key=lambda job: (-job.priority, job.job_id)):
+        limit = int(job.limit)
+        for time in range(LAST - limit):
+            room = free[time : time + limit].min(axis=0)
+            nodes = [
+                node
+                for node in range(4)
+                if room[node, 0] >= job.cores_per_task and NOW + time < supply.closing[node]
+            ]
+            if len(nodes) >= job.least_nodes:
+                free[time : time + limit, nodes[: job.least_nodes], 0] -= job.cores_per_task
+                found[job.label] = time
+                break
+        else:
+            found[job.label] = math.nan
+    return found
+
+
+@st.composite
+def situations(draw):
+    """Cores and ends of running jobs on nodes, jobs of nodes, cores and limits, and drains."""
+    runs = draw(
+        st.lists(
+            st.tuples(st.sampled_from(NODES[:4]), st.integers(1, 8), st.integers(1, 60)),
+            max_size=6,
+        )
+    )
+    waits = draw(
+        st.lists(
+            st.tuples(st.integers(1, 4), st.integers(1, 16), st.integers(1, 40), st.integers(1, 3)),
+            min_size=1,
+            max_size=6,
+        )
+    )
+    drains = draw(st.dictionaries(st.sampled_from(NODES[:4]), st.integers(1, 60), max_size=2))
+    return runs, waits, drains
+
+
+def posed(situation, job, running, left_by):
+    """A queue and what it leaves free, on the nodes c1 to c4."""
+    runs, waits, drains = situation
+    used = dict.fromkeys(NODES, 0)
+    there = []
+    for number, (node, cores, end) in enumerate(runs, 100):
+        if used[node] + cores <= 16:
+            used[node] += cores
+            there.append(running(number, node, cores=cores, end=NOW + end, partitions=("four",)))
+    pending = [
+        job(
+            job_id=number,
+            least_nodes=nodes,
+            most_nodes=nodes,
+            tasks=nodes,
+            tasks_per_node=1,
+            cores_per_task=cores,
+            limit=float(limit),
+            priority=priority,
+            partitions=("four",),
+        )
+        for number, (nodes, cores, limit, priority) in enumerate(waits, 1)
+    ]
+    four = Partition("four", np.arange(4))
+    supply = left_by(*there, partitions=(four,), topologies={}, licences={})
+    closing = supply.closing.copy()
+    for node, at in drains.items():
+        closing[NODES.index(node)] = NOW + at
+    return queue_of(*there, *pending), replace(supply, closing=closing)
+
+
+@settings(max_examples=60, deadline=None)
+@given(situations())
+def test_by_their_limits_jobs_start_as_in_the_textbook(job, running, left_by, situation):
+    queue, supply = posed(situation, job, running, left_by)
+    future = Future(queue, supply)
+    assert future.left == {}
+    assert started(future) == pytest.approx(textbook(queue, supply), nan_ok=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(situations())
+def test_the_first_job_starts_as_early_as_it_can(job, running, left_by, situation):
+    queue, supply = posed(situation, job, running, left_by)
+    first = min(queue.pending, key=lambda one: (-one.priority, one.job_id))
+    at = earliest_start(first, queue, supply)
+    expected = math.nan if at is None else at - NOW
+    for policy in ("conservative", "easy", "none"):
+        start = started(Future(queue, supply, policy))[first.label]
+        assert start == pytest.approx(expected, nan_ok=True), policy
+
+
+@settings(max_examples=30, deadline=None)
+@given(situations(), st.integers(0, 2**32))
+def test_no_node_has_more_than_it_holds_whatever_jobs_take(job, running, left_by, situation, seed):
+    queue, supply = posed(situation, job, running, left_by)
+    rng = np.random.default_rng(seed)
+    for policy in ("conservative", "easy", "none"):
+        future = Future(queue, supply, policy)
+        seconds = np.ceil(rng.random(len(future.rows)) * future.limits)
+        starts = started(future, seconds)
+        for time in {0.0, *(at for at in starts.values() if not math.isnan(at))}:
+            cores = nodes = 0
+            for row, taken in zip(future.rows, seconds):
+                start = starts[row.label] if row.label else 0.0
+                if start <= time < start + max(1, taken):
+                    one = row.ways[0][0]
+                    cores += one.chunks * one.demand[0]
+                    nodes += one.chunks * (one.demand[0] > 8)
+            assert cores <= 64, policy
+            assert nodes <= 4, policy
+
+
+def test_captured_queues_are_played_on(captured):
+    _, queue, supply = captured
+    future = Future(queue, supply)
+    found = started(future)
+    assert found
+    assert not found.keys() & future.left.keys()
+    assert min(found.values()) >= 0
+    labels = {job.label for job in queue.pending if not job.array_tasks}
+    assert labels <= found.keys() | future.left.keys()
+
+
+def limits_of(most: int, used: int) -> Limits:
+    limit = Limit("QOS two for user ada", "MaxJobsPU", "", most, used)
+    return Limits({"two": (), "two user ada": (limit,), "two user": ()}, {("a", "ada", ""): ()})
+
+
+def test_limits_hold_at_all_times_and_hold_back_nobody_else(job, running, left_by):
+    runs = running(99, "c1", end=NOW + 50, user="ada", qos="two", account="a")
+    pending = [
+        job(job_id=number, user="ada", qos="two", account="a", priority=9, limit=100.0)
+        for number in (1, 2, 3)
+    ]
+    other = job(job_id=4, user="bob", qos="two", account="a", limit=100.0)
+    queue = queue_of(runs, *pending, other)
+    supply = replace(left_by(runs), limits=limits_of(2, 1))
+    for policy in ("conservative", "easy"):
+        found = started(Future(queue, supply, policy))
+        assert found == {"1": 0, "2": 50, "3": 100, "4": 0}, policy
+    never = replace(supply, limits=limits_of(0, 0))
+    left = Future(queue, never).left
+    assert left["1"] == "QOS two for user ada allows 0 running jobs (MaxJobsPU): none"
+
+
+def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
+    job, running, left_by
+):
+    runs = running(99, "c1", end=NOW + 50)
+    queue = queue_of(
+        runs,
+        job(job_id=1, eligible=NOW + 30, limit=10.0),
+        job(job_id=2, dependency="afterany:99(unfulfilled)", limit=10.0),
+        job(job_id=3, array_id=3, array_tasks=(0, 1, 2), array_limit=1, limit=10.0),
+        job(job_id=4, dependency="afterok:3_*(unfulfilled)", limit=10.0),
+        job(job_id=5, held=True),
+    )
+    future = Future(queue, left_by(runs))
+    assert started(future) == {
+        "1": 30, "2": 50, "3_0": 0, "3_1": 10, "3_2": 20, "4": 30,
+    }  # fmt: skip
+    assert future.left == {"5": "it is held"}
+
+
+def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):
+    there = supply()
+    free = there.free.copy()
+    free[:5, 0] -= there.site.capacity[:5, 0]
+    queue = queue_of(job(constraint="ib"))
+    future = Future(queue, replace(there, free=free))
+    assert math.isnan(started(future)["1"])
+
+
+def history(*rows) -> Trace:
+    """A trace of users, accounts, partitions, limits and run times."""
+    user, account, partition, limit, ran = zip(*rows)
+    texts = {"user_name": user, "account": account, "partition_name": partition}
+    count = len(rows)
+    return Trace(
+        job_id=np.arange(1, count + 1),
+        submit=np.arange(count),
+        runtime=np.array(ran),
+        requested_time=np.array(limit),
+        processors=np.ones(count, dtype=np.int64),
+        wait=np.zeros(count, dtype=np.int64),
+        texts={name: np.array(values, dtype=object) for name, values in texts.items()},
+    )
+
+
+def test_run_times_are_those_of_the_closest_jobs(job):
+    rows = [("ada", "a", "all", 100, 50)] * 10 + [("ada", "a", "all", 200, 20)] * 5
+    rows += [("bob", "a", "all", 100, 100)] * 10
+    times = run_times(history(*rows))
+    ada, bob = job(user="ada", account="a"), job(user="bob", account="b")
+    assert times.of(ada, 100.0)[1] == 0
+    assert set(times.of(ada, 100.0)[0]) == {0.5}
+    assert GROUPS[times.of(ada, 300.0)[1]] == "jobs of its user in its partition"
+    assert GROUPS[times.of(job(user="eve", account="a"), 9.0)[1]] == (
+        "jobs of its account in its partition"
+    )
+    assert GROUPS[times.of(job(user="eve", partitions=("x",)), 9.0)[1]] == "all jobs"
+    rng = np.random.default_rng(1)
+    assert set(times.draw(ada, 200.0, 0.0, rng, 50)) <= {100.0, 20.0}
+    assert set(times.draw(ada, 100.0, 60.0, rng, 5)) == {40.0}  # none has run for longer
+    assert set(times.draw(bob, 100.0, 60.0, rng, 5)) == {40.0}
+    assert run_times(history(("x", "y", "z", 0, 1))).shares.size == 0
+
+
+def test_a_forecast_has_medians_and_intervals_of_its_draws(job, running, left_by):
+    runs = running(99, *NODES[:4], end=NOW + 100, user="ada", start=NOW)
+    queue = queue_of(runs, job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",)))
+    future = Future(queue, left_by(runs))
+    shares = np.arange(1, 101) / 100
+    groups = tuple(np.full(100, text, dtype=object) for text in (*("-",) * 5, ""))
+    found = forecast(future, RunTimes(shares, groups), draws=400, seed=3)
+    [one] = found.starts
+    assert one.by_limits == NOW + 100
+    assert one.low == pytest.approx(NOW + 10, abs=6)
+    assert one.median == pytest.approx(NOW + 50, abs=8)
+    assert one.high == pytest.approx(NOW + 90, abs=6)
+    again = forecast(future, RunTimes(shares, groups), draws=400, seed=3)
+    assert again.to_json() == found.to_json()
+    alone = forecast(future, None, draws=400)
+    assert alone.starts[0].expected == NOW + 100
+    assert any("no sacct output" in note for note in alone.notes)
+    [moved] = shifts(found, alone)
+    assert moved.seconds == NOW + 100 - one.median
+
+
+def test_where_many_jobs_wait_only_the_first_blocked_ones_have_reservations(job, supply):
+    for count, chosen in ((300, "conservative"), (301, "easy")):
+        queue = queue_of(*(job(job_id=number, limit=60.0) for number in range(1, count + 1)))
+        future = Future(queue, supply())
+        assert future.chosen == chosen
+        notes = forecast(future, None, draws=0).notes
+        assert any("first blocked one has a reservation" in each for each in notes) == (
+            chosen == "easy"
+        )
+    assert Future(queue, supply(), "conservative").chosen == "conservative"

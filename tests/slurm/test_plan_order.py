@@ -1,0 +1,138 @@
+"""Plans in strict order, and plans that do not delay the first blocked jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.slurm.reserved import reserve, reserved, starts_now, with_reserved
+from optsched.slurm.snapshot import placement_problem
+from optsched.slurm.strict import strict
+from optsched.solvers.result import Budget
+from optsched.solvers.solving import solve
+
+from .conftest import NOW, queue_of
+from .test_future import posed, situations
+
+
+def solved(problem, hint=None):
+    return solve(problem, "cp-sat", budget=Budget(work=5), hint=hint)
+
+
+def fit_together(posed_now, chosen) -> bool:
+    """Whether jobs fit, by trying every set of nodes for each of them."""
+    problem = posed_now.problem
+    ways = []
+    for at in chosen:
+        request = posed_now.rows[at].request
+        nodes = np.flatnonzero(request.nodes).tolist()
+        ways.append([*combinations(nodes, request.chunks)])
+    for places in product(*ways):
+        free = problem.free.copy()
+        for at, nodes in zip(chosen, places):
+            free[list(nodes)] -= problem.demand[at]
+        if (free >= 0).all():
+            return True
+    return False
+
+
+@settings(max_examples=40, deadline=None)
+@given(situations())
+def test_strict_order_is_the_first_set_of_all(job, running, left_by, situation):
+    queue, supply = posed(situation, job, running, left_by)
+    now = placement_problem(queue, supply)
+    found = strict(now, supply, solved)
+    order = sorted(
+        range(len(now.rows)),
+        key=lambda at: (-now.rows[at].job.priority, now.rows[at].job.job_id),
+    )
+    chosen: list[int] = []
+    for at in order:
+        if fit_together(now, [*chosen, at]):
+            chosen.append(at)
+    placed = [] if found.placements is None else found.placements.nodes
+    assert [at for at, nodes in enumerate(placed) if nodes] == sorted(chosen)
+    assert found.proven == found.of
+
+
+@settings(max_examples=40, deadline=None)
+@given(situations(), st.integers(1, 3), st.sets(st.integers(1, 6)))
+def test_no_plan_delays_the_jobs_that_have_reservations(
+    job, running, left_by, situation, number, alone
+):
+    queue, supply = posed(situation, job, running, left_by)
+    jobs = (
+        replace(each, exclusive="node") if each.job_id in alone else each for each in queue.jobs
+    )
+    queue = queue_of(*jobs)
+    plain = placement_problem(queue, supply)
+    kept = reserved(plain, queue, supply, number)
+    now = with_reserved(plain, supply, kept)
+    blocked = [row for row in plain.rows if not row.request.fits(supply)]
+    assert len(kept) <= min(number, len(blocked))
+    best = solved(now.problem).solution
+    taken = [starts_now(row, at, supply) for row, at in zip(now.rows, best.nodes) if at]
+    for place, one in enumerate(kept):
+        found = reserve(one.row, queue, supply, [*taken, *kept[:place]])
+        assert found is not None
+        assert found.start == one.start
+    # what is given up for it is nothing that would be over before
+    short = [row.job.limit for row in now.rows]
+    if kept and all(NOW + limit <= min(one.start for one in kept) for limit in short):
+        assert now.problem.weights @ np.array([bool(at) for at in best.nodes]) == (
+            solved(plain.problem).objective
+        )
+
+
+def test_a_later_job_starts_only_where_it_ends_before_or_leaves_room(job, running, left_by):
+    there = running(9, "c1", cores=16, end=NOW + 100)
+    blocked = job(
+        job_id=1, least_nodes=4, most_nodes=4, tasks=4, tasks_per_node=1, cores_per_task=8,
+        priority=9, partitions=("own",), exclusive="node",
+    )  # fmt: skip
+    jobs = {
+        "short": job(job_id=2, limit=100.0, cores_per_task=16, constraint="ib"),
+        "long": job(job_id=3, limit=101.0, cores_per_task=16, constraint="ib"),
+    }
+    for name, other in jobs.items():
+        queue = queue_of(there, blocked, other)
+        supply = left_by(there)
+        plain = placement_problem(queue, supply)
+        [one] = kept = reserved(plain, queue, supply, 1)
+        assert (one.start, one.nodes) == (NOW + 100, ("c1", "c2", "c3", "c4"))
+        nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
+        placed = {row.label for row, at in zip(plain.rows, nodes) if at}
+        assert placed == ({"2"} if name == "short" else set())
+
+
+def test_licences_are_kept_too(job, running, left_by):
+    there = running(9, "c1", cores=1, end=NOW + 100, licences="lab:2")
+    blocked = job(job_id=1, licences="lab:3", priority=9)
+    later = job(job_id=2, licences="lab", limit=200.0)
+    soon = replace(later, job_id=3, limit=50.0)
+    for other, starts in ((later, False), (soon, True)):
+        queue = queue_of(there, blocked, other)
+        supply = left_by(there)
+        plain = placement_problem(queue, supply)
+        kept = reserved(plain, queue, supply, 1)
+        assert [one.start for one in kept] == [NOW + 100]
+        nodes = solved(with_reserved(plain, supply, kept).problem).solution.nodes
+        assert bool(nodes[1]) == starts
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_captured_queues_have_reservations(captured, number):
+    _, queue, supply = captured
+    plain = placement_problem(queue, supply)
+    kept = reserved(plain, queue, supply, number)
+    assert len(kept) <= number
+    for one in kept:
+        assert one.start > supply.time
+        assert sum(one.at.values()) == one.request.chunks
+    problem = with_reserved(plain, supply, kept).problem
+    assert problem.violations(solved(problem).solution) == []

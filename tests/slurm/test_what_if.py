@@ -1,0 +1,143 @@
+"""Changes in words: what each makes of the queue and the nodes, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optsched.errors import InputError
+from optsched.slurm.earliest import earliest_start
+from optsched.slurm.future import Future
+from optsched.slurm.snapshot import placement_problem
+from optsched.slurm.what_if import Present, changed, read_changes
+
+from .conftest import NOW, queue_of
+
+
+@pytest.fixture
+def present(job, running, left_by):
+    """A job on c1 and two that wait, of ada and of bob."""
+    there = running(9, "c1", end=NOW + 100, start=NOW - 100)
+    queue = queue_of(
+        there,
+        job(job_id=1, user="ada", priority=5),
+        job(job_id=2, user="bob", account="ai", qos="low", priority=3, held=True),
+    )
+    return Present(queue, left_by(there))
+
+
+def pending(found: Present) -> dict[int, object]:
+    return {job.job_id: job for job in found.queue.pending}
+
+
+def test_nodes_are_drained_now_or_from_a_time_on(present):
+    now = changed(present, ["drain c[2-3]"]).supply
+    assert [now.site.states[place] for place in (1, 2, 3)] == ["drained", "drained", "up"]
+    assert now.free[[1, 2]].sum() == 0
+    later = changed(present, ["drain c[2-3] at 1970-01-01T00:30+00:00"]).supply
+    assert later.site.states == present.supply.site.states
+    assert later.closing[[1, 2]].tolist() == [1800, 1800]
+    assert np.isinf(later.closing[[0, 3]]).all()
+
+
+def test_a_drain_later_moves_the_earliest_start(job, running, left_by):
+    there = running(9, "c1", "c2", "c3", "c4", end=NOW + 100)
+    big = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",))
+    present = Present(queue_of(there, big), left_by(there))
+    assert earliest_start(big, present.queue, present.supply) == NOW + 100
+    found = changed(present, ["drain c4 at 1970-01-01T00:18:00+00:00"])
+    assert earliest_start(big, found.queue, found.supply) is None
+    assert np.isnan(Future(found.queue, found.supply).starts(np.full(2, 100.0))).all()
+
+
+def test_drained_nodes_are_resumed(present):
+    found = changed(present, ["drain c2", "resume c2"]).supply
+    assert found.site.states == present.supply.site.states
+    assert (found.free == present.supply.free).all()
+    with pytest.raises(InputError, match="c3 is up; expected drained nodes"):
+        changed(present, ["resume c3"])
+
+
+def test_nodes_are_added_like_one(present):
+    found = changed(present, ["add 3 like c1"]).supply
+    assert found.site.nodes[-3:] == ("c1-new1", "c1-new2", "c1-new3")
+    assert (found.free[-3:] == found.site.capacity[0]).all()
+    assert (found.site.capacity[-3:] == found.site.capacity[0]).all()
+    assert set(found.site.partition("short").nodes.tolist()) == {0, 1, 7, 8, 9}
+    assert set(found.site.partition("rest").nodes.tolist()) == {2, 3, 4}
+    assert found.switches[-3:] == ("leaf1",) * 3
+    problem = placement_problem(present.queue, found).problem
+    assert len(problem.free) == 10
+
+
+def test_priorities_limits_and_holds_of_jobs(present):
+    found = pending(changed(present, ["priority 1 = 2000", "limit 2 = 2:00:00", "release 2"]))
+    assert (found[1].priority, found[2].limit, found[2].held) == (2000, 7200, False)
+    running = changed(present, ["limit 9 = 10"]).queue.running[0]
+    assert (running.limit, running.end) == (600, NOW - 100 + 600)
+    for line, held in (
+        ("hold 1", {1: True, 2: True}),
+        ("hold user ada", {1: True, 2: True}),
+        ("release account ai", {1: False, 2: False}),
+        ("release qos low", {1: False, 2: False}),
+        ("hold partition all", {1: True, 2: True}),
+    ):
+        jobs = pending(changed(present, [line]))
+        assert {number: one.held for number, one in jobs.items()} == held, line
+
+
+def test_a_job_is_submitted_with_options_of_sbatch(present):
+    line = "submit -N 2 --ntasks-per-node 4 -c 2 -t 1:00:00 -p all --mem 1G --gres gpu:a100:1"
+    job = pending(changed(present, [line]))[10]
+    assert (job.least_nodes, job.most_nodes, job.tasks, job.cores_per_task) == (2, 2, 8, 2)
+    assert (job.limit, job.memory_per_node, job.priority) == (3600, 1024, 3)
+    assert dict(job.per_node) == {"gpu": 1, "gpu:a100": 1}
+    assert job.partitions == ("all",)
+    found = changed(present, ["submit -p all -n 3", "priority 10 = 7"])
+    assert pending(found)[10].priority == 7
+
+
+def test_the_policy_of_a_forecast_is_chosen(present):
+    assert changed(present, ["policy easy"]).policy == "easy"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("drain x9", "'x9'; expected one of|unknown node 'x9'|no node 'x9'"),
+        ("drain c1 at noon", "'noon'; expected a time such as 18:00"),
+        ("add 0 like c1", "0 nodes; expected from 1 to 100,000"),
+        ("priority 77 = 1", "'77' is not in the queue"),
+        ("priority 9 = 1", "'9' is RUNNING; expected a pending job"),
+        ("limit 1 = soon", "'soon'; expected a time"),
+        ("hold user eve", "no pending job of user eve"),
+        ("submit -N two", "invalid int value: 'two'"),
+        ("submit --mems 3", "unrecognized arguments: --mems 3"),
+        ("submit -p none", "'none'"),
+        ("submit 'x", "No closing quotation"),
+        ("policy best", "'best'"),
+        ("paint c1", "expected drain NODES"),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_the_words(present, line, message):
+    with pytest.raises(InputError, match=message) as found:
+        changed(present, [line])
+    assert repr(line) in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_lines_come_from_a_file_too(tmp_path):
+    file = tmp_path / "changes.txt"
+    file.write_text("# a comment\ndrain c1\n\n  priority 1 = 3  \n")
+    assert read_changes([f"@{file}", "drain c2"]) == ["drain c1", "priority 1 = 3", "drain c2"]
+    with pytest.raises(InputError):
+        read_changes([f"@{tmp_path / 'none.txt'}"])
+
+
+def test_the_present_itself_does_not_change(present):
+    before = replace(present)
+    changed(present, ["drain c1", "hold 1", "add 1 like c1"])
+    assert present == before
+    assert (present.supply.site.states[0], len(present.supply.free)) == ("up", 7)
