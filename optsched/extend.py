@@ -66,10 +66,12 @@ from optsched.simulator.model_policy import ModelPolicy as ModelPolicy
 from optsched.simulator.policy import Answers as Answers
 from optsched.simulator.policy import Policy as Policy
 from optsched.simulator.system import System as System
+from optsched.solvers.anytime import AnytimeSolver as AnytimeSolver
+from optsched.solvers.anytime import Progress as Progress
+from optsched.solvers.anytime import StoppedError as StoppedError
 from optsched.solvers.generic import GenericSolver as GenericSolver
 from optsched.solvers.generic import Outcome as Outcome
 from optsched.solvers.generic import Search as Search
-from optsched.solvers.progress import Progress as Progress
 from optsched.solvers.result import Budget as Budget
 from optsched.solvers.result import Incumbent as Incumbent
 from optsched.solvers.result import Limit as Limit

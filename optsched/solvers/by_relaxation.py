@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Incumbent, Result
+from optsched.solvers.anytime import Progress, StoppedError
+from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import OnIncumbent
 
 SHARE = 0.5
 """Share of the budget of an exact solver that goes to the relaxation."""
-
-LEAST = 1e-3
-"""Least budget of CP-SAT."""
 
 
 def solve_by_relaxation(
@@ -41,26 +38,12 @@ def solve_by_relaxation(
     found = problem.restricted(first.solution)
     if hint is not None:
         found = max(hint, found, key=problem.objective)
-    value, bound = problem.objective(found), problem.bound(first.bound)
-    progress.note(value, bound)
-    work, limit = first.work, first.limit
-    if exact and value != bound:
-        spent = progress.seconds(), work
-        limits = zip((budget.seconds, budget.work), spent)
-        rest = Budget(*(limit and max(LEAST, limit - done) for limit, done in limits))
-
-        def note(incumbent: Incumbent) -> None:
-            progress.note(incumbent.objective, _tighter(bound, incumbent.bound))
-
-        second = CpSat().solve(problem, budget=rest, hint=found, seed=seed, on_incumbent=note)
-        work, limit = work + second.work, second.limit
-        if second.solution is not None:
-            found, value = second.solution, problem.objective(second.solution)
-            bound = _tighter(bound, second.bound)
-            progress.note(value, bound)
-    return progress.result("", found, value, bound, limit, work=work, seed=seed)
-
-
-def _tighter(one: int | None, other: float | None) -> int | None:
-    limits = [round(limit) for limit in (one, other) if limit is not None]
-    return min(limits, default=None)
+    progress.offer(found, problem.objective(found), problem.bound(first.bound))
+    progress.work, limit = first.work, first.limit
+    if exact and not progress.is_proven:
+        limit = None
+        try:
+            progress.go_on(CpSat(), problem, seed)
+        except StoppedError as stopped:
+            limit = stopped.limit
+    return progress.result("", limit, seed)

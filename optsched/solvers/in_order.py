@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from optsched.models.problem import Problem
 from optsched.models.stated import Stated
 from optsched.registry import models, solvers
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
+from optsched.solvers.result import Limit
 
 
 @solvers.register("in-order")
 @dataclass(frozen=True)
-class InOrder(Solver):
+class InOrder(AnytimeSolver):
     """Take the decisions of a statement in order, while nothing more is violated.
 
     All decisions begin at their lower bounds. Each is raised as far as no more is violated, and,
@@ -34,31 +32,20 @@ class InOrder(Solver):
         """Return whether a model is a statement."""
         return model in models and issubclass(models[model], Stated)
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a problem in one pass; the hint is not used."""
-        assert isinstance(problem, Stated)
-        progress = Progress(budget, on_incumbent, problem.sense)
+    def search(self, problem: Stated, progress: Progress, hint: Any, seed: int) -> None:
+        """Take the decisions in one pass; neither hint nor seed is used."""
         formulation, sign = problem.formulate(), 1 if problem.sense == "max" else -1
-        program, work, limit = formulation.program, 0, None
+        program, limit = formulation.program, None
         x = program.lower.copy()
 
         def rated() -> tuple[int, int]:
-            nonlocal work
-            work += 1
+            progress.work += 1
             found = problem.verified(formulation.decode(x))
             return -len(found.found), sign * found.objective
 
         own = np.concatenate([n.ravel() for n in problem.symbols.variables.values()] or [x[:0]])
         left, part, best = own[program.lower[own] < program.upper[own]], len(own), rated()
-        while len(left) and (limit := progress.exhausted(work)) is None:
+        while len(left) and (limit := progress.exhausted()) is None:
             tried = left[: part if best[0] == 0 else 1]  # what is violated is mended step by step
             before = x[tried]
             x[tried] = program.upper[tried]
@@ -78,9 +65,7 @@ class InOrder(Solver):
                 best, least, most = (now, middle, most) if now >= best else (best, least, middle)
             x[tried] = least
             left = left[1:]
-        solution = formulation.decode(x) if best[0] == 0 else None
-        value = sign * best[1]
-        if solution is not None:
-            progress.note(value, None)
-        limit = limit or (Limit.WORK if solution is None else None)
-        return progress.result(self.name, solution, value, None, limit, work=work, seed=seed)
+        if best[0] == 0:
+            progress.offer(formulation.decode(x), sign * best[1])
+        if limit or best[0] < 0:
+            raise StoppedError(limit or Limit.WORK)

@@ -6,7 +6,7 @@ The exact search takes direct placement, the area bound and CP-SAT.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,11 +18,10 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement, Placement
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.result import Budget, Limit
 
 
 @solvers.register("direct-placement")
@@ -126,7 +125,7 @@ class _FreeAnchors:
 
 @solvers.register("box-search")
 @dataclass(frozen=True)
-class BoxSearch(Solver):
+class BoxSearch(AnytimeSolver):
     """Direct placement, proven optimal by the area bound, or else improved by CP-SAT.
 
     Jobs are placed directly twice: in the order of the queue, and largest first. The better
@@ -146,52 +145,21 @@ class BoxSearch(Solver):
         CpSat().prepare(problem)
         _solve_examples()
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Placement | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve `problem` within `budget`, at least as well as the feasible solution `hint`."""
-        assert isinstance(problem, BoxPlacement)
-        progress = Progress(budget, on_incumbent)
+    def search(
+        self, problem: BoxPlacement, progress: Progress, hint: Placement | None, seed: int
+    ) -> None:
+        """Search with CP-SAT, unless a rule or the hint meets a bound of the area."""
         known = [place_directly(problem), place_directly(problem, largest_first=True)]
         best = max(known if hint is None else [hint, *known], key=problem.objective)
-        objective = problem.objective(best)
-        bound, limit = area_bound(problem, _in_best_shapes(problem)), None
-        if objective < bound:
+        bound = area_bound(problem, _in_best_shapes(problem))
+        progress.offer(best, problem.objective(best), bound)
+        if not progress.is_proven:
             try:
-                bound = area_bound(problem, _in_candidates(problem))
+                progress.prove(area_bound(problem, _in_candidates(problem)))
             except InputError:
-                limit = Limit.MEMORY
-        if objective == bound or limit is not None:
-            progress.note(objective, bound)
-            return progress.result(self.name, best, objective, bound, limit, work=0.0, seed=seed)
-
-        def note(found: Incumbent) -> None:
-            nearer = bound if found.bound is None else min(bound, round(found.bound))
-            progress.note(found.objective, nearer)
-
-        seconds = budget.seconds
-        if seconds is not None:
-            seconds = max(1e-6, seconds - progress.seconds())
-        answer = CpSat().solve(
-            problem,
-            budget=replace(budget, seconds=seconds),
-            hint=best,
-            seed=seed,
-            on_incumbent=note,
-        )
-        if answer.objective is not None:
-            bound = bound if answer.bound is None else min(bound, round(answer.bound))
-            answer = replace(answer, bound=bound)
-            if answer.objective == bound:
-                answer = replace(answer, status=Status.OPTIMAL, limit=None)
-        incumbents, seconds = tuple(progress.incumbents), progress.seconds()
-        return replace(answer, solver=self.name, incumbents=incumbents, seconds=seconds)
+                raise StoppedError(Limit.MEMORY) from None
+        if not progress.is_proven:
+            progress.go_on(CpSat(), problem, seed)
 
 
 Needs = Iterable[tuple[int, int]]

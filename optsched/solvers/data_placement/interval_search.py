@@ -16,11 +16,11 @@ from optsched.models.data_placement.presolve import sharing_pairs
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.intervals import Intervals, alike_nodes, lower_bound
-from optsched.solvers.generic import Outcome, Search
-from optsched.solvers.result import Budget, Limit, Result, Status
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.generic import Search
+from optsched.solvers.result import Limit
 
 
 def first_plan(problem: DataPlacement) -> Plan:
@@ -83,7 +83,7 @@ If files are kept until the next start, jobs between two users of a file count a
 
 @solvers.register("interval-search")
 @dataclass(frozen=True)
-class IntervalSearch(Solver):
+class IntervalSearch(AnytimeSolver):
     """CP-SAT on optional intervals of jobs, with a cumulative constraint for each node.
 
     Cores are chosen afterwards; `optsched.solvers.data_placement.intervals` explains why their
@@ -113,59 +113,35 @@ class IntervalSearch(Solver):
         CpSat().prepare(problem)
         _compile()
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Plan | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve `problem` within `budget`, at least as well as the feasible plan `hint`."""
-        assert isinstance(problem, DataPlacement)
-        search = Search(budget, seed, on_incumbent)
-        try:
-            return self._answer(problem, search, hint, seed)
-        except Exception as error:
-            if error is search.callback_error:
-                raise
-            outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
-            return search.result(self, outcome, Status.ERROR, seed=seed)
-
-    def _answer(
-        self, problem: DataPlacement, search: Search, hint: Plan | None, seed: int
-    ) -> Result:
-        search.sense = problem.sense
-        bound = lower_bound(problem)
-        best = first_plan(problem)
+    def search(
+        self, problem: DataPlacement, progress: Progress, hint: Plan | None, seed: int
+    ) -> None:
+        """Search with CP-SAT, unless a list schedule or the hint meets the lower bound."""
+        bound, best = lower_bound(problem), first_plan(problem)
         if hint is not None:
             best = min(hint, best, key=problem.objective)
-        if problem.objective(best) == bound or is_large(problem):
-            return self._without_search(problem, search, best, bound, seed)
+        progress.offer(best, problem.objective(best), bound)
+        if progress.is_proven:
+            return
+        if is_large(problem):
+            raise StoppedError(Limit.MEMORY)
         intervals = Intervals(problem, bound)
-        search.program = intervals.program
+        search = Search(progress.rest(), seed, progress.follow)
+        search.sense, search.program = problem.sense, intervals.program
         search.start = intervals.vector(best)
         search.found(problem.objective(best), bound)
         solver = CpSat(workers=self.workers)
         outcome = search.checked(solver.search_model(intervals.model, search, intervals.hinted))
+        progress.work += outcome.work
+        if outcome.message:
+            raise ArithmeticError(outcome.message)
         if outcome.x is not None:  # load times of CP-SAT may be longer than necessary
             outcome = replace(outcome, x=intervals.vector(intervals.plan(outcome.x)))
-        if outcome.bound is None or outcome.bound < bound:
-            outcome = replace(outcome, bound=bound)
-        status, x, proven = search.conclude(outcome)
-        plan = None if x is None else intervals.plan(x)
-        objective = None if x is None else search.program.value(x)
-        return search.result(self, outcome, status, plan, objective, proven, seed=seed)
-
-    def _without_search(
-        self, problem: DataPlacement, search: Search, plan: Plan, bound: int, seed: int
-    ) -> Result:
-        objective = problem.objective(plan)
-        search.found(objective, bound)
-        status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
-        outcome = Outcome(status, limit=Limit.MEMORY)
-        return search.result(self, outcome, status, plan, objective, bound, seed=seed)
+        _, x, proven = search.conclude(outcome)
+        assert x is not None
+        progress.offer(intervals.plan(x), search.program.value(x), proven)
+        if outcome.limit is not None:
+            raise StoppedError(outcome.limit)
 
 
 def is_large(problem: DataPlacement) -> bool:

@@ -8,28 +8,18 @@ from typing import Any
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._subproblems import Subproblems
 from optsched.solvers.gang_packing.fit_rules import FirstFit, QuickAnswer, compacted, fitted
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
 
 TURN = 32
 """Search nodes between two checks of the budget."""
 
 
-class _StoppedError(Exception):
-    """Signal that the budget is spent."""
-
-    def __init__(self, limit: Limit) -> None:
-        super().__init__(limit)
-        self.limit = limit
-
-
 @solvers.register("row-search")
 @dataclass(frozen=True)
-class RowSearch(Solver):
+class RowSearch(AnytimeSolver):
     """Search for a packing with one more job, and then for one with one row fewer.
 
     The better of first fit and best fit is the first incumbent. Bounds on the free columns of rows
@@ -57,18 +47,8 @@ class RowSearch(Solver):
         _small_tree.prepare()
         FirstFit().prepare(GangPacking(1, 1, [], [], [1], rerow=True))
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a gang packing; `seed` has no effect."""
-        assert isinstance(problem, GangPacking)
-        progress = Progress(budget, on_incumbent)
+    def search(self, problem: GangPacking, progress: Progress, hint: Any, seed: int) -> None:
+        """Search for a better packing until there is none; `seed` has no effect."""
         rows = compacted(problem)
         found = [problem.packing(rows, fitted(problem, rows, tightest=False))]
         if NOT_PLACED in found[0].rows_of_waiting:
@@ -76,26 +56,19 @@ class RowSearch(Solver):
         if hint is not None:
             found.append(hint)
         best = max(found, key=problem.objective)
-        objective = problem.objective(best)
-        nodes = 0
 
         def step() -> None:
-            nonlocal nodes
-            limit = progress.exhausted(nodes) if nodes % TURN == 0 else None
-            if limit is not None:
-                raise _StoppedError(limit)
-            nodes += 1
+            if progress.work % TURN == 0:
+                progress.check()
+            progress.work += 1
 
         subproblems = Subproblems(problem, best, step)
-        progress.note(objective, subproblems.bound())
-        limit: Limit | None = None
+        progress.offer(best, problem.objective(best), subproblems.bound())
         try:
             while subproblems.is_open():
                 better = subproblems.solve_next()
                 if better is not None:
-                    best, objective = better, problem.objective(better)
-                progress.note(objective, subproblems.bound())
-        except _StoppedError as stopped:
-            limit = stopped.limit
-        bound = subproblems.bound()
-        return progress.result(self.name, best, objective, bound, limit, work=nodes, seed=seed)
+                    progress.offer(better, problem.objective(better), subproblems.bound())
+                progress.prove(subproblems.bound())
+        finally:
+            progress.prove(subproblems.bound())

@@ -15,10 +15,9 @@ from optsched.models.integer_program import IntegerProgram, Values
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress
 from optsched.solvers.highs import run_highs
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.result import Budget, Limit
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
 WORK_OF_PRICES = 20_000
@@ -39,7 +38,7 @@ UNIT = 10**6
 
 @solvers.register("bin-search")
 @dataclass(frozen=True)
-class BinSearch(Solver):
+class BinSearch(AnytimeSolver):
     """Bin packing by column generation, then a window knapsack for a number of bins.
 
     First fit, largest items first, gives a packing. Column generation over the contents of a bin
@@ -72,30 +71,22 @@ class BinSearch(Solver):
                 window = search.window(search.bound)
         BranchAndBound().prepare(window)
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Values | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a program of bin packing."""
-        assert isinstance(problem, IntegerProgram)
+    def search(
+        self, problem: IntegerProgram, progress: Progress, hint: Values | None, seed: int
+    ) -> None:
+        """Search for fewer bins until there are none.
+
+        Raises
+        ------
+        InputError
+            If the program is not one of bin packing.
+        """
         if problem.packing is None:
             raise InputError("the program is not one of bin packing; expected another solver")
-        progress = Progress(budget, on_incumbent, "min")
         search = _Search(problem, progress, seed)
         if hint is not None:
             search.offer(problem.packing.bin_of_item(hint))
-        limit = search.run()
-        solution = value = None
-        if search.value <= search.most:
-            solution, value = problem.packing.values(search.bins), search.value
-        return progress.result(
-            self.name, solution, value, search.bound, limit, work=search.work, seed=seed
-        )
+        search.run()
 
 
 class _Search:
@@ -106,8 +97,8 @@ class _Search:
 
     def __init__(self, problem: IntegerProgram, progress: Progress, seed: int) -> None:
         assert problem.packing is not None
+        self._packing, self._progress, self._seed = problem.packing, progress, seed
         self._sizes, self._capacity, self.most = problem.packing
-        self._progress, self._seed = progress, seed
         self._order = sorted(
             (item for item, size in enumerate(self._sizes) if size),
             key=lambda item: -self._sizes[item],
@@ -115,14 +106,19 @@ class _Search:
         self._demand = Counter(self._sizes[item] for item in self._order)
         self._contents: list[Counter[int]] = []
         self._master: Any = None
-        self.work = 0.0
         total, largest = sum(self._sizes), max(self._sizes)
-        self.bound = 0 if not total else self.most + 1  # no bin holds the largest
+        progress.bound = 0 if not total else self.most + 1  # no bin holds the largest
         self.bins: list[int] = []
         self.value = self.most + 1
         if largest <= self._capacity:
-            self.bound = -(-total // max(1, self._capacity))
+            progress.bound = -(-total // max(1, self._capacity))
             self.offer([NOT_PLACED] * len(self._sizes))
+
+    @property
+    def bound(self) -> int:
+        """Least number of bins that may suffice."""
+        assert self._progress.bound is not None
+        return self._progress.bound
 
     @property
     def is_open(self) -> bool:
@@ -149,18 +145,11 @@ class _Search:
             sized = zip(packed, self._sizes)
             self.bins = [used[b] if size else 0 for b, size in sized]
             self.value = len(used)
-            self._note()
+            if self.value <= self.most:
+                self._progress.offer(self._packing.values(self.bins), self.value)
 
-    def _note(self) -> None:
-        if self.value <= self.most:
-            self._progress.note(self.value, min(self.bound, self.value))
-
-    def _raise(self, bound: int) -> None:
-        self.bound = max(self.bound, bound)
-        self._note()
-
-    def run(self) -> Limit | None:
-        """Search, and return the limit that ends the search."""
+    def run(self) -> None:
+        """Search until the fewest bins are found, or a limit is reached."""
         self.price_contents()
         rng = np.random.default_rng(self._seed)
         for _ in range(DIVES):
@@ -168,16 +157,14 @@ class _Search:
                 self._dive(rng)
         while self.is_open:
             for number in range(self.bound, min(self.value, self.most + 1)):
-                if limit := self._progress.exhausted(self.work):
-                    return limit
+                self._progress.check()
                 if self._fits(number) is not None:
                     break
-        return None
 
     def price_contents(self) -> None:
         """Raise the bound by column generation."""
         if self.is_open:
-            self._raise(self._bound_of(self._demand, self.value) or 0)
+            self._progress.prove(self._bound_of(self._demand, self.value))
 
     def window(self, number: int) -> WindowMKP:
         """Return the window knapsack that places all items if they fit into a number of bins."""
@@ -187,15 +174,15 @@ class _Search:
         """Return whether all items fit into a number of bins; None if a limit leaves it open."""
         total = sum(self._sizes)
         is_last = number + 1 == min(self.value, self.most + 1)
-        question = _Question(self._share(1.0 if is_last else 0.5), total)
+        question = _Question(self._progress.rest(1.0 if is_last else 0.5), total)
         answer = BranchAndBound().answer(self.window(number), question, seed=self._seed)
-        self.work += answer.work
+        self._progress.work += answer.work
         bins = [NOT_PLACED] * len(self._sizes)
         for item, slot in zip(self._order, answer.solution):
             bins[item] = slot
         self.offer(bins)
         if answer.bound is not None and answer.bound < total:
-            self._raise(number + 1)
+            self._progress.prove(number + 1)
             return False
         return True if answer.objective == total else None
 
@@ -214,9 +201,11 @@ class _Search:
             left = left - content
         items = list(left.elements())
         window = WindowMKP(items, [self._capacity] * (aim - len(filled)))
-        question = _Question(self._share(1.0, WORK_OF_DIVE), sum(items))
+        budget = self._progress.rest()
+        most = min(WORK_OF_DIVE, budget.work or WORK_OF_DIVE)
+        question = _Question(Budget(budget.seconds, most), sum(items))
         answer = BranchAndBound().answer(window, question, seed=self._seed)
-        self.work += answer.work
+        self._progress.work += answer.work
         rest = [Counter[int]() for _ in range(aim - len(filled))]
         for size, slot in zip(items, answer.solution):
             if slot != NOT_PLACED:
@@ -257,16 +246,16 @@ class _Search:
         copies = [s for s in demand for _ in range(min(demand[s], self._capacity // s))]
         row_of = [sizes.index(size) for size in copies]
         bound = 0
-        while self._progress.exhausted(self.work) is None:
+        while self._progress.exhausted() is None:
             run_highs(self._master)
-            self.work += WORK_OF_PRICES
+            self._progress.work += WORK_OF_PRICES
             if self._master.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                 return None
             duals = np.array(self._master.getSolution().row_dual)
             prices = (np.maximum(duals, 0) * UNIT).astype(np.int64)
             window = WindowMKP(copies, [self._capacity], prices[row_of])
-            answer = BranchAndBound().answer(window, Progress(self._share(1.0), None))
-            self.work += answer.work
+            answer = BranchAndBound().answer(window, Progress(self._progress.rest(), None))
+            self._progress.work += answer.work
             if answer.bound:
                 bound = max(bound, -(-int(prices @ amounts) // round(answer.bound)))
             content = Counter(c for c, slot in zip(copies, answer.solution) if slot == 0)
@@ -283,15 +272,6 @@ class _Search:
         infinite = float("inf")
         self._master.addCol(1.0, 0.0, infinite, len(rows), np.array(rows, np.int32), counts)
 
-    def _share(self, share: float, most: float = math.inf) -> Budget:
-        """Return a share of what is left of the budget, of at most some work."""
-        seconds, work = self._progress.budget.seconds, self._progress.budget.work
-        if seconds is not None:
-            seconds = max(1e-6, share * (seconds - self._progress.seconds()))
-        if work is not None:
-            most = min(most, max(1.0, share * (work - self.work)))
-        return Budget(seconds, None if math.isinf(most) else most)
-
 
 class _Question(Progress):
     """The progress of a search that ends once its bound is below the size of all items."""
@@ -304,6 +284,6 @@ class _Question(Progress):
         """Note whether the bound answers the question."""
         self._is_refuted = bound is not None and bound < self._total
 
-    def exhausted(self, work: float) -> Limit | None:
+    def exhausted(self) -> Limit | None:
         """Return a limit if one is reached, or the question is answered."""
-        return Limit.WORK if self._is_refuted else super().exhausted(work)
+        return Limit.WORK if self._is_refuted else super().exhausted()

@@ -10,12 +10,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.models.migration import Migration, Plan
+from optsched.models.migration import Migration
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.anytime import AnytimeSolver, Progress
+from optsched.solvers.result import Budget
 
 if TYPE_CHECKING:
     from optsched.solvers.migration.subproblems import PackingResult, Subproblem
@@ -36,7 +35,7 @@ GROWTH = 8
 
 @solvers.register("position-search")
 @dataclass(frozen=True)
-class PositionSearch(Solver):
+class PositionSearch(AnytimeSolver):
     """Best-first search over sets of jobs to move, with packing subproblems.
 
     A *subproblem* is a place of the large job and a set of jobs to move, which includes those that
@@ -71,25 +70,15 @@ class PositionSearch(Solver):
         example = Migration(line, running, [1, 2], [1, 1], 3, wrap=(False,) * 3)
         self.solve(example, budget=Budget())
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a migration; `seed` has no effect."""
-        assert isinstance(problem, Migration)
-        progress = Progress(budget, on_incumbent, sense="min")
-        search = _Search(problem, progress, self.seconds_per_work)
+    def search(self, problem: Migration, progress: Progress, hint: Any, seed: int) -> None:
+        """Search for a cheaper plan until there is none; `seed` has no effect."""
         if hint is not None:
-            search.best, search.objective = hint, problem.objective(hint)
-            progress.note(search.objective, None)
-        limit = search.run()
-        found = search.best, search.objective, search.bound()
-        return progress.result(self.name, *found, limit, work=search.work, seed=seed)
+            progress.offer(hint, problem.objective(hint))
+        search = _Search(problem, progress, self.seconds_per_work)
+        try:
+            search.run()
+        finally:
+            progress.bound = search.bound()
 
 
 class _Entry(NamedTuple):
@@ -102,7 +91,7 @@ class _Entry(NamedTuple):
 
 
 class _Search:
-    """State of the search: open entries, cheapest first, and the incumbent."""
+    """State of the search: open entries, cheapest first."""
 
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
         from optsched.solvers.migration.subproblems import Subproblems
@@ -110,9 +99,6 @@ class _Search:
         self._problem = problem
         self._progress = progress
         self._seconds_per_work = seconds_per_work
-        self.best: Plan | None = None
-        self.objective: int | None = None
-        self.work = 0
         self._subproblems = Subproblems(problem)
         self._asked: set[tuple[tuple[int, ...], int]] = set()
         self._heap: list[_Entry] = []
@@ -127,45 +113,43 @@ class _Search:
         """Return a lower bound of the cost, or None if the problem is infeasible."""
         costs = [self._heap[0].cost] if self._heap else []
         costs += [entry.cost for entry in self._deferred]
-        if self.objective is not None:
-            costs.append(self.objective)
+        if self._progress.value is not None:
+            costs.append(self._progress.value)
         return min(costs, default=None)
 
-    def run(self) -> Limit | None:
-        """Search until the incumbent is proven, and return None, or return the limit reached."""
+    def run(self) -> None:
+        """Search until the incumbent is proven, or a limit is reached."""
         while True:
             is_over = not self._heap or not self._may_be_better(self._heap[0])
-            if is_over or self.work > self._enough:
+            if is_over or self._progress.work > self._enough:
                 self._deferred = [entry for entry in self._deferred if self._may_be_better(entry)]
                 if is_over and not self._deferred:
-                    return None
+                    return
                 self._begin_round()
-            limit = self._progress.exhausted(self.work)
-            if limit is not None:
-                return limit
+            self._progress.check()
             self._step(heapq.heappop(self._heap))
 
     def _begin_round(self) -> None:
-        if self.objective is None and self._patience == PATIENCE:
+        progress = self._progress
+        if progress.value is None and self._patience == PATIENCE:
             for entry in sorted(self._deferred):
-                if self.objective is None and self.work < DIVING * self._enough:
+                if progress.value is None and progress.work < DIVING * self._enough:
                     self._dive(entry.item)
         for entry in self._deferred:
             heapq.heappush(self._heap, entry)
         self._deferred = []
-        if self.objective is not None:
-            self._progress.note(self.objective, self.bound())
+        progress.prove(self.bound())
         self._patience *= GROWTH
-        self._enough = GROWTH * self.work
+        self._enough = GROWTH * progress.work
 
     def _dive(self, item: Any) -> None:
         """Solve the cheapest subproblem of each family in turn, to find a first plan."""
         if not item.is_family:
             return
         family = copy(item)  # the subproblems of a dive are still solved in order later
-        while self._progress.exhausted(self.work) is None:
-            self.work += 1 + len(family.shapes)
-            cheapest = family.cheapest(self.objective, 1)
+        while self._progress.exhausted() is None:
+            self._progress.work += 1 + len(family.shapes)
+            cheapest = family.cheapest(self._progress.value, 1)
             if not cheapest:
                 return
             result = self._solve(cheapest[0])
@@ -176,7 +160,7 @@ class _Search:
                 return
 
     def _may_be_better(self, entry: _Entry) -> bool:
-        return self.objective is None or entry.cost < self.objective
+        return self._progress.value is None or entry.cost < self._progress.value
 
     def _push(self, item: Any) -> None:
         floor = self._subproblems.floor(item.jobs)
@@ -188,18 +172,18 @@ class _Search:
             heapq.heappush(self._heap, entry)
 
     def _step(self, entry: _Entry) -> None:
-        item = entry.item
-        self.work += 1
+        item, progress = entry.item, self._progress
+        progress.work += 1
         floor = self._subproblems.floor(item.jobs)
         if floor is None or entry.cost < floor:
             self._push(item)  # the floor has risen since
         elif not entry.is_family:
             self._process(entry)
-        elif item.is_wider and self._patience == PATIENCE and self.objective is None:
+        elif item.is_wider and self._patience == PATIENCE and progress.value is None:
             self._deferred.append(entry)
         else:
-            self.work += len(item.shapes)
-            for subproblem in item.cheapest(self.objective):
+            progress.work += len(item.shapes)
+            for subproblem in item.cheapest(progress.value):
                 if (subproblem.place, subproblem.jobs) not in self._asked:
                     self._asked.add((subproblem.place, subproblem.jobs))
                     self._push(subproblem)
@@ -214,15 +198,16 @@ class _Search:
 
     def _solve(self, subproblem: Subproblem) -> PackingResult:
         """Solve a subproblem, and keep its plan if that improves the incumbent."""
-        remaining = self._progress.left(self.work, self._seconds_per_work)
+        progress = self._progress
+        remaining = progress.left(self._seconds_per_work)
         result = self._subproblems.solve(subproblem, int(min(self._patience, max(remaining, 1))))
-        self.work += result.tried
+        progress.work += result.tried
         if result.plan is not None:
             # a job that gets its old box again costs nothing
             cost = self._problem.objective(result.plan)
-            if self.objective is None or cost < self.objective:
-                self.best, self.objective = result.plan, cost
-                self._progress.note(cost, self.bound())
+            if progress.value is None or cost < progress.value:
+                progress.solution, progress.value = result.plan, cost
+                progress.prove(self.bound())
         return result
 
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.program import Program, ProgramBuilder
-from optsched.solvers.node_placement._effort import Effort, StoppedError
+from optsched.solvers.anytime import Progress, StoppedError
 from optsched.solvers.node_placement._master import Master, best_vector
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
@@ -249,19 +249,19 @@ class GroupSearch:
         self._prices = np.zeros(len(sets.sizes) + len(self._leaves), dtype=np.int64)
         self._most_groups = int(min(sets.most.sum(), self._leaves.sum()))
 
-    def run(self, effort: Effort) -> Iterator[None]:
+    def run(self, progress: Progress) -> Iterator[None]:
         """Search until `bound` is the number of `cells`; pause after each improvement."""
         if self._is_proven():
             return
         if self._sets.slack > MOST_SLACK:
             raise StoppedError(Limit.MEMORY)
-        self._generate(effort)
+        self._generate(progress)
         yield
         target = None
         groups: Iterable[Group] = self._groups
         while not self._is_proven():
             program = self._program([*groups], target)
-            x, limit = best_vector(program, effort, self._seed)
+            x, limit = best_vector(program, progress, self._seed)
             if x is not None:
                 self.cells = min(self.cells, self._cells(groups, x), key=len)
             if limit is not None:
@@ -271,17 +271,17 @@ class GroupSearch:
             yield
             target = self.bound
             groups = self._listed(target)
-            effort.work += WORK_PER_ROUND
+            progress.work += WORK_PER_ROUND
 
     def _is_proven(self) -> bool:
         return self.bound >= len(self.cells)
 
-    def _generate(self, effort: Effort) -> None:
+    def _generate(self, progress: Progress) -> None:
         """Solve the linear program, and raise `bound`; keep the prices of the best bound."""
         sizes, leaves = len(self._sets.sizes), len(self._leaves)
         unlimited = np.full(leaves, math.inf)
         lower = [*np.zeros(sizes), *-unlimited, 1]
-        master = Master(effort, lower, [*np.full(sizes, math.inf), *self._leaves, 1])
+        master = Master(progress, lower, [*np.full(sizes, math.inf), *self._leaves, 1])
 
         def add(gain: int, column: Ints) -> None:
             used = np.flatnonzero(column)
@@ -301,11 +301,11 @@ class GroupSearch:
         add_set(self._set_of_cells())
         best = -IMPOSSIBLE
         while not self._is_proven():
-            effort.check()
+            progress.check()
             if not master.solve():
-                effort.check()
+                progress.check()
                 raise ArithmeticError("HiGHS: no optimum of the linear program over groups")
-            effort.work += master.iterations + WORK_PER_ROUND
+            progress.work += master.iterations + WORK_PER_ROUND
             duals = np.concatenate((-master.duals[:sizes], master.duals[sizes:-1]))
             prices = np.rint(np.maximum(duals * SCALE, 0)).astype(np.int64)
             groups, least = self._cheapest_groups(prices)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import numbered
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._types import Instance, Ints
@@ -125,8 +125,10 @@ class LeafBound:
 
     bound: int  # fewest switches, as far as proven
 
-    def __init__(self, instance: Instance, packing: Packing, effort: Effort, until: float) -> None:
-        self._classes, self._effort = instance.classes, effort
+    def __init__(
+        self, instance: Instance, packing: Packing, progress: Progress, until: float
+    ) -> None:
+        self._classes, self._progress = instance.classes, progress
         leaf_of = numbered(instance.problem.switches or [""] * len(instance.kind_of))
         used = instance.kind_of >= 0
         of_kind = np.zeros((leaf_of.max(initial=0) + 1, len(instance.nodes)), dtype=np.int64)
@@ -139,7 +141,7 @@ class LeafBound:
         worth: list[Floats] = []
         for vector in (packing.relaxation.prices.chunks, *_vectors(instance)):
             known = any((vector == other).all() for other in vectors)
-            if vector.any() and not known and effort.spent() < until:
+            if vector.any() and not known and progress.spent() < until:
                 vectors.append(vector)
                 worth.append(of_kind @ packing.worth_of_nodes(vector))
         of_leaf = np.array(worth).reshape(len(worth), len(of_kind))
@@ -165,11 +167,11 @@ class LeafBound:
             cheapest_of_all(
                 *(rents, room, classes.type_of, classes.chunks, order, cost, taken, least, used)
             )
-            self._effort.work += SECONDS_PER_STEP + SECONDS_PER_ENTRY * entries
+            self._progress.work += SECONDS_PER_STEP + SECONDS_PER_ENTRY * entries
             value, jobs = self._of_cheapest_jobs(least)
             value -= float((at * self._worth).sum())
             self.bound = max(self.bound, math.ceil(value - TOLERANCE))
-            if self.bound >= target or self._effort.spent() >= until:
+            if self.bound >= target or self._progress.spent() >= until:
                 break
             since += 1
             if value > best:

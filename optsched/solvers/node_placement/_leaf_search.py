@@ -20,7 +20,7 @@ from optsched.compiled import kernel
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
 from optsched.models.node_placement.problem import first_alike
-from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._node_state import (
     Flags,
     Ints,
@@ -448,9 +448,9 @@ class LeafSearch:
     value: int  # objective of the best placement so far, without its fragmentation
 
     def __init__(
-        self, problem: NodePlacement, start: Placements, effort: Effort, seed: int
+        self, problem: NodePlacement, start: Placements, progress: Progress, seed: int
     ) -> None:
-        self._effort = effort
+        self._progress = progress
         nodes, jobs, chunks = len(problem.free), len(problem.chunks), int(problem.chunks.sum())
         leaf_of = numbered(problem.switches or ("",) * nodes)
         in_leaf = np.bincount(leaf_of)
@@ -513,7 +513,7 @@ class LeafSearch:
     def run(self, until: float, patience: int, enough: int) -> None:
         """Search until a share of the budget, or so many attempts in vain, or an objective."""
         scratch, vain = self._scratch, 0
-        while self.value < enough and vain < patience and self._effort.spent() < until:
+        while self.value < enough and vain < patience and self._progress.spent() < until:
             before, steps = self.value, int(scratch.steps[0])
             self.value = int(
                 search(
@@ -522,7 +522,7 @@ class LeafSearch:
                 )
             )
             looked_at = int(scratch.steps[0]) - steps
-            self._effort.work += SECONDS_PER_ATTEMPT * ATTEMPTS + SECONDS_PER_STEP * looked_at
+            self._progress.work += SECONDS_PER_ATTEMPT * ATTEMPTS + SECONDS_PER_STEP * looked_at
             vain = vain + ATTEMPTS if self.value == before else 0
 
     def placements(self) -> Placements:

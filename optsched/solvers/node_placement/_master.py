@@ -10,9 +10,9 @@ import numpy as np
 
 from optsched.models.export import highs_model
 from optsched.models.program import Program
+from optsched.solvers.anytime import Progress
 from optsched.solvers.generic import LARGEST_INT, LONGEST_TIME
 from optsched.solvers.highs import run_highs
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._types import Floats, Ints
 from optsched.solvers.result import Limit
 
@@ -38,10 +38,10 @@ class Master:
     iterations: int  # of the simplex method
     nodes: int  # of branch and bound
 
-    def __init__(self, effort: Effort, lower: Any, upper: Any, **options: Any) -> None:
+    def __init__(self, progress: Progress, lower: Any, upper: Any, **options: Any) -> None:
         import highspy
 
-        self._effort = effort
+        self._progress = progress
         self._limited = True
         self._highs = highs = highspy.Highs()
         highs.silent()
@@ -102,7 +102,7 @@ class Master:
 
         highs = self._highs
         # of linear programs, HiGHS adds up the seconds of all runs
-        seconds = highs.getRunTime() + max(1e-3, self._effort.seconds_left())
+        seconds = highs.getRunTime() + max(1e-3, self._progress.seconds_left())
         highs.setOptionValue("time_limit", seconds)
         highs.setOptionValue("simplex_strategy", DUAL if self._limited else PRIMAL)
         self._limited = False
@@ -124,7 +124,7 @@ class Master:
         every = np.arange(self.columns, dtype=np.int32)
         integer = np.full(len(every), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(len(every), every, integer)
-        highs.setOptionValue("time_limit", max(1e-3, self._effort.seconds_left(until)))
+        highs.setOptionValue("time_limit", max(1e-3, self._progress.seconds_left(until)))
         highs.setOptionValue("mip_max_nodes", int(nodes))
         if start is not None:
             given = highspy.HighsSolution()
@@ -147,12 +147,14 @@ WORK_PER_COLUMN = 0.1
 """Simplex iterations that take as long as what a column takes before the search."""
 
 
-def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | None, Limit | None]:
+def best_vector(
+    program: Program, progress: Progress, seed: int
+) -> tuple[Ints | None, Limit | None]:
     """Return a vector of least objective, None for none, and the limit that ended the search."""
     import highspy
 
-    effort.work += WORK_PER_COLUMN * program.num_variables
-    effort.check()
+    progress.work += WORK_PER_COLUMN * program.num_variables
+    progress.check()
     highs = highs_model(program)
     options: dict[str, Any] = {
         "threads": 1,
@@ -161,14 +163,14 @@ def best_vector(program: Program, effort: Effort, seed: int) -> tuple[Ints | Non
         "presolve": "off",
         "mip_rel_gap": 0.0,
         "mip_abs_gap": 0.99,
-        "mip_max_nodes": int(min(1 + effort.work_left(), LARGEST_INT)),
-        "time_limit": min(effort.seconds_left(), LONGEST_TIME),
+        "mip_max_nodes": int(min(1 + progress.work_left(), LARGEST_INT)),
+        "time_limit": min(progress.seconds_left(), LONGEST_TIME),
     }
     for name, value in options.items():
         highs.setOptionValue(name, value)
     run_highs(highs)
     info = highs.getInfo()
-    effort.work += max(0, info.simplex_iteration_count) + max(0, info.mip_node_count)
+    progress.work += max(0, info.simplex_iteration_count) + max(0, info.mip_node_count)
     ended = highspy.HighsModelStatus
     limits = {
         ended.kTimeLimit: Limit.TIME,

@@ -11,8 +11,8 @@ import numpy as np
 
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Master, scale_of
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._pricing import QUICK_SEARCH
@@ -99,13 +99,13 @@ class Packing:
     bound: int  # upper bound of the weight
     relaxation: Relaxation
 
-    def __init__(self, instance: Instance, effort: Effort, start: Plan) -> None:
-        self._instance, self._effort = instance, effort
+    def __init__(self, instance: Instance, progress: Progress, start: Plan) -> None:
+        self._instance, self._progress = instance, progress
         self.plan = start
         classes = instance.classes
         self._unit = math.gcd(*classes.weights.tolist())  # of any sum of weights
         self.bound = int(classes.weights @ classes.jobs)
-        self.relaxation = Relaxation(instance, effort)
+        self.relaxation = Relaxation(instance, progress)
 
     @property
     def proven(self) -> bool:
@@ -122,7 +122,7 @@ class Packing:
         """Lower the bound to that of the relaxation, as far as the budget goes."""
         for content in self.plan.contents().values():
             self.relaxation.add(content)
-        self.relaxation.tighten(GAP, self._effort.after(RELAXING))
+        self.relaxation.tighten(GAP, self._progress.after(RELAXING))
         self.bound = self._whole(self.relaxation.bound)
 
     def _whole(self, bound: float) -> int:
@@ -134,7 +134,7 @@ class Packing:
 
     def round(self) -> Iterator[None]:
         """Round the relaxation by a dive; pause then."""
-        if not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
+        if not self.proven and self._progress.spent() < 1 and self.relaxation.solve():
             self._offer(self.relaxation, dive(self.relaxation))
             yield
 
@@ -145,11 +145,11 @@ class Packing:
             return
         # jobs that the relaxation does not place in full violate rows of its prices
         first, number, rounded = every.prices, 0, set[tuple[bytes, float]]()
-        choice = JobChoice(self._instance, self._effort)
+        choice = JobChoice(self._instance, self._progress)
         while True:
             jobs = choice.solve(0.0, CHOOSING)
             self.bound = self._whole(choice.bound)
-            if jobs is None or self.proven or self._effort.spent() >= CHOOSING:
+            if jobs is None or self.proven or self._progress.spent() >= CHOOSING:
                 break
             if choice.add(every.rows, jobs):
                 continue
@@ -163,7 +163,7 @@ class Packing:
                 self._round_choice(choice.solve(SLACK, CHOOSING), SHARE, rounded)
                 yield
         for slack, share in ROUNDINGS:
-            if self.proven or self._effort.spent() >= CHOOSING:
+            if self.proven or self._progress.spent() >= CHOOSING:
                 break
             self._round_choice(choice.solve(slack, CHOOSING), share, rounded)
             yield
@@ -185,8 +185,8 @@ class Packing:
     def combine(self) -> Iterator[None]:
         """Search the integer program over all contents, for few kinds of nodes; pause then."""
         few = len(self._instance.nodes) <= FEW_KINDS
-        if few and not self.proven and self._effort.spent() < 1 and self.relaxation.solve():
-            found = self.relaxation.solve_integer(self._effort.after(INTEGER))
+        if few and not self.proven and self._progress.spent() < 1 and self.relaxation.solve():
+            found = self.relaxation.solve_integer(self._progress.after(INTEGER))
             if found is not None:
                 self._offer(self.relaxation, found[1])
             yield
@@ -200,7 +200,7 @@ class Packing:
         nodes, nothing = np.flatnonzero(instance.kind_of >= 0), np.zeros_like(instance.types.most)
         number, vain = min(EMPTIED, len(nodes) // 2), 0
         while (
-            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._effort.spent() < 1
+            FEWEST_EMPTIED <= number < len(nodes) and not self.proven and self._progress.spent() < 1
         ):
             before, held = self.plan.value, self.plan.contents()
             every = [
@@ -220,7 +220,7 @@ class Packing:
             if some.solve():
                 self._offer(some, dive(some), kept)
             if some.solve():
-                found = some.solve_integer(self._effort.after(SHARE_OF_PROGRAM))
+                found = some.solve_integer(self._progress.after(SHARE_OF_PROGRAM))
                 if found is not None:
                     self._offer(some, found[1], kept)
             vain = 0 if self.plan.value > before else vain + 1
@@ -236,7 +236,7 @@ class Packing:
     ) -> None:
         """Place contents, by number, beside what other nodes hold."""
         problem = self._instance.problem
-        self._effort.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
+        self._progress.work += SECONDS_PER_PLAN * (len(problem.chunks) + len(problem.free))
         plan = Plan(self._instance)
         plan.place_contents({**held, **relaxation.spread(chosen)})
         plan.fill_up()
@@ -251,7 +251,7 @@ class Packing:
 
 def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
     """Fix contents of nodes until all nodes have one; return the nodes with each content."""
-    effort, instance = relaxation.effort, relaxation.instance
+    progress, instance = relaxation.progress, relaxation.instance
     types, classes = instance.types, instance.classes
     nodes, supply = relaxation.nodes.copy(), relaxation.supply.copy()
     demand = np.zeros_like(types.most)
@@ -259,7 +259,7 @@ def dive(relaxation: Relaxation, share: float = SHARE) -> Counter[int]:
     chosen: Counter[int] = Counter()
     rounds = ROUNDS_IF_FEW if (nodes > 0).sum() < FEW_KINDS // 2 else ROUNDS
     tolerance = 1e-6 * float(classes.weights.max(initial=1))
-    while effort.spent() < 1:
+    while progress.spent() < 1:
         fixed = 0
         for number, times in _largest(relaxation.taken, share):
             content = relaxation.contents[number]
@@ -314,15 +314,15 @@ class JobChoice:
 
     bound: float  # upper bound of the weight of all placements, by the last choice without slack
 
-    def __init__(self, instance: Instance, effort: Effort) -> None:
-        self._classes, self._effort = instance.classes, effort
+    def __init__(self, instance: Instance, progress: Progress) -> None:
+        self._classes, self._progress = instance.classes, progress
         self.bound = math.inf
         weights, jobs = instance.classes.weights, instance.classes.jobs
         self._scale = scale_of(weights)
         # the three searches that are turned off take longer than branching
         searches = "rins", "rens", "root_reduced_cost"
         off = {f"mip_heuristic_run_{name}": False for name in searches}
-        self._program = Master(effort, [], [], mip_abs_gap=0.0, **off)
+        self._program = Master(progress, [], [], mip_abs_gap=0.0, **off)
         nothing = [np.empty(0, dtype=np.int64)] * len(jobs)
         self._program.add(weights * self._scale, jobs, nothing, nothing)
 
@@ -340,12 +340,12 @@ class JobChoice:
 
     def solve(self, slack: float, until: float) -> Ints | None:
         """Return jobs of each class that leave a share `slack` of room, or None in want of time."""
-        program, effort = self._program, self._effort
+        program, progress = self._program, self._progress
         program.limit_rows(np.full(program.rows, 1.0 - slack))
         price = SECONDS_PER_ENTRY * program.rows * program.columns
-        nodes = 1 + effort.work_left(until) / (SECONDS_PER_CHOICE + price)
+        nodes = 1 + progress.work_left(until) / (SECONDS_PER_CHOICE + price)
         jobs = program.solve_integer(until, min(MOST_NODES, nodes))
-        effort.work += SECONDS_PER_CHOICE + price * program.iterations
+        progress.work += SECONDS_PER_CHOICE + price * program.iterations
         if not slack and math.isfinite(program.bound):
             self.bound = min(self.bound, (program.bound + TOLERANCE) / self._scale)
         return jobs
@@ -358,8 +358,8 @@ class FragmentationSearch:
     weight: int  # that jobs have at least
     bound: int  # of the fragmentation of placements of that weight, without jobs of weight 0
 
-    def __init__(self, problem: NodePlacement, effort: Effort, start: Placements) -> None:
-        self._effort = effort
+    def __init__(self, problem: NodePlacement, progress: Progress, start: Placements) -> None:
+        self._progress = progress
         self._instance = instance = Instance(problem, exact=True)
         self._losses = losses_of(instance)
         self._scale = device_scale(instance)
@@ -384,11 +384,11 @@ class FragmentationSearch:
         """Search for less; pause after the relaxation, and after the integer program."""
         if self.plan.value < self.weight or self.proven:
             return  # contents do not tell which chunks of one job may share no node
-        relaxation = Relaxation(self._instance, self._effort, self._losses, self.weight)
+        relaxation = Relaxation(self._instance, self._progress, self._losses, self.weight)
         self._relax(relaxation)
         yield
-        if not self.proven and self._effort.spent() < 1 and relaxation.solve():
-            until = self._effort.after(INTEGER)
+        if not self.proven and self._progress.spent() < 1 and relaxation.solve():
+            until = self._progress.after(INTEGER)
             found = relaxation.solve_integer(until, self._jobs, self._held.values())
             if found is not None:
                 self._offer(found[0], relaxation.spread(found[1]))
@@ -401,7 +401,7 @@ class FragmentationSearch:
 
     def _relax(self, relaxation: Relaxation) -> None:
         """Raise the bound to that of the relaxation, as far as the budget goes."""
-        instance, until = self._instance, self._effort.after(RELAXING)
+        instance, until = self._instance, self._progress.after(RELAXING)
         nothing = np.zeros_like(instance.types.most)
         empty = (Content(kind, nothing, ()) for kind in range(len(instance.nodes)))
         for content in (*self._held.values(), *empty):

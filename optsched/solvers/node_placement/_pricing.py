@@ -18,6 +18,7 @@ import numpy as np
 
 from optsched.compiled import kernel
 from optsched.models.node_placement.fields import WHOLE
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import (
     Found,
     Losses,
@@ -39,7 +40,6 @@ from optsched.solvers.node_placement._device_filling import (
     fill_devices,
     filling_for,
 )
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._types import Content, Floats, Instance, Ints, Kinds, Types
 
 GAINS = 1e-12
@@ -73,8 +73,8 @@ class Pricing:
     bounds: Floats  # of the best one
     counts: Ints  # chunks of each type in it
 
-    def __init__(self, instance: Instance, losses: Losses, effort: Effort) -> None:
-        self._instance, self._losses, self._effort = instance, losses, effort
+    def __init__(self, instance: Instance, losses: Losses, progress: Progress) -> None:
+        self._instance, self._losses, self._progress = instance, losses, progress
         types, resources = instance.types.need.shape
         kinds, units = len(instance.nodes), instance.units
         useful = instance.kinds.whole + instance.kinds.num_parts
@@ -127,7 +127,7 @@ class Pricing:
             len(instance.nodes) < FEW_KINDS or limit > SEARCH,
             *(self._scratch, self._filling, self._priced),
         )
-        self._effort.work += SECONDS_PER_STEP * steps
+        self._progress.work += SECONDS_PER_STEP * steps
         self._owner[todo] = -1
         if len(self._own):
             worth = np.where(most[self._own] > 0, prices[self._own], 0.0) * self._filled[todo]

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import Losses, no_losses
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._master import Master, scale_of
 from optsched.solvers.node_placement._pricing import (
     LONGEST_SEARCH,
@@ -113,28 +113,28 @@ class Relaxation:
     supply: Ints  # chunks of each type on the others
 
     def __init__(
-        self, instance: Instance, effort: Effort, losses: Losses | None = None, least: int = 0
+        self, instance: Instance, progress: Progress, losses: Losses | None = None, least: int = 0
     ) -> None:
-        pricing = Pricing(instance, losses or no_losses(), effort)
-        self._begin(instance, effort, pricing, {}, losses is not None, least)
+        pricing = Pricing(instance, losses or no_losses(), progress)
+        self._begin(instance, progress, pricing, {}, losses is not None, least)
 
     def beside(self, held: Mapping[int, Content]) -> Relaxation:
         """Return the relaxation for the other nodes, where some keep what they hold."""
         some = Relaxation.__new__(Relaxation)
-        some._begin(self.instance, self.effort, self.pricing, held)
+        some._begin(self.instance, self.progress, self.pricing, held)
         some.start_at(self.prices)
         return some
 
     def _begin(
         self,
         instance: Instance,
-        effort: Effort,
+        progress: Progress,
         pricing: Pricing,
         held: Mapping[int, Content],
         costed: bool = False,
         least: int = 0,
     ) -> None:
-        self.instance, self.effort, self.pricing, self._held = instance, effort, pricing, held
+        self.instance, self.progress, self.pricing, self._held = instance, progress, pricing, held
         self.contents, self.rows = [], []
         self._number: dict[tuple[int, bytes], int] = {}
         self._in_master = 0
@@ -157,7 +157,7 @@ class Relaxation:
         if self._costed:
             lower[:first] = upper[:first]
             lower, upper = np.append(lower, least / heaviest), np.append(upper, math.inf)
-        self._master = Master(effort, lower, upper)
+        self._master = Master(progress, lower, upper)
         rows, values = [], []
         for one, chunks, weight, needed in zip(
             classes.type_of, classes.chunks, classes.weights, classes.licences
@@ -193,7 +193,7 @@ class Relaxation:
         solved = master.solve()
         iterations = ITERATIONS_PER_RUN + master.iterations
         size = master.rows + master.columns
-        self.effort.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
+        self.progress.work += SECONDS_PER_RUN + SECONDS_PER_ENTRY * size * iterations
         if solved:
             duals, last = master.duals / self._scale, self._first + len(self.prices.licences)
             if not self._costed:
@@ -210,7 +210,7 @@ class Relaxation:
         self, until: float, jobs: Ints | None = None, held: Iterable[Content] = ()
     ) -> tuple[Ints, Counter[int]] | None:
         """Return the jobs of each class and the nodes by content of a good integer solution."""
-        master, effort = self._master, self.effort
+        master, progress = self._master, self.progress
         start = None
         if jobs is not None:
             start = np.concatenate((jobs, np.zeros(len(self.contents), dtype=np.int64)))
@@ -218,10 +218,10 @@ class Relaxation:
                 number = self._number[content.kind, content.counts.tobytes()]
                 start[len(jobs) + number] += 1
         price = SECONDS_PER_NODE * (master.rows + master.columns)
-        left = effort.work_left(until) / price
+        left = progress.work_left(until) / price
         looks = LOOKS_PER_NODE * left
         found = master.solve_integer(until, min(MOST_NODES, left), start, looks)
-        effort.work += price * (1 + master.nodes) + SECONDS_PER_ITERATION * master.iterations
+        progress.work += price * (1 + master.nodes) + SECONDS_PER_ITERATION * master.iterations
         if found is None:
             return None
         of_jobs, times = np.split(found, [len(self.most)])
@@ -284,18 +284,18 @@ class Relaxation:
         """Generate columns until the bound is near the optimum, or at a share of the budget."""
         if math.isinf(self.bound):
             self._descend(until)
-        effort, every = self.effort, np.arange(len(self.instance.nodes))
+        progress, every = self.progress, np.arange(len(self.instance.nodes))
         near = gap / 2 / max(1, int(self.nodes.sum()))
         limit, exact, smoothing = SEARCH, False, SMOOTHING
         while self.solve():
-            if self.bound - self.value <= gap * abs(self.value) or effort.spent() >= until:
+            if self.bound - self.value <= gap * abs(self.value) or progress.spent() >= until:
                 break
             tolerance = 0.0 if exact else near * abs(self.value)
             step, new = smoothing, 0
             while True:
                 self.price(self.prices.towards(self.duals, 1 - step), tolerance, limit)
                 new = self.add_priced(every)
-                if new or not step or effort.spent() >= 1:
+                if new or not step or progress.spent() >= 1:
                     break
                 step = step / 2 if step > 0.25 else 0.0
             if new:
@@ -310,7 +310,7 @@ class Relaxation:
                 break
             exact, smoothing = True, 0.0
             longest = SECONDS_PER_STEP * limit * int(cut_off.sum())
-            if longest > min(effort.work_left(until), effort.seconds_left(until)):
+            if longest > min(progress.work_left(until), progress.seconds_left(until)):
                 break
 
     def _descend(self, until: float) -> None:
@@ -337,7 +337,7 @@ class Relaxation:
             np.subtract.at(chunks, classes.type_of, wanted * classes.chunks)
             licences = instance.problem.licences - wanted @ classes.licences
             square = float(chunks @ chunks + licences @ licences)
-            if square == 0 or self.effort.spent() >= until:
+            if square == 0 or self.progress.spent() >= until:
                 break
             length = factor * bound / square
             prices = prices._replace(
@@ -369,7 +369,7 @@ class Relaxation:
         gains, most = np.zeros(len(columns)), np.full(len(columns), math.inf)
         gains[: len(self.most)], most[: len(self.most)] = classes.weights, classes.jobs
         upper = np.concatenate((np.zeros(number), *rooms, instance.problem.licences))
-        master = Master(self.effort, np.full(len(upper), -math.inf), upper)
+        master = Master(self.progress, np.full(len(upper), -math.inf), upper)
         rows, values = zip(*(map(np.array, zip(*column)) for column in columns))
         master.add(gains, most, rows, values)
         if not master.solve():

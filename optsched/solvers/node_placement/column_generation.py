@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,9 +13,9 @@ from optsched.models.export import cp_sat_model
 from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.generic import Search
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._leaf_bound import LeafBound
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._packing import FragmentationSearch, Packing
@@ -29,9 +29,7 @@ from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement._whole_nodes import pools
 from optsched.solvers.node_placement.fit_rules import FirstFit
 from optsched.solvers.node_placement.switch_groups import SwitchGroups
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Incumbent, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.result import Budget, Limit
 
 MOST_PAIRS = 300_000
 """Largest number of jobs times nodes that CP-SAT searches."""
@@ -64,7 +62,7 @@ SECONDS_PER_PAIR = 1e-8
 
 @solvers.register("column-generation")
 @dataclass(frozen=True)
-class ColumnGeneration(Solver):
+class ColumnGeneration(AnytimeSolver):
     """Most weight by column generation over the contents of nodes, then CP-SAT.
 
     Jobs of whole nodes on the fewest switches go to `SwitchGroups`. Where levels limit the groups
@@ -116,86 +114,53 @@ class ColumnGeneration(Solver):
         if not isinstance(problem, NodePlacement) or _reduces_fragmentation(problem):
             _compile_fragmentation()
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Placements | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a problem, at least as well as the feasible placements `hint`."""
-        assert isinstance(problem, NodePlacement)
+    def search(
+        self, problem: NodePlacement, progress: Progress, hint: Placements | None, seed: int
+    ) -> None:
+        """Improve a placement by a rule, strategy after strategy."""
         if _is_of_whole_nodes(problem):
-            return self._switch_groups(problem, budget, hint, seed, on_incumbent)
+            solver = SwitchGroups()
+            progress.go_on(solver, problem, seed, hint=hint, price=solver.seconds_per_work)
+            return
         counted = alike_nodes(problem) if _has_limits(problem) else None
-        progress = Progress(budget, on_incumbent)
         if counted is not None:
             problem = counted.problem
             hint = None if hint is None else counted.counted(hint)
-        search = _Search(problem, Effort(budget, progress), progress)
+        search = _Search(problem, progress)
         search.start(hint)
-        limit = search.run(seed)
-        return progress.result(
-            self.name,
-            search.solution if counted is None else counted.spread(search.solution),
-            search.value,
-            search.bound,
-            limit,
-            work=search.effort.work,
-            seed=seed,
-        )
-
-    def _switch_groups(
-        self,
-        problem: NodePlacement,
-        budget: Budget,
-        hint: Placements | None,
-        seed: int,
-        on_incumbent: OnIncumbent | None,
-    ) -> Result:
-        solver = SwitchGroups()
-        price = solver.seconds_per_work
-        if budget.work is not None:
-            budget = replace(budget, work=budget.work / price)
-        result = solver.solve(
-            problem, budget=budget, hint=hint, seed=seed, on_incumbent=on_incumbent
-        )
-        return replace(result, solver=self.name, work=result.work * price)
+        try:
+            search.run(seed)
+        finally:
+            if counted is not None:
+                progress.solution = counted.spread(progress.solution)
 
 
 class _Search:
     """The search for the best placement of a problem."""
 
-    solution: Placements  # best one so far
-    value: int  # its objective
-    bound: int  # upper bound of all
     _packing: Packing
 
-    def __init__(self, problem: NodePlacement, effort: Effort, progress: Progress) -> None:
-        self._problem, self.effort, self._progress = problem, effort, progress
+    def __init__(self, problem: NodePlacement, progress: Progress) -> None:
+        self._problem, self._progress = problem, progress
         self._instance = Instance(problem)
         classes = self._instance.classes
         self._most_weight = int(classes.weights @ classes.jobs)
         self._radix = math.prod(problem.radices)
-        self.bound = self._most_weight * self._radix
         self._only_weight = not problem.then and _spans_nothing(problem)
         self._reduces_fragmentation = _reduces_fragmentation(problem)
         self._limit: Limit | None = Limit.MEMORY  # of the last strategy, unless it is run
 
     def start(self, hint: Placements | None) -> None:
         """Take the hint, or the first placement if it is better."""
-        problem = self._problem
+        problem, progress = self._problem, self._progress
         found = _first(problem, self._instance)
         if hint is not None:
             found = max(found, hint, key=problem.objective)
-        self.effort.work += SECONDS_PER_PAIR * len(problem.chunks) * len(problem.free)
-        self.solution, self.value = found, problem.objective(found)
-        self._progress.note(self.value, self.bound)
+        progress.work += SECONDS_PER_PAIR * len(problem.chunks) * len(problem.free)
+        progress.offer(found, problem.objective(found), self._most_weight * self._radix)
 
-    def run(self, seed: int) -> Limit | None:
-        """Run strategies until the placement is proven, or a limit is reached; return the limit."""
+    def run(self, seed: int) -> None:
+        """Run strategies until the placement is proven, or a limit is reached."""
         problem, jobs = self._problem, bool(self._instance.jobs_of)
         pairs, limited = len(problem.chunks) * len(problem.free), not _spans_nothing(problem)
         free = jobs and not limited
@@ -211,21 +176,20 @@ class _Search:
             (limited and pairs > FEW_PAIRS, lambda: self._pack_around(seed)),
             (pairs <= MOST_PAIRS, lambda: self._search_program(seed)),
         ):
-            if self._is_over():
-                return self.effort.limit()
+            if self._progress.is_proven:
+                return
+            self._progress.check()
             if is_apt:
                 strategy()
-        return None if self.value == self.bound else self._limit
-
-    def _is_over(self) -> bool:
-        return self.value == self.bound or self.effort.limit() is not None
+        if self._limit is not None and not self._progress.is_proven:
+            raise StoppedError(self._limit)
 
     def _relax(self) -> None:
         """Bound the weight."""
         start = Plan(self._instance)
         if self._only_weight or self._reduces_fragmentation:
-            start.take(self.solution)
-        self._packing = Packing(self._instance, self.effort, start)
+            start.take(self._progress.solution)
+        self._packing = Packing(self._instance, self._progress, start)
         self._packing.relax()
         self._bound_weight(self._packing.bound)
 
@@ -238,42 +202,42 @@ class _Search:
         packing, until = self._packing, 1.0
         if self._problem.then:
             until = WEIGHING if self._reduces_fragmentation else PACKING
-        if self.effort.spent() < until:
+        if self._progress.spent() < until:
             for _ in steps:
                 self._bound_weight(packing.bound)
-                if packing.plan.value * self._radix > self.value:
+                if packing.plan.value * self._radix > self._value:
                     self._offer(packing.placements())
-                if self.effort.spent() >= until:
+                if self._progress.spent() >= until:
                     break
         self._bound_weight(packing.bound)
 
     def _span_few(self, seed: int) -> None:
         """Search for few switches and idle nodes at the weight found, and bound the switches."""
-        problem, packing = self._problem, self._packing
+        problem, packing, progress = self._problem, self._packing, self._progress
         self._offer(packing.placements())
-        search = LeafSearch(problem, self.solution, self.effort, seed)
+        search = LeafSearch(problem, progress.solution, progress, seed)
         pairs = len(problem.chunks) * len(problem.free)
         limits: LeafBound | None = None
         for share in SPANNING:
             if "switches" in problem.then:
-                until = self.effort.after(BOUNDING)
-                limits = limits or LeafBound(self._instance, packing, self.effort, until)
-                limits.raise_to(problem.measures(self.solution)["switches"], until)
+                until = progress.after(BOUNDING)
+                limits = limits or LeafBound(self._instance, packing, progress, until)
+                limits.raise_to(problem.measures(progress.solution)["switches"], until)
                 scale = math.prod(problem.radices[problem.then.index("switches") + 1 :])
                 self._lower(self._most_weight * self._radix - scale * limits.bound)
-            if self._is_over():
+            if progress.is_proven or progress.exhausted():
                 return
             patience = PATIENCE + PATIENCE_PER_PAIR * pairs
-            search.run(self.effort.after(share), patience, self.bound)
+            search.run(progress.after(share), patience, progress.bound)
             self._offer(search.placements())
 
     def _pack_around(self, seed: int) -> None:
         """Place jobs with limits first, and pack the others around them."""
-        effort = self.effort
+        progress = self._progress
 
         def solved(problem: NodePlacement) -> Placements | None:
-            result = ColumnGeneration().solve(problem, budget=effort.budget(AROUND), seed=seed)
-            effort.work += result.work or 0
+            result = ColumnGeneration().solve(problem, budget=progress.rest(AROUND), seed=seed)
+            progress.work += result.work or 0
             solution: Placements | None = result.solution
             return solution
 
@@ -284,7 +248,7 @@ class _Search:
     def _reduce_fragmentation(self) -> None:
         """Search for less fragmentation at the weight found; its bound counts if that is proven."""
         instance = self._instance
-        search = FragmentationSearch(self._problem, self.effort, self.solution)
+        search = FragmentationSearch(self._problem, self._progress, self._progress.solution)
         most, *later = self._problem.radices
         for _ in search.run():
             self._offer(search.plan.placements())
@@ -296,17 +260,17 @@ class _Search:
 
     def _search_program(self, seed: int) -> None:
         """Search the program with CP-SAT."""
-        problem, effort = self._problem, self.effort
+        problem, progress = self._problem, self._progress
         price = CpSat.seconds_per_work
-        search = Search(effort.budget(price=price), seed, self._note)
-        search.begin(problem, self.solution)
+        search = Search(progress.rest(price=price), seed, progress.follow)
+        search.begin(problem, progress.solution)
         model = cp_sat_model(search.program)
         row = model.proto.constraints.add().linear  # the first variables tell what is placed
         row.vars.extend(range(len(problem.chunks)))
         row.coeffs.extend(problem.weights.tolist())
         row.domain.extend((0, self._most_weight))
         outcome = search.checked(CpSat().search_model(model, search))
-        effort.work += outcome.work * price
+        progress.work += outcome.work * price
         if outcome.message:
             raise ArithmeticError(outcome.message)
         _, x, bound = search.conclude(outcome)
@@ -316,20 +280,17 @@ class _Search:
             self._lower(bound)
         self._limit = outcome.limit
 
-    def _note(self, incumbent: Incumbent) -> None:
-        """Note what CP-SAT found."""
-        bound = self.bound if incumbent.bound is None else min(self.bound, int(incumbent.bound))
-        self._progress.note(incumbent.objective, bound)
+    @property
+    def _value(self) -> int:
+        """Objective of the best placement, which `start` has found."""
+        assert self._progress.value is not None
+        return self._progress.value
 
     def _offer(self, solution: Placements) -> None:
-        value = self._problem.objective(solution)
-        if value > self.value:
-            self.solution, self.value = solution, value
-            self._progress.note(value, self.bound)
+        self._progress.offer(solution, self._problem.objective(solution))
 
     def _lower(self, bound: int) -> None:
-        self.bound = max(self.value, min(self.bound, bound))
-        self._progress.note(self.value, self.bound)
+        self._progress.prove(max(self._value, bound))
 
 
 def _is_of_whole_nodes(problem: NodePlacement) -> bool:
@@ -376,8 +337,7 @@ def _compile() -> None:
         NodePlacement(**on_switch, then=("switches", "nodes")),
         NodePlacement(**on_switch, span=["switch", "anywhere"]),
     ):
-        progress = Progress(Budget(), None)
-        search = _Search(problem, Effort(Budget(), progress), progress)
+        search = _Search(problem, Progress(Budget(), None))
         search.start(None)
         search._relax()
         if problem.then:
@@ -390,7 +350,6 @@ def _compile_fragmentation() -> None:
         ["cores"], [[2]], [1, 1], [[1], [1]], devices=[[1000]], share=[500, 500],
         then=("fragmentation",),
     )  # fmt: skip
-    progress = Progress(Budget(), None)
-    search = _Search(problem, Effort(Budget(), progress), progress)
+    search = _Search(problem, Progress(Budget(), None))
     search.start(None)
     search._reduce_fragmentation()

@@ -13,8 +13,8 @@ from optsched.models.node_placement import NodePlacement, Placements
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.node_placement._effort import Effort, StoppedError
 from optsched.solvers.node_placement._groups import GroupSearch, prepare
 from optsched.solvers.node_placement._whole_nodes import (
     Cells,
@@ -27,9 +27,6 @@ from optsched.solvers.node_placement._whole_nodes import (
     placements,
     pools,
 )
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.window_mkp.branch_and_bound import BranchAndBound
 
 
@@ -62,22 +59,22 @@ class PoolSearch:
     def _offer(self, cells: Cells) -> None:
         self.cells = max(self.cells, cells, key=self._value)
 
-    def choose_jobs(self, effort: Effort, seed: int, seconds_per_work: float) -> None:
+    def choose_jobs(self, progress: Progress, seed: int, seconds_per_work: float) -> None:
         """Find the greatest weight, and jobs that have it."""
         if self.pool.span == "anywhere":
             return  # the knapsack of all nodes has the answer
-        effort.check()
+        progress.check()
         pool, price = self.pool, BranchAndBound.seconds_per_work / seconds_per_work
         slots = [-1] * len(pool.jobs)
         for job, leaf in self.cells:
             slots[job] = int(pool.blocks[leaf])
         answer = BranchAndBound().solve(
             window(pool, self._radix),
-            budget=effort.budget(price=price),
+            budget=progress.rest(price=price),
             hint=tuple(slots),
             seed=seed,
         )
-        effort.work += answer.work * price
+        progress.work += answer.work * price
         self._offer(self._in_blocks(np.array(answer.solution)))
         assert answer.bound is not None
         if pool.span == "switch":
@@ -88,17 +85,17 @@ class PoolSearch:
         if answer.limit is not None:
             raise StoppedError(answer.limit)
 
-    def cross_fewest(self, effort: Effort, seed: int) -> Iterator[None]:
+    def cross_fewest(self, progress: Progress, seed: int) -> Iterator[None]:
         """Find the fewest switches for these; pause after each improvement."""
         pool = self.pool
         if pool.span == "switch":
             return  # the knapsack of leaves has the answer
-        effort.check()
+        progress.check()
         nodes = int(pool.room.sum())
         sets = PrioritySets.of(pool.sizes, pool.weights, nodes, self._most_weight)
         search = GroupSearch(pool, sets, self.cells, seed)
         try:
-            for _ in search.run(effort):
+            for _ in search.run(progress):
                 self._offer(search.cells)
                 self._lower(search.bound)
                 yield
@@ -123,7 +120,7 @@ class PoolSearch:
 
 @solvers.register("switch-groups")
 @dataclass(frozen=True)
-class SwitchGroups(Solver):
+class SwitchGroups(AnytimeSolver):
     """Most weight, then fewest leaf switches, for jobs of whole nodes.
 
     Jobs and nodes are parted into pools that have nothing in common, of which each is solved alone.
@@ -169,50 +166,36 @@ class SwitchGroups(Solver):
                 if pool.span != "anywhere":
                     BranchAndBound().prepare(window(pool, problem.radices[0]))
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Placements | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a problem of whole nodes.
+    def search(
+        self, problem: NodePlacement, progress: Progress, hint: Placements | None, seed: int
+    ) -> None:
+        """Search pool by pool for the greatest weight, then for the fewest switches.
 
         Raises
         ------
         InputError
             If the problem is not one of whole nodes, see `pools`.
         """
-        assert isinstance(problem, NodePlacement)
-        progress = Progress(budget, on_incumbent)
-        effort = Effort(budget, progress)
         searches = [
             PoolSearch(pool, problem.radices[0], {} if hint is None else cells_of(pool, hint))
             for pool in pools(problem)
         ]
 
         def note() -> None:
-            progress.note(sum(one.value for one in searches), sum(one.bound for one in searches))
+            progress.value = sum(one.value for one in searches)
+            progress.prove(sum(one.bound for one in searches))
 
         note()
-        limit: Limit | None = None
         try:
             for search in searches:
-                search.choose_jobs(effort, seed, self.seconds_per_work)
+                search.choose_jobs(progress, seed, self.seconds_per_work)
                 note()
             for search in searches:
-                for _ in search.cross_fewest(effort, seed):
+                for _ in search.cross_fewest(progress, seed):
                     note()
-        except StoppedError as stopped:
-            limit = stopped.limit
-        note()
-        value, bound = (sum(getattr(one, of) for one in searches) for of in ("value", "bound"))
-        solution = placements(problem, [(one.pool, one.cells) for one in searches])
-        return progress.result(
-            self.name, solution, value, bound, limit, work=effort.work, seed=seed
-        )
+        finally:
+            note()
+            progress.solution = placements(problem, [(one.pool, one.cells) for one in searches])
 
 
 @solvers.register("leaf-best-fit")

@@ -13,15 +13,14 @@ from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import NEVER, most_penalized
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
+from optsched.solvers.result import Budget
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
 
 
 @solvers.register("bottleneck-search")
 @dataclass(frozen=True)
-class BottleneckSearch(Solver):
+class BottleneckSearch(AnytimeSolver):
     """Scan of start times, with the best placement at each of them by sorting.
 
     At a given start, nodes are independent: the penalized time A_n(k) with k processes on node n is
@@ -54,46 +53,33 @@ class BottleneckSearch(Solver):
         """Compile the kernels, or load them from the cache."""
         _compile()
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Placement | None = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a threshold allocation; `seed` has no effect."""
-        assert isinstance(problem, ThresholdAllocation)
+    def search(
+        self, problem: ThresholdAllocation, progress: Progress, hint: Placement | None, seed: int
+    ) -> None:
+        """Try starts in order; `seed` has no effect."""
         from optsched.solvers.threshold_allocation._bottleneck import best_placement
 
-        progress = Progress(budget, on_incumbent, problem.sense)
         events, job = kernel_input(problem)
         goal = (GOALS.index(problem.goal), problem.unit, most_penalized(problem))
-        solution, objective = hint, NEVER
+        objective, progress.bound = NEVER, 0
         if hint is not None:
             objective = problem.objective(hint)
-            progress.note(objective, 0)
-        work, limit, bound = 0, None, 0
+            progress.offer(hint, objective)
         for starts in start_batches(problem):
-            limit = progress.exhausted(work) if work else None
-            if limit is not None:
-                bound = min(objective, _least_from(problem, int(starts[0])))
-                break
+            if progress.work and (limit := progress.exhausted()):
+                progress.bound = min(objective, _least_from(problem, int(starts[0])))
+                raise StoppedError(limit)
             processes = np.empty(problem.nodes, dtype=np.int64)
             objective, start, tried, done = best_placement(
                 events, job, *goal, starts, objective, processes
             )
-            work += tried
+            progress.work += tried
             if start >= 0:
                 processes.flags.writeable = False
-                solution = Placement(start, processes)
-                progress.note(objective, 0)
+                progress.offer(Placement(start, processes), objective)
             if done:
                 break
-        if limit is None:
-            bound = objective
-        return progress.result(self.name, solution, objective, bound, limit, work=work, seed=seed)
+        progress.bound = objective
 
 
 def _least_from(problem: ThresholdAllocation, start: int) -> int:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.registry import solvers
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.anytime import AnytimeSolver, Progress, StoppedError
+from optsched.solvers.result import Budget, Limit
 
 LARGEST_TREE = 1 << 22
 """Largest number of search nodes, of 48 bytes each and 8 in the heap."""
@@ -30,7 +29,7 @@ PIECE = 20_000
 
 @solvers.register("best-first")
 @dataclass(frozen=True)
-class BestFirst(Solver):
+class BestFirst(AnytimeSolver):
     """Best-first branch and bound (Algorithms 1 and 2 of Yang et al. 2014).
 
     The children of a node put the next job into each slot, by increasing number, or leave the job
@@ -54,22 +53,12 @@ class BestFirst(Solver):
     models = frozenset({"window-mkp"})
     seconds_per_work = 2e-7
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a window knapsack; `seed` has no effect."""
+    def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
+        """Search the tree, the node with the best bound first; `seed` has no effect."""
         from optsched.solvers.window_mkp._best_first import BOUND, FINISHED, FULL, best_first
         from optsched.solvers.window_mkp._greedy import greedy
         from optsched.solvers.window_mkp._reduction import reduce
 
-        assert isinstance(problem, WindowMKP)
-        progress = Progress(budget, on_incumbent)
         given = problem.weights, problem.profits, problem.capacities
         solution = tuple(greedy(*given).tolist())
         value = problem.objective(solution)
@@ -77,37 +66,32 @@ class BestFirst(Solver):
             solution, value = hint, problem.objective(hint)
         jobs, slots, weights, profits, residual, unit = reduce(*given)
         bound = int(profits.sum()) * unit
-        progress.note(value, bound)
+        progress.offer(solution, value, bound)
 
         nodes, heap = np.zeros((1024, 5), np.int64), np.zeros(1024, np.int64)
         nodes[0, BOUND] = profits.sum()
         state = np.array([1, min(1, len(jobs)), value // unit, bound // unit])
         placement = np.empty(len(jobs), np.int64)
-        limit = None
         while True:
             pause = int(state[0]) + PIECE
-            if budget.work is not None:
-                pause = min(pause, math.ceil(budget.work))
+            if progress.budget.work is not None:
+                pause = min(pause, math.ceil(progress.budget.work))
             outcome = best_first(weights, profits, residual, nodes, heap, state, placement, pause)
-            bound = int(state[3]) * unit
+            progress.work = int(state[0])
             if state[2] * unit > value:
                 value = int(state[2]) * unit
                 placed = np.full(len(problem.weights), -1)
                 placed[jobs] = np.append(slots, -1)[placement]
                 solution = tuple(placed.tolist())
-            progress.note(value, bound)
+            progress.offer(solution, value, int(state[3]) * unit)
             if outcome == FINISHED:
-                break
-            limit = progress.exhausted(state[0])
-            if outcome == FULL and limit is None:
+                return
+            progress.check()
+            if outcome == FULL:
                 try:
                     nodes, heap = _twice(nodes), _twice(heap)
                 except MemoryError:
-                    limit = Limit.MEMORY
-            if limit is not None:
-                break
-        work = int(state[0])
-        return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
+                    raise StoppedError(Limit.MEMORY) from None
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, or load them from the cache."""
@@ -123,7 +107,7 @@ def _twice(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @solvers.register("depth-first")
 @dataclass(frozen=True)
-class DepthFirst(Solver):
+class DepthFirst(AnytimeSolver):
     """Depth-first branch and bound in the order of the window (Figure 3 of Yang et al. 2014).
 
     Jobs are branched on in the order of the queue. Each is put into every slot that can hold it in
@@ -149,29 +133,17 @@ class DepthFirst(Solver):
     seconds_per_work = 2e-6
     default_work = 100_000.0
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a window knapsack; `seed` has no effect."""
-        assert isinstance(problem, WindowMKP)
-        progress = Progress(budget, on_incumbent)
+    def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
+        """Search the tree in the order of the window; `seed` has no effect."""
         search = WindowSearch(problem, hint)
-        progress.note(search.value, search.bound)
-        work, limit = 0, None
-        for work, chosen in enumerate(search.run(), 1):
+        progress.offer(search.best, search.value, search.bound)
+        for chosen in search.run():
+            progress.work += 1
             if len(chosen) == len(search.best):
-                progress.note(search.value, search.bound)
-            if search.value < search.bound and (limit := progress.exhausted(work)):
-                break
-        return progress.result(
-            self.name, search.best, search.value, search.bound, limit, work=work, seed=seed
-        )
+                progress.offer(search.best, search.value)
+            if search.value < search.bound:
+                progress.check()
+        progress.prove(search.bound)
 
 
 class WindowSearch:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
-from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result
+from optsched.solvers.anytime import AnytimeSolver, Progress
+from optsched.solvers.result import Budget
 from optsched.solvers.second_process import called_beside
-from optsched.solvers.solver import OnIncumbent, Solver
 
 QUICK = 200_000
 """Nodes times jobs of the plain search before the Lagrangian search takes over."""
@@ -29,7 +28,7 @@ DONE = object()
 
 @solvers.register("branch-and-bound")
 @dataclass(frozen=True)
-class BranchAndBound(Solver):
+class BranchAndBound(AnytimeSolver):
     """Depth-first branch and bound over jobs (Figure 3 of Yang et al. 2014), with stronger bounds.
 
     A plain search with the surrogate bound solves most windows within microseconds. Otherwise, a
@@ -67,23 +66,8 @@ class BranchAndBound(Solver):
     models = frozenset({"window-mkp"})
     seconds_per_work = 5e-8
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
-        """Solve a window knapsack; `seed` determines the neighborhoods."""
-        assert isinstance(problem, WindowMKP)
-        return self.answer(problem, Progress(budget, on_incumbent), hint, seed)
-
-    def answer(
-        self, problem: WindowMKP, progress: Progress, hint: Any = None, seed: int = 0
-    ) -> Result:
-        """Solve a window knapsack until `progress` ends the search."""
+    def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
+        """Search by the plain search, then by the second; `seed` determines the neighborhoods."""
         from optsched.solvers.window_mkp._depth_first import depth_first
         from optsched.solvers.window_mkp._greedy import greedy
 
@@ -93,17 +77,13 @@ class BranchAndBound(Solver):
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
         nodes = quick_nodes(len(problem.weights), progress.budget.work)
-        value, bound, work = depth_first(
+        value, bound, progress.work = depth_first(
             problem.weights, problem.profits, problem.capacities, placement, value, nodes
         )
-        progress.note(value, bound)
-        limit = None
+        progress.offer(tuple(placement.tolist()), value, bound)
         if value < bound:
-            value, bound, work, limit = _search_further(
-                problem, placement, value, bound, work, progress, seed
-            )
-        solution = tuple(placement.tolist())
-        return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
+            progress.check()
+            _search_further(problem, placement, progress, seed)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels that `problem` needs, or load them from the cache.
@@ -127,23 +107,11 @@ def quick_nodes(jobs: int, work: float | None = None) -> int:
 
 
 def _search_further(
-    problem: Any,
-    placement: NDArray[np.int64],
-    value: int,
-    bound: int,
-    work: float,
-    progress: Progress,
-    seed: int,
-) -> tuple[int, int, float, Limit | None]:
-    """Continue with the Lagrangian search; `placement` is overwritten by better placements.
-
-    Returns the value of `placement`, the bound, the total work, and the limit that was reached.
-    """
+    problem: WindowMKP, placement: NDArray[np.int64], progress: Progress, seed: int
+) -> None:
+    """Continue with the Lagrangian search from a placement, which is overwritten by better ones."""
     from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
 
-    limit = progress.exhausted(work)
-    if limit is not None:
-        return value, bound, work, limit
     # a job of size 0 is placed for nothing; rates of profit leave it out
     placement[problem.weights == 0] = 0
     jobs = np.flatnonzero(problem.weights)
@@ -151,23 +119,20 @@ def _search_further(
     for array in (weights, profits):
         array.flags.writeable = False  # as those of problems: kernels are compiled for that
     extra = int(problem.profits.sum() - profits.sum())
-    value = int(problem.profits[placement >= 0].sum())
+    progress.solution = tuple(placement.tolist())
+    progress.value = int(problem.profits[placement >= 0].sum())
     search = CardinalitySearch(weights, profits, problem.capacities, placement[jobs], seed)
-    pieces = search.run()
+    pieces, before = search.run(), progress.work
     while True:
-        search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
-        if next(pieces, DONE) is DONE:
-            break
-        bound = min(bound, search.bound + extra)
-        if search.best + extra > value:
-            value = search.best + extra
-            placement[jobs] = search.placement
-        progress.note(value, bound)
-        if value < bound:
-            limit = progress.exhausted(work + search.work)
-            if limit is not None:
-                break
-    return value, bound, work + search.work, limit
+        search.allowance = progress.left(BranchAndBound.seconds_per_work)
+        ended = next(pieces, DONE) is DONE
+        progress.work = before + search.work
+        if ended:
+            return
+        placement[jobs] = search.placement
+        progress.offer(tuple(placement.tolist()), search.best + extra, search.bound + extra)
+        if not progress.is_proven:
+            progress.check()
 
 
 @cache

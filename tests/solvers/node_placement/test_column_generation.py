@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement import column_generation
 from optsched.solvers.node_placement._contents import no_losses
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._packing import JobChoice, Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._pricing import Pricing
 from optsched.solvers.node_placement._relaxation import Prices
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.progress import Progress
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.testing import check_solver, node_placements
@@ -172,8 +171,8 @@ def test_devices_filled_in_turn_give_contents_and_bounds(problem):
     prices = np.zeros(len(types.most))
     np.maximum.at(prices, classes.type_of, classes.weights / classes.chunks)
     node = np.array([0])
-    effort = Effort(Budget(), Progress(Budget(), None))
-    exact, filled = (Pricing(instance, no_losses(), effort) for _ in "ab")
+    progress = Progress(Budget(), None)
+    exact, filled = (Pricing(instance, no_losses(), progress) for _ in "ab")
     exact.price(prices, node, types.most, 0.0, 10**6)
     filled.price(prices, node, types.most, 0.0, 1)
     best = exact.values[0]
@@ -219,8 +218,8 @@ def test_a_gang_that_does_not_fit_leaves_room_for_others():
     problem = NodePlacement(
         ["cores"], free=[[1]] * 10, chunks=[7, 7, 2], demand=[[1]] * 3, weights=[70, 70, 10]
     )
-    instance, effort = Instance(problem), Effort(Budget(), Progress(Budget(), None))
-    packing = Packing(instance, effort, Plan(instance))
+    instance, progress = Instance(problem), Progress(Budget(), None)
+    packing = Packing(instance, progress, Plan(instance))
     packing.relax()
     assert packing.bound == 100
     for _ in packing.choose():
@@ -256,8 +255,8 @@ def test_a_choice_of_jobs_bounds_every_weight(weight):
         demand=[[1]] * 3,
         weights=[weight, weight + 1, weight + 2],
     )
-    instance, effort = Instance(problem), Effort(Budget(), Progress(Budget(), None))
-    choice = JobChoice(instance, effort)
+    instance, progress = Instance(problem), Progress(Budget(), None)
+    choice = JobChoice(instance, progress)
     prices = Prices(np.ones(1), 1.0, np.zeros(0))
     assert choice.solve(0.0, 1.0).tolist() == [1, 1, 1]
     assert choice.add([(prices, 8.0)], np.ones(3, dtype=np.int64))

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement
-from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._leaf_bound import LeafBound, cheapest
 from optsched.solvers.node_placement._leaf_search import LeafSearch, can_search
 from optsched.solvers.node_placement._packing import Packing
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._types import Instance
 from optsched.solvers.node_placement.fit_rules import TreeBestFit
-from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
@@ -28,8 +27,8 @@ from optsched.testing import node_placements
 SOLVER = "column-generation"
 
 
-def effort():
-    return Effort(Budget(), Progress(Budget(), None))
+def progress():
+    return Progress(Budget(), None)
 
 
 def shared(seed, *, nodes, leaf, jobs, load=None, sizes=(1, 2, 3, 6)):
@@ -57,9 +56,9 @@ def shared(seed, *, nodes, leaf, jobs, load=None, sizes=(1, 2, 3, 6)):
 def bounds_of(problem, target):
     """Return the bound of the weight, and that of the switches at this weight."""
     instance = Instance(problem)
-    packing = Packing(instance, effort(), Plan(instance))
+    packing = Packing(instance, progress(), Plan(instance))
     packing.relax()
-    limits = LeafBound(instance, packing, effort(), 1.0)
+    limits = LeafBound(instance, packing, progress(), 1.0)
     limits.raise_to(target, 1.0)
     return packing.bound, limits.bound
 
@@ -81,7 +80,7 @@ def test_an_answer_never_gets_worse(problem, seed):
     start = TreeBestFit().place(problem)
     if not can_search(problem) or not any(start.nodes):
         return
-    search = LeafSearch(problem, start, effort(), seed)
+    search = LeafSearch(problem, start, progress(), seed)
     search.run(1.0, 40, problem.objective(start) + 10**9)
     found = search.placements()
     assert problem.violations(found) == []

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models.node_placement import NodePlacement, Placements
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._contents import device_scale, losses_of, with_cost
-from optsched.solvers.node_placement._effort import Effort
 from optsched.solvers.node_placement._packing import FragmentationSearch
 from optsched.solvers.node_placement._pricing import Pricing
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 from optsched.testing import node_placements
@@ -24,9 +23,9 @@ from optsched.testing import node_placements
 SOLVER = "column-generation"
 
 
-def effort(**limits):
+def progress(**limits):
     budget = Budget(**limits)
-    return Effort(budget, Progress(budget, None))
+    return Progress(budget, None)
 
 
 def changed(problem, **fields):
@@ -124,7 +123,7 @@ def test_the_best_content_is_that_of_all_contents(problem, tenths):
         if all(placeable[job] for job, at in enumerate(one.nodes) if at)
     )
     kind, most = np.array([0]), instance.types.most
-    exact, quick = (Pricing(instance, losses, effort()) for _ in "ab")
+    exact, quick = (Pricing(instance, losses, progress()) for _ in "ab")
     exact.price(prices, kind, most, 0.0, 10**6)
     assert exact.bounds[0] == pytest.approx(best)
     content = next(exact.contents(0))
@@ -139,7 +138,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
     problem = packing(seed, nodes=6, jobs=(6, 12)[seed % 2])
     problem = changed(problem, weights=[1] * len(problem.chunks))
     other = solve(problem, "cp-sat", budget=Budget(work=0.5))
-    search = FragmentationSearch(problem, effort(work=0.3), other.solution)
+    search = FragmentationSearch(problem, progress(work=0.3), other.solution)
     for _ in search.run():
         pass
     measured = problem.measures(other.solution)
@@ -157,7 +156,7 @@ def test_the_bound_holds_for_the_placements_that_cp_sat_finds(seed):
 def test_many_nodes_are_left_with_less_fragmentation(jobs):
     problem = packing(1, nodes=90, jobs=jobs)
     weight_only = solve(changed(problem, then=()), SOLVER, budget=Budget(work=1))
-    search = FragmentationSearch(problem, effort(work=1), weight_only.solution)
+    search = FragmentationSearch(problem, progress(work=1), weight_only.solution)
     for _ in search.run():
         pass
     before, after = (

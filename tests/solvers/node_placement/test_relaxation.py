@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.models.node_placement import NodePlacement
-from optsched.solvers.node_placement._effort import Effort
+from optsched.solvers.anytime import Progress
 from optsched.solvers.node_placement._packing import dive
 from optsched.solvers.node_placement._plan import Plan
 from optsched.solvers.node_placement._relaxation import Relaxation
 from optsched.solvers.node_placement._types import Instance
-from optsched.solvers.progress import Progress
 from optsched.solvers.result import Status
 
 
@@ -54,7 +53,7 @@ def placements(draw):
 
 def relaxed(problem):
     budget = Budget()
-    return Relaxation(Instance(problem), Effort(budget, Progress(budget, None)))
+    return Relaxation(Instance(problem), Progress(budget, None))
 
 
 @settings(max_examples=150)
