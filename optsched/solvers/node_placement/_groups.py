@@ -283,21 +283,21 @@ class GroupSearch:
         lower = [*np.zeros(sizes), *-unlimited, 1]
         master = Master(progress, lower, [*np.full(sizes, math.inf), *self._leaves, 1])
 
-        def add(gain: int, column: Ints) -> None:
-            used = np.flatnonzero(column)
-            master.add([gain], [math.inf], [used], [column[used]])
+        def add(gains: list[int], columns: list[list[int]]) -> None:
+            rows, entries = np.array(columns), [np.flatnonzero(column) for column in columns]
+            values = [row[used] for row, used in zip(rows, entries)]
+            master.add(gains, [math.inf] * len(gains), entries, values)
 
-        def add_group(group: Group) -> None:
-            self._groups[group] = None
-            add(-group.cost, np.array([*group.jobs, *group.leaves]))
+        def add_groups(groups: list[Group]) -> None:
+            self._groups.update(dict.fromkeys(groups))
+            add([-one.cost for one in groups], [[*one.jobs, *one.leaves] for one in groups])
 
         def add_set(jobs: Ints) -> None:
             known.add(tuple(jobs.tolist()))
-            add(0, np.array([*-jobs, *np.zeros(leaves, dtype=np.int64), 1]))
+            add([0], [[*(-jobs).tolist(), *[0] * leaves, 1]])
 
         known: set[tuple[int, ...]] = set()
-        for group in self._groups_of_cells():
-            add_group(group)
+        add_groups([*self._groups_of_cells()])
         add_set(self._set_of_cells())
         best = -IMPOSSIBLE
         while not self._is_proven():
@@ -315,8 +315,7 @@ class GroupSearch:
                 best, self._prices, self._least = bound, prices, least
                 self.bound = max(self.bound, -(-bound // SCALE))
             new = [group for group in groups if group not in self._groups]
-            for group in new:
-                add_group(group)
+            add_groups(new)
             if tuple(cheapest.tolist()) not in known:
                 add_set(cheapest)
             elif not new:
