@@ -7,20 +7,46 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.errors import InputError
+from optsched.machines._line_nodes import Held
 from optsched.machines.machine import Allocation
 from optsched.machines.torus import Torus
 from optsched.metrics.measure import Group, Measure
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
 from optsched.settings import later
+from optsched.simulator._core import CHANGED, STARTED, Core, Way, set_speed
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator.compiled_decisions import CompiledDecisions, CompiledRun
+
+
+Flags = NDArray[np.bool_]
+
+
+@kernel(allocates=False)
+def set_speeds(
+    core: Core,
+    way: Way,
+    held: Held,
+    sensitive: Flags,
+    contiguous: Flags,
+    stated: bool,
+    speed: float,
+    event: int,
+) -> None:
+    """Set the speed of a sensitive job that starts on other nodes than those that are stated."""
+    job = core.tally[CHANGED]
+    if event == STARTED and sensitive[job]:
+        contiguous[job] = held.last[job] - held.first[job] == 1
+        if contiguous[job] != stated:
+            set_speed(core, way, job, speed)
 
 
 @executions.register("contiguity")
@@ -115,7 +141,6 @@ class Contiguity(ExecutionModel):
         self, run: CompiledRun, decisions: CompiledDecisions
     ) -> Callable[[int], object] | None:
         """Bind the kernel of the speeds to a run whose decisions keep the nodes of a line."""
-        from optsched.executions._contiguity import set_speeds
         from optsched.machines._line_nodes import Held
 
         if self.adjacency == "torus" or not isinstance(decisions.places, Held):

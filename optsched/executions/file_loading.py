@@ -4,24 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.node_memory import drop, forget, use
 from optsched.metrics.stretch import MEASURES, stretches, summarise_stretches
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
 from optsched.registry import executions
 from optsched.schedule import Schedule
+from optsched.simulator._core import CHANGED, NOW, STARTED, Core
 from optsched.simulator.compiled_decisions import CompiledRun
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
 from optsched.traces.annotations import check_annotations
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
+
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@by_reference
+class Loading(NamedTuple):
+    """The files of the jobs, and the memory of the nodes as in `NodeMemory`."""
+
+    files: Numbers
+    loads: Numbers
+    transfer: Times
+    waiting: Times
+    table: Times
+    latest_start: Times
+    until_next: bool
+
+
+@kernel(allocates=False)
+def load(loading: Loading, job: int, node: int, start: float, until: float) -> float:
+    """Begin the use of the file of a job that starts; return the seconds until it is there."""
+    file = loading.files[job]
+    table, latest_start, until_next = loading.table, loading.latest_start, loading.until_next
+    if file < 0:
+        if until_next:
+            forget(table, latest_start, True, node, start)
+        return 0.0
+    seconds: float
+    seconds, loads = use(
+        table, latest_start, until_next, node, file, loading.loads[job], start, until
+    )
+    if loads:
+        loading.transfer[job] = seconds
+    else:
+        loading.waiting[job] = seconds
+    return seconds
+
+
+@kernel(allocates=False)
+def release(loading: Loading, job: int, node: int, now: float) -> None:
+    """End the use of the file of a job."""
+    if loading.files[job] >= 0:
+        drop(loading.table, node, loading.files[job], now)
+
+
+@kernel(allocates=False)
+def follow(core: Core, loading: Loading, node: Numbers, event: int) -> None:
+    """Delay the job that starts, or end the use of its file; `node` has the node of each job."""
+    job = core.tally[CHANGED]
+    if event == STARTED:
+        until = core.estimated_end[job]
+        start = until - core.requested[job]  # rounded as in the engine
+        core.works_since[job] += load(loading, job, node[job], start, until)
+    else:
+        release(loading, job, node[job], core.clock[NOW])
 
 
 @executions.register("file-loading")
@@ -63,7 +122,6 @@ class FileLoading(ExecutionModel):
                 file=trace.path,
             )
         check_annotations(trace)
-        from optsched.executions._file_loading import Loading
 
         files = machine.files
         self._loads = trace.annotations["file_size"] // machine.bandwidth
@@ -82,22 +140,16 @@ class FileLoading(ExecutionModel):
 
     def compiled(self, run: CompiledRun, decisions: Any) -> Callable[[int], object]:
         """Bind the kernel to a run; ``decisions.node`` has the node of each job."""
-        from optsched.executions._file_loading import follow
-
         return run.bind(follow, run.core, self._loading, decisions.node, numbers=(0,))
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
         """Return the seconds that a job waits for its file."""
-        from optsched.executions._file_loading import load
-
         until = float(system.running.estimated_end(job))
         start = until - system.requested_time[job]
         return float(load(self._loading, job, allocation.node, start, until))
 
     def ended(self, job: int, allocation: Cores, system: System) -> tuple[()]:
         """End the use of the job's file."""
-        from optsched.executions._file_loading import release
-
         release(self._loading, job, allocation.node, float(system.now))
         return ()
 

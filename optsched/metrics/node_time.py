@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes._free_boxes import largest_box
+from optsched.boxes._rows import Integers, Sides, Words, Wrap, fill
 from optsched.boxes.box import Box
+from optsched.compiled import kernel
 from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
 from optsched.metrics.fragmentation import EXTERNAL
@@ -18,6 +21,48 @@ from optsched.metrics.measure import Group, Measure, Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
+
+Bools = NDArray[np.bool_]
+
+
+@kernel
+def free_box_holds(
+    # The routers that are free before the first instant, as rows of bits; overwritten, shape
+    # (X, Y)
+    words: Words,
+    # Boxes that are released or allocated: columns x, y, z, nx, ny, nz, shape (changes, 6)
+    boxes: Integers,
+    releases: Bools,  # whether the box is released, shape (changes,)
+    # The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``, shape
+    # (instants + 1,)
+    changes: Integers,
+    # Routers that are needed from each instant on; 0 for no request, shape (instants,)
+    needs: Integers,
+    side: int,
+    wrap: Wrap,  # whether each dimension wraps around
+    longest: Sides,  # the longest sides of a box besides whole dimensions
+) -> Bools:
+    """Return for each instant whether a free box has the ``needs`` routers; False for no need."""
+    holds = np.zeros(len(needs), dtype=np.bool_)
+    above_all = words.size * side + 1
+    # some free box has `has` routers, and no free box has `lacks`
+    has, lacks = 0, above_all
+    for instant in range(len(needs)):
+        for change in range(changes[instant], changes[instant + 1]):
+            fill(words, boxes[change], side, releases[change])
+            if releases[change]:
+                lacks = above_all
+            else:
+                has = 0
+        need = needs[instant]
+        if has < need < lacks:
+            if largest_box(words, need - 1, need, side, wrap, longest)[3] > 0:
+                has = need
+            else:
+                lacks = need
+        holds[instant] = 0 < need <= has
+    return holds
+
 
 OCCUPIED = 80
 """Percentage of held nodes at which the recorded time begins."""
@@ -375,7 +420,6 @@ def _fits(
 ) -> NDArray[np.bool_]:
     """Return for each instant whether a free box has the needed routers; False for 0."""
     from optsched.boxes.free_boxes import words_of
-    from optsched.metrics._node_time import free_box_holds
 
     jobs = len(stays.job)
     when = np.append(stays.until, stays.since)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from machines.memory import Memory, Use
 
 from optsched.errors import InputError
-from optsched.machines._node_memory import residents
 from optsched.machines.cluster import Cluster, Cores
 from optsched.machines.machine import read_machine
+from optsched.machines.node_memory import residents
 
 
 @pytest.mark.parametrize(

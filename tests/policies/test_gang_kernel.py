@@ -14,7 +14,7 @@ from optsched import simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.gang_packing import GangPacking, Packing
-from optsched.policies import _gang, _gang_decisions
+from optsched.policies import _gang, gang
 from optsched.policies._gang import Rule
 from optsched.policies.gang import Gang
 from optsched.solvers.gang_packing.fit_rules import FirstFit
@@ -45,7 +45,7 @@ def assert_same_gang(trace, columns, settings, **other):
     """Compare a run with one that is followed, and in which the solver answers all problems."""
     given = {"settings": settings, "compiled_from": 0, **other}
     runs = [simulate(trace, f"matrix:{columns}", "gang", **given)]
-    with mock.patch.object(_gang_decisions, "quick_answer", return_value=None):
+    with mock.patch.object(gang, "quick_answer", return_value=None):
         runs.append(simulate(trace, f"matrix:{columns}", "gang", journal=True, **given))
     tables = [run.jobs.to_csv() for run in runs]
     assert tables[0] == tables[1]

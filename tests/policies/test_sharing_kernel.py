@@ -15,7 +15,7 @@ from optsched import simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.executions.resource_sharing import ResourceSharing
-from optsched.policies import _sharing_decisions
+from optsched.policies import sharing
 from optsched.policies.sjbf import SJBF
 from optsched.solvers.result import Budget
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
@@ -111,7 +111,7 @@ def test_a_log_on_shared_nodes_is_the_same_when_it_is_followed(policy, solver, c
 
 @pytest.mark.parametrize("space", [1, 7])
 def test_answers_of_the_kernel_are_handed_over_whenever_its_space_is_full(space, monkeypatch):
-    monkeypatch.setattr(_sharing_decisions, "RECORDED", space)
+    monkeypatch.setattr(sharing, "RECORDED", space)
     found = assert_same(few_jobs(), "smp:2x4", "rua", "less-consume-threshold", {})
     assert len(found.decisions) > 3 * space
 

@@ -136,7 +136,7 @@ def test_speeds_are_those_of_runs_that_are_followed(workload, chosen, adjacency,
 
 def test_problems_that_the_plain_search_leaves_open_are_searched_for(monkeypatch):
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
-    monkeypatch.setattr("optsched.policies._window_decisions.quick_nodes", lambda *given: 2)
+    monkeypatch.setattr("optsched.policies.window.quick_nodes", lambda *given: 2)
     given = {"solver": "branch-and-bound", "compiled_from": 0}
     chosen = {"window": 20}
     run = simulate(trace, "nodes:256", Window(**chosen), **given)
