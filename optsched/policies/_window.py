@@ -31,7 +31,7 @@ from optsched.simulator._core import (
     tell,
 )
 from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._greedy import greedy
+from optsched.solvers.window_mkp.greedy import greedy
 
 ASK, GREEDY, SEARCH = range(3)
 """The values of `Rule.answer`: all problems are left to the solver; GREEDY; the plain search of

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import find_anchors
-from optsched.boxes._rows import NONE, ONE, ahead, full, lowest, ones, run_of
+from optsched.boxes._rows import NONE, ONE, ahead, find_anchors, full, lowest, ones, run_of
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
 from optsched.compiled import kernel

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.models.data_placement._check import Arrays
-from optsched.solvers.data_placement._cores import free_now, sort_cores, take_first
+from optsched.solvers.data_placement._cores import (
+    free_now,
+    from_holes,
+    in_holes,
+    sort_cores,
+    take_by_number,
+    take_first,
+    take_from_holes,
+)
 from optsched.solvers.data_placement._node_files import (
     ALIKE,
     NODE,
@@ -22,12 +30,6 @@ from optsched.solvers.data_placement._node_files import (
     reloading_time,
     unused_loading_time,
     visit,
-)
-from optsched.solvers.data_placement.holes import (
-    from_holes,
-    in_holes,
-    take_by_number,
-    take_from_holes,
 )
 from optsched.solvers.data_placement.score import Score
 

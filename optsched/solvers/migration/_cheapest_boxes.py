@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import find_anchors
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, find_anchors, lowest
 from optsched.compiled import kernel
 
 

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.boxes._anchors import find_anchors, find_first_fit
 from optsched.boxes._free_boxes import put
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    fill,
+    find_anchors,
+    find_first_fit,
+    lowest,
+)
 from optsched.compiled import kernel
 from optsched.solvers.migration._cheapest_boxes import (
     comes_before,

@@ -5,9 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import find_anchors, find_first_fit
 from optsched.boxes._free_boxes import largest_box
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, fill, lowest, run_of
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    fill,
+    find_anchors,
+    find_first_fit,
+    lowest,
+    run_of,
+)
 from optsched.compiled import kernel
 
 Flags = NDArray[np.bool_]

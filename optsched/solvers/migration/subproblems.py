@@ -12,8 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import first_fit
-from optsched.boxes._rows import fill, words_outside
+from optsched.boxes._rows import fill, first_fit, words_outside
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
 from optsched.models.torus import extents_of, routers_for

@@ -8,7 +8,7 @@ from optsched.models.reconfiguration import Arrangement, Reconfiguration
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.migration_based import find_plan
-from optsched.solvers.reconfiguration.stage import Stage
+from optsched.solvers.reconfiguration.migrate_then_place import Stage
 
 
 @solvers.register("migration-based")

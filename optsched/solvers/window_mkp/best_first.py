@@ -199,8 +199,8 @@ class BestFirst(AnytimeSolver):
 
     def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
         """Search the tree, the node with the best bound first; `seed` has no effect."""
-        from optsched.solvers.window_mkp._greedy import greedy
         from optsched.solvers.window_mkp._reduction import reduce
+        from optsched.solvers.window_mkp.greedy import greedy
 
         given = problem.weights, problem.profits, problem.capacities
         solution = tuple(greedy(*given).tolist())

@@ -69,7 +69,7 @@ class BranchAndBound(AnytimeSolver):
     def search(self, problem: WindowMKP, progress: Progress, hint: Any, seed: int) -> None:
         """Search by the plain search, then by the second; `seed` determines the neighborhoods."""
         from optsched.solvers.window_mkp._depth_first import depth_first
-        from optsched.solvers.window_mkp._greedy import greedy
+        from optsched.solvers.window_mkp.greedy import greedy
 
         if hint is None:
             placement = greedy(problem.weights, problem.profits, problem.capacities)

@@ -15,13 +15,13 @@ import pytest
 from optsched.models import WindowMKP
 from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._greedy import greedy
 from optsched.solvers.window_mkp._lagrangian import cardinality_search, destructive_search
 from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
 from optsched.solvers.window_mkp._lagrangian.slots import propagate
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.greedy import greedy
 
 from .test_literature import INSTANCES, known, unpacked  # noqa: F401
 

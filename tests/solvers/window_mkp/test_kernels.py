@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
 from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._greedy import greedy
 from optsched.solvers.window_mkp._lagrangian.knapsack import (
     INFEASIBLE,
     conditional_bounds,
@@ -27,6 +26,7 @@ from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multiplie
 from optsched.solvers.window_mkp._lagrangian.slots import largest_sum, tighten
 from optsched.solvers.window_mkp._lagrangian.splitting import improve, surrogate
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.greedy import greedy
 
 from . import reference
 from .conftest import optimum_of, windows
