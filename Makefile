@@ -84,7 +84,6 @@ docs: .venv/ready
 pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
 	$(BIN)/python -m optsched.cli.pages
-	$(BIN)/python -m optsched.studies.pages
 	$(BIN)/python docs/pictures.py docs
 
 # All studies in full, in $(STUDIES), in an hour and a quarter on two cores, and their results in studies/. A study
@@ -93,7 +92,7 @@ results: .venv/ready
 	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 openb-2023 systems; do \
 	    $(OPTSCHED) study studies/$$study --traces $(TRACES) -o $(STUDIES)/$$study --write; \
 	done
-	$(BIN)/python -m optsched.studies.pages
+	$(BIN)/python -m optsched.cli.pages
 
 # Into $(RESULTS), within 20 minutes; with FULL=1 the large tables, in hours.
 ifdef FULL

@@ -1,11 +1,13 @@
-"""Generated tables of the documentation: options of commands, keys of sweep files, names.
+"""Generated tables of the documentation: options, keys of sweep files, names, verdicts of studies.
 
-``python -m optsched.cli.pages`` writes them to the folder ``docs`` from the declarations, see
-`write_pages`.
+``python -m optsched.cli.pages`` writes them to the folder ``docs`` and the README from the
+declarations and the results of studies, see `write_pages`.
 """
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -14,6 +16,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.cli import build
+from optsched.content import bundled
 from optsched.docstrings import first_line
 from optsched.files import write_text
 from optsched.markdown import between_marks, markdown_table
@@ -23,8 +26,10 @@ from optsched.settings import settings_of
 from optsched.simulator.scenario import described
 from optsched.solvers.dispatch import classes_of
 from optsched.solvers.heuristic import Heuristic
-from optsched.studies.folder import study_plans
+from optsched.studies.claims import FAILS, HOLDS, OPEN, UNJUDGED
+from optsched.studies.folder import PAGE, PLAN, study_plans
 from optsched.sweeps.sweep_file import KEYS
+from optsched.text_files import read_toml
 
 Rows = Iterator[tuple[str, ...]]
 
@@ -130,6 +135,23 @@ def studies() -> Rows:
         yield f"`{name}`", plan.get("title", "")
 
 
+def verdicts(folders: Path | None = None) -> Rows:
+    """Yield a row for each study of a paper, by the main reading of each claim, the heading first.
+
+    `folders` is the folder of the studies, by default that of the clone.
+    """
+    yield "study", "claims", "hold", "do not hold", "not decided", "not judgeable"
+    for file in sorted((folders or bundled("studies")).glob("*/results/claims.csv")):
+        study = file.parents[1]
+        if "paper" not in read_toml(study / PLAN):
+            continue
+        with file.open(newline="", encoding="utf-8") as lines:
+            main = {row["key"]: row["verdict"] for row in reversed([*csv.DictReader(lines)])}
+        counts = Counter(main.values())
+        numbers = (counts.total(), *(counts[one] for one in (HOLDS, FAILS, OPEN, UNJUDGED)))
+        yield f"[{study.name}](studies/{study.name}/{PAGE})", *map(str, numbers)
+
+
 PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
     "commands/simulate.md": {"options": partial(options, "simulate")},
     "commands/solve.md": {"options": partial(options, "solve")},
@@ -147,6 +169,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], Rows]]] = {
     },
     "models.md": {"models": models},
     "solvers.md": {"solvers": solvers},
+    "../README.md": {"verdicts": verdicts},
 }
 """The names of the tables of each page, and the functions that yield their rows."""
 

@@ -5,28 +5,19 @@ Folder format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.binary_files import sha256_of
-from optsched.cores import cores
 from optsched.errors import InputError, optional_module
-from optsched.files import (
-    FolderKind,
-    begin_folder,
-    check_replaceable,
-    remove,
-    write_json,
-)
-from optsched.folders import Expected, read_object
+from optsched.files import FolderKind, begin_folder, check_replaceable, remove, write_json
+from optsched.folders import read_object
 from optsched.numbers import counted
 from optsched.simulator.provenance import versions as installed
 from optsched.studies.evaluation import (
@@ -39,7 +30,8 @@ from optsched.studies.evaluation import (
 )
 from optsched.studies.folder import PAGE, PLAN, RESULTS, StudyFolder, find_study
 from optsched.studies.plan import INPUTS, labelled, looked_at, study_runs
-from optsched.sweeps.engines import LocalProcesses, check_engine, start_engine
+from optsched.sweeps.cases import Case, Cases
+from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used, with_parts
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
@@ -52,88 +44,13 @@ if TYPE_CHECKING:
 
 SWEEP, CASES, MARKER = "sweep", "cases", "study.json"
 FOLDER = FolderKind("a study", MARKER, (PAGE,), (SWEEP, CASES, INPUTS, RESULTS))
-SOLVED: Expected = {"origin": dict, "rows": list}
-Case = Callable[[], Iterable[Mapping[str, Any]]]  # solves problems; a row for each answer
-
-log = logging.getLogger("optsched")
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A case to solve in a process of its own, and the file for its answers."""
-
-    name: str
-    study: Path
-    plan: bytes  # pickled
-    logs: tuple[Path, ...]
-    file: Path
-    origin: Mapping[str, Any]
-
-    def write(self) -> None:
-        """Solve the case, and write its answers."""
-        cases = _cases(self.study, self.plan, self.logs)
-        rows = [dict(row) for row in cases[self.name]()]
-        write_json(self.file, {"origin": self.origin, "rows": rows})
 
 
 @lru_cache(maxsize=1)
 def _cases(study: Path, plan: bytes, logs: tuple[Path, ...]) -> Mapping[str, Case]:
-    """Return the cases of a study, which a process reads once."""
+    """Return the cases of a study, which a process reads once; the plan is pickled."""
     found: Mapping[str, Case] = StudyFolder(study).call("cases", pickle.loads(plan), logs)
     return found
-
-
-class Cases:
-    """The cases of a study that simulates nothing, with a file for each that is solved.
-
-    A case is solved again if `origin`, on which its answers rest, has changed.
-    """
-
-    def __init__(
-        self,
-        study: StudyFolder,
-        plan: Mapping[str, Any],
-        logs: Sequence[Path],
-        origin: Mapping[str, Any],
-        folder: Path,
-    ) -> None:
-        self._given = study.path.absolute(), pickle.dumps(plan), tuple(logs)
-        self.all: list[str] = [*study.call("cases", plan, logs)]
-        self.origin, self._folder = origin, folder.absolute()
-        self.pending = [name for name in self.all if not self._is_solved(name)]
-
-    def work(self, workers: int | None = None) -> Iterator[str]:
-        """Solve the pending cases, and yield the name of each when its answers are on the disk.
-
-        Raises
-        ------
-        InputError
-            If a case fails.
-        """
-        tasks = [_Case(name, *self._given, self._file(name), self.origin) for name in self.pending]
-        if not tasks:
-            return
-        engine = LocalProcesses(min(workers or cores(), len(tasks)))
-        with closing(engine.execute_all(tasks)) as outcomes:
-            for outcome in outcomes:
-                if outcome.error is not None:
-                    raise InputError(f"case {outcome.name}: {outcome.error}")
-                yield outcome.name
-
-    def answers(self) -> list[dict[str, Any]]:
-        """Return the rows of all cases, in order."""
-        return [row for name in self.all for row in read_object(self._file(name), SOLVED)["rows"]]
-
-    def _file(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
-
-    def _is_solved(self, name: str) -> bool:
-        try:
-            return bool(read_object(self._file(name), SOLVED)["origin"] == self.origin)
-        except InputError:
-            if self._file(name).is_file():
-                log.warning("%s is damaged; the case is solved again", self._file(name))
-            return False
 
 
 class Running:
@@ -171,7 +88,8 @@ class Running:
             used = installed() | {name: version(name) for name in plan.get("packages", ())}
             self._begin(CASES)
             origin = {"plan": study.plan_sha256, "files": shas, "versions": used}
-            self.work = cases = Cases(study, plan, logs, origin, folder / CASES)
+            given = study.path.absolute(), pickle.dumps(plan), tuple(logs)
+            self.work = cases = Cases(partial(_cases, *given), origin, folder / CASES)
             self.total = len(cases.all)
         else:
             self.work = self._sweep(plan, logs, new_only=new_only)

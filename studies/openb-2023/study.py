@@ -109,12 +109,11 @@ def switch_facts(runs: pd.DataFrame) -> dict[str, int]:
     own = of_part(runs, "switches")
     at = ["case", "seed"]
     weight, switches = by_way(own, "weight", at), by_way(own, "switches", at)
-    exact = OF_SWITCHES[-1].name
     facts = {"all": len(weight), "proven": int(own["proven"].fillna(False).astype(bool).sum())}
     behind = 0
     for rule in (way.name for way in OF_SWITCHES[:-1]):
-        gain = weight[exact] - weight[rule]
-        saved = (switches[rule] - switches[exact]).where(gain == 0, 0)
+        gain = weight[EXACT.name] - weight[rule]
+        saved = (switches[rule] - switches[EXACT.name]).where(gain == 0, 0)
         facts[rule] = int(((gain > 0) | (saved > 0)).sum())
         behind += int(((gain < 0) | (saved < 0)).sum())
     return facts | {"behind": behind}
@@ -205,11 +204,9 @@ def tables(runs: pd.DataFrame, claims: dict[str, Any]) -> dict[str, Any]:
         shown.append(row)
     leaving = of_part(runs, "leaving").groupby("way", sort=False)
     columns = ["waited", "mean_wait", "p95_wait", "gpu_wait", "decisions", "nominal_seconds"]
-    at, exact = ["case", "seed"], OF_SWITCHES[-1].name
-    switched, weight = (
-        by_way(of_part(runs, "switches"), one, at) for one in ("switches", "weight")
-    )
-    less = weight.lt(weight[exact], axis=0)
+    own, at = of_part(runs, "switches"), ["case", "seed"]
+    switched, weight = by_way(own, "switches", at), by_way(own, "weight", at)
+    less = weight.lt(weight[EXACT.name], axis=0)
     switched = switched.astype(int).astype(str) + less.replace({True: "*", False: ""})
     return {
         "left": pd.DataFrame(shown),

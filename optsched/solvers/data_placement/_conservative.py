@@ -13,6 +13,7 @@ from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
     files_on,
+    kept_time,
     loading_time,
     mark,
     reloading_time,
@@ -227,8 +228,9 @@ def place_jobs(
                         seconds = unused_loading_time(files, node, load, at, score.from_start)
                 value += weight * seconds
             if value < limit and again:
+                kept = kept_time(files, node, at, score.in_memory)
                 value += again * reloading_time(
-                    files, node, file, load, at, capacity, score.in_memory
+                    files, kept, node, load, at, capacity, score.in_memory
                 )
             bounds[node] = value
             if value < limit:

@@ -190,19 +190,30 @@ def start_before(files: NodeFiles, node: int, at: int) -> int:
 
 @kernel(allocates=False)
 def reloading_time(
-    files: NodeFiles, node: int, file: int, load: int, at: int, capacity: int, in_memory: bool
+    files: NodeFiles, kept: int, node: int, load: int, at: int, capacity: int, in_memory: bool
 ) -> int:
-    """Return the seconds to reload the files that a job evicts, in proportion to its own file."""
+    """Return the seconds to reload the files that a job evicts, in proportion to its own file.
+
+    `kept` is the `kept_time` of the node, in which the marked file of the job does not count.
+    """
+    own = files.marked[node]
+    if not in_memory and own != NONE and files.visits[files.entries[own, LAST], END] <= at:
+        kept -= files.entries[own, LOAD]
+    return kept * load // capacity
+
+
+@kernel(allocates=False)
+def kept_time(files: NodeFiles, node: int, at: int, in_memory: bool) -> int:
+    """Return the seconds to load the files of a node that are in memory, or unused, at a time."""
     if in_memory:
-        return int(time_in_memory(files, node, at)) * load // capacity
+        return int(time_in_memory(files, node, at))
     idle = 0
     entry = files.head[node, FILES]
     while entry != NONE:
-        last = files.entries[entry, LAST]
-        if files.entries[entry, FILE] != file and files.visits[last, END] <= at:
+        if files.visits[files.entries[entry, LAST], END] <= at:
             idle += files.entries[entry, LOAD]
         entry = files.entries[entry, NEXT]
-    return idle * load // capacity
+    return idle
 
 
 @kernel(allocates=False)

@@ -25,6 +25,7 @@ from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
     files_on,
+    kept_time,
     loading_time,
     mark,
     reloading_time,
@@ -38,7 +39,7 @@ Flags = NDArray[np.bool_]
 NOWHERE = -1
 FOREVER = np.iinfo(np.int64).max
 NEVER = FOREVER // 2
-GROUP = 8
+GROUP = 4
 """Nodes that share a bound of their scores."""
 
 
@@ -84,6 +85,9 @@ class State(NamedTuple):
     # core is free, holes only shrink: a job that did not fit never fits again. Shape (cores +
     # 1,).
     hopeless: Integers
+    # The `kept_time` of a node when one core, two cores ... of it are free, -1 if unknown, shape
+    # (nodes, cores)
+    kept: Integers
     scratch: Integers  # space for the cores of a node, shape (cores,)
 
 
@@ -125,6 +129,7 @@ def plan(arrays: Arrays, options: Options, widest: Integers) -> Integers:
         group_holes,
         starts_of_groups(keys),
         np.full(width + 1, FOREVER),
+        np.full((nodes, width), -1),
         np.empty(width, dtype=np.int64),
     )
     place_jobs(placed, state, files, arrays, score, backfill, short)
@@ -143,7 +148,8 @@ def place_jobs(
 ) -> None:
     """Place the jobs in order; the arguments are those of `plan`."""
     occupied, jobs, capacity = arrays.occupied, arrays.jobs, arrays.capacity
-    keys, reserved, holes, widest, bounds, group_bounds, group_holes, _, hopeless, scratch = state
+    keys, reserved, holes, widest, bounds, group_bounds, group_holes = state[:7]
+    hopeless, kept, scratch = state[8:]
     nodes, width = keys.shape
     running, idle = 0, 0
     for node in range(nodes):
@@ -194,6 +200,8 @@ def place_jobs(
         bounds[node] = group_bounds[node // GROUP] = 0
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
+        for core in range(width):
+            kept[node, core] = -1
         free = free_now(keys[node])
         if choice.holes >= 0:
             bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
@@ -267,8 +275,8 @@ def best_node(
     of which changes the score of one node only. The group with the least bound comes first, so that
     most others are skipped.
     """
-    keys, reserved, holes, _, bounds, group_bounds, _, group_starts, _, _ = state
-    processors, walltime, file, load = job[0], job[1], job[2], job[3]
+    keys, reserved, holes, _, bounds, group_bounds, _, group_starts, _, kept, _ = state
+    processors, walltime, load = job[0], job[1], job[3]
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
     least: int = NEVER
@@ -322,8 +330,13 @@ def best_node(
                                 wait = unused_loading_time(files, node, load, at, score.from_start)
                         value += loading * wait
                     if value < limit and reloading:
+                        seconds = kept[node, processors - 1]
+                        if hole or seconds < 0:
+                            seconds = kept_time(files, node, at, score.in_memory)
+                        if not hole:
+                            kept[node, processors - 1] = seconds
                         value += reloading * reloading_time(
-                            files, node, file, load, at, capacity, score.in_memory
+                            files, seconds, node, load, at, capacity, score.in_memory
                         )
                     if value < limit:
                         best, least = Choice(node, at, wait, of_holes), value
