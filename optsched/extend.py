@@ -62,8 +62,8 @@ from optsched.simulator.actions import Wake as Wake
 from optsched.simulator.compiled_decisions import CompiledDecisions as CompiledDecisions
 from optsched.simulator.execution import ExecutionModel as ExecutionModel
 from optsched.simulator.execution import ExecutionReport as ExecutionReport
-from optsched.simulator.model_policy import ModelPolicy as ModelPolicy
 from optsched.simulator.policy import Answers as Answers
+from optsched.simulator.policy import ModelPolicy as ModelPolicy
 from optsched.simulator.policy import Policy as Policy
 from optsched.simulator.system import System as System
 from optsched.solvers.anytime import AnytimeSolver as AnytimeSolver

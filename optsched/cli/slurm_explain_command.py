@@ -34,12 +34,11 @@ from optsched.numbers import LONGEST, counted
 from optsched.sites.host_lists import host_list
 from optsched.sites.site import typed
 from optsched.slurm.capture import captured
-from optsched.slurm.explain import DEFAULT, Explanation, moment
+from optsched.slurm.explain import DEFAULT, Explanation, moment, read_factors
 from optsched.slurm.explain import explain as explained
 from optsched.slurm.hold_problem import ACTIONS, Claim, Question
 from optsched.slurm.pins import without_pins
 from optsched.slurm.plan import blocked_by_site
-from optsched.slurm.priorities import read_factors
 from optsched.slurm.queue import QueuedJob
 from optsched.slurm.relief import Relief
 from optsched.slurm.running import read_captured

@@ -13,6 +13,7 @@ from optsched.cli.options import Models, Output, import_models
 from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
 from optsched.errors import InputError
 from optsched.files import check_output
+from optsched.models.pages import stated_page
 from optsched.models.snapshot import snapshot_schema
 from optsched.models.snapshot_file import (
     read_snapshot,
@@ -20,7 +21,6 @@ from optsched.models.snapshot_file import (
     snapshot_files,
     sources,
 )
-from optsched.models.stated_page import stated_page
 from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.solving import check_options
 

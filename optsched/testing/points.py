@@ -12,8 +12,15 @@ from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
+
 POINTS = 4096
 """Most points within the bounds of a program that is checked at every point."""
+
+
+def expect(condition: object, otherwise: str) -> None:
+    """Raise `AssertionError` with the text `otherwise` unless `condition` holds."""
+    if not condition:
+        raise AssertionError(otherwise)
 
 
 def is_small(program: Program) -> bool:

@@ -16,8 +16,7 @@ from optsched.models.problem import Problem
 from optsched.models.program import Program
 from optsched.models.snapshot import Snapshot
 from optsched.registry import models
-from optsched.testing.expecting import expect
-from optsched.testing.points import points
+from optsched.testing.points import expect, points
 
 WRITTEN = 20
 """Number of feasible solutions that are written and read, too."""

@@ -19,8 +19,7 @@ from optsched.models.problem import Problem
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
-from optsched.testing.expecting import expect
-from optsched.testing.points import brute_force, is_small
+from optsched.testing.points import brute_force, expect, is_small
 
 
 def check_solver(

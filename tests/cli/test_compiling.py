@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from optsched import registry
-from optsched.cli import compiling
+from optsched.cli import doctor_command
 
 
 def test_each_model_and_each_policy_on_each_of_its_machines_is_compiled():
-    parts = {part.args for part in compiling.list_parts()}
+    parts = {part.args for part in doctor_command.list_parts()}
     assert {(model,) for model in registry.models} <= parts
     for name, policy in zip(registry.policies, registry.policies.values()):
         assert {(name, kind) for kind in policy.machines} <= parts
@@ -28,7 +28,7 @@ def test_each_model_and_each_policy_on_each_of_its_machines_is_compiled():
 def test_after_a_part_nothing_is_left_to_compile(tmp_path):
     code = """
 from optsched import compilation, registry
-from optsched.cli.compiling import list_parts
+from optsched.cli.doctor_command import list_parts
 shown = []
 compilation.show(lambda *counts: shown.append(counts))
 [part] = [one for one in list_parts() if one.args == ("fcfs", "nodes")]
@@ -74,6 +74,8 @@ print([run(["list", what, "--json"]) for what in _LISTS])
 
 
 def test_a_failure_of_a_part_is_raised(monkeypatch):
-    monkeypatch.setattr(compiling, "list_parts", lambda: [partial(len, ()), partial(len, None)])
+    monkeypatch.setattr(
+        doctor_command, "list_parts", lambda: [partial(len, ()), partial(len, None)]
+    )
     with pytest.raises(TypeError):
-        compiling.compile_all()
+        doctor_command.compile_all()

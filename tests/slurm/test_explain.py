@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.sites.reservations import Reservation
-from optsched.slurm.earliest import earliest_start
 from optsched.slurm.explain import explain, pending_job
 from optsched.slurm.hold_problem import ACTIONS
 from optsched.slurm.own_plan import held_as_planned, planned_to_run
 from optsched.slurm.queue import read_queue
 from optsched.slurm.relief import Relief
 from optsched.slurm.requests import alternatives
+from optsched.slurm.reserved import earliest_start
 from optsched.slurm.running import held_by, supply_at
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.supply import read_supply

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.sites.site import Partition
-from optsched.slurm.earliest import earliest_start
 from optsched.slurm.forecast import forecast, shifts
 from optsched.slurm.future import Future
 from optsched.slurm.limits import Limit, Limits
+from optsched.slurm.reserved import earliest_start
 from optsched.slurm.run_times import GROUPS, RunTimes, run_times
 from optsched.traces.trace import Trace
 

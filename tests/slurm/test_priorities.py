@@ -8,9 +8,8 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.slurm.access import users_of_limit
-from optsched.slurm.explain import explain
+from optsched.slurm.explain import behind_by, explain, read_factors
 from optsched.slurm.limits import Limit, Limits
-from optsched.slurm.priorities import behind_by, read_factors
 from optsched.slurm.supply import read_supply
 from optsched.slurm.unseen import may_preempt
 

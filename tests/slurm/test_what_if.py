@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
-from optsched.slurm.earliest import earliest_start
 from optsched.slurm.future import Future
+from optsched.slurm.reserved import earliest_start
 from optsched.slurm.snapshot import placement_problem
 from optsched.slurm.what_if import Present, changed, read_changes
 

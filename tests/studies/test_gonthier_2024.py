@@ -17,7 +17,7 @@ from optsched.errors import InputError
 from optsched.metrics.stretch import consecutive_sessions, session_stretches, window_sessions
 from optsched.studies.claims import NotRunError
 from optsched.studies.folder import StudyFolder
-from optsched.studies.plan import looked_at, study_runs
+from optsched.studies.running import looked_at, study_runs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace, write_trace
 

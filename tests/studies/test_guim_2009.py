@@ -13,7 +13,7 @@ from optsched.schedule import State
 from optsched.studies.claims import NotRunError
 from optsched.studies.evaluation import read_results
 from optsched.studies.folder import StudyFolder
-from optsched.studies.plan import looked_at, study_runs
+from optsched.studies.running import looked_at, study_runs
 
 FOLDER = Path(bundled("studies")) / "guim-2009"
 

@@ -32,7 +32,7 @@ from optsched.studies.evaluation import evaluate
 from optsched.studies.figures import Column, claims_panel, specification_curve
 from optsched.studies.folder import StudyFolder
 from optsched.studies.intervals import Interval
-from optsched.studies.plan import labelled, looked_at, study_runs
+from optsched.studies.running import labelled, looked_at, study_runs
 
 VALUES = {
     "gain": 16.6,

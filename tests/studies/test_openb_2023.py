@@ -19,7 +19,7 @@ from optsched.errors import InputError
 from optsched.solvers.node_placement.fit_rules import BestFit, FirstFit
 from optsched.studies.evaluation import Evaluated, read_results
 from optsched.studies.folder import StudyFolder
-from optsched.studies.plan import looked_at
+from optsched.studies.running import looked_at
 from optsched.text_files import read_toml
 
 FOLDER = bundled("studies") / "openb-2023"

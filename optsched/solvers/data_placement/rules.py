@@ -4,22 +4,263 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement._check import Arrays
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.models.data_placement.solution import Plan
 from optsched.registry import solvers
+from optsched.solvers.data_placement._node_files import (
+    NodeFiles,
+    begin,
+    files_on,
+    kept_time,
+    loading_time,
+    mark,
+    reloading_time,
+    unused_loading_time,
+    visit,
+)
 from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.solver import Solver
 
 if TYPE_CHECKING:
     from optsched.solvers.data_placement._plan import Options
+
+
+START, END, BITS, NEXT = range(4)
+NONE = -1
+FOREVER = np.iinfo(np.int64).max
+
+
+class Profiles(NamedTuple):
+    """Allocations of running and planned jobs on each node."""
+
+    head: Integers  # first allocation of each node, shape (nodes,)
+    held: Integers  # start, end, cores and next allocation of the node, shape (allocations, 4)
+    used: Integers
+    # First time at which a number of cores is free at once on a node, for any duration, shape
+    # (nodes, cores + 1)
+    earliest: Integers
+
+
+@kernel
+def profiles_of(available: Integers, reserved: Integers, jobs: int) -> Profiles:
+    """Return the allocations of running jobs, with space for `jobs` more."""
+    nodes, width = available.shape
+    profiles = Profiles(
+        np.full(nodes, NONE, dtype=np.int64),
+        np.empty((nodes * width + jobs, 4), dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros((nodes, width + 1), dtype=np.int64),
+    )
+    for node in range(nodes):
+        for core in range(width):
+            if available[node, core] > 0:
+                put(profiles, node, reserved[node, core], available[node, core], 1 << core)
+        update_earliest(profiles, node)
+    return profiles
+
+
+@kernel(allocates=False)
+def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
+    """Add an allocation, merged into one with the same start and end if possible."""
+    row = profiles.head[node]
+    while row != NONE:
+        if profiles.held[row, START] == start and profiles.held[row, END] == end:
+            profiles.held[row, BITS] |= bits
+            return
+        row = profiles.held[row, NEXT]
+    row = profiles.used[0]
+    profiles.used[0] += 1
+    profiles.held[row] = (start, end, bits, profiles.head[node])
+    profiles.head[node] = row
+
+
+@kernel(allocates=False)
+def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
+    """Return a bit mask of the cores that are free from `start` to before `end`."""
+    width = profiles.earliest.shape[1] - 1
+    bits: int = (1 << width) - 1
+    row = profiles.head[node]
+    while row != NONE:
+        if profiles.held[row, START] < end and start < profiles.held[row, END]:
+            bits &= ~profiles.held[row, BITS]
+        row = profiles.held[row, NEXT]
+    return bits
+
+
+@kernel(allocates=False)
+def bits_in(bits: int) -> int:
+    """Return the number of set bits."""
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@kernel(allocates=False)
+def first_window(profiles: Profiles, node: int, processors: int, walltime: int, limit: int) -> int:
+    """Return the first time from which enough cores are free for a walltime, or `limit` if later.
+
+    A time of 0 is found in any case.
+    """
+    if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
+        return 0
+    best: int = limit
+    row = profiles.head[node]
+    while row != NONE:
+        at = profiles.held[row, END]
+        if (
+            profiles.earliest[node, processors] <= at < best
+            and bits_in(free_during(profiles, node, at, at + walltime)) >= processors
+        ):
+            best = at
+        row = profiles.held[row, NEXT]
+    return best
+
+
+@kernel(allocates=False)
+def update_earliest(profiles: Profiles, node: int) -> None:
+    """Recompute the first time at which each number of cores of a node is free at once."""
+    earliest = profiles.earliest[node]
+    count = bits_in(free_during(profiles, node, 0, 1))
+    for cores in range(len(earliest)):
+        earliest[cores] = 0 if cores <= count else FOREVER
+    row = profiles.head[node]
+    while row != NONE:
+        at = profiles.held[row, END]
+        count = bits_in(free_during(profiles, node, at, at + 1))
+        for cores in range(count, 0, -1):
+            if earliest[cores] <= at:
+                break
+            earliest[cores] = at
+        row = profiles.held[row, NEXT]
+
+
+@kernel(allocates=False)
+def lowest_bits(bits: int, count: int) -> int:
+    """Return the `count` lowest set bits."""
+    taken = 0
+    for _ in range(count):
+        lowest = bits & -bits
+        taken |= lowest
+        bits &= ~lowest
+    return taken
+
+
+Integers = NDArray[np.int64]
+
+
+@kernel
+def plan_conservatively(arrays: Arrays, score: Score) -> Integers:
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
+
+    Each job, in the order of the queue, goes to the node with the least score, at the first time
+    with enough cores for the whole walltime. A partial plan ends when no core is idle now.
+    """
+    nodes, jobs = len(arrays.available), arrays.jobs
+    profiles = profiles_of(arrays.available, arrays.reserved, len(jobs))
+    files = files_on(arrays)
+    placed = np.zeros((len(jobs), 3), dtype=np.int64)
+    for job in range(len(jobs)):
+        placed[job, 0] = NONE
+    bounds = np.zeros(nodes, dtype=np.int64)
+    place_jobs(placed, profiles, files, arrays.occupied.copy(), bounds, arrays, score)
+    return placed
+
+
+@kernel(allocates=False)
+def place_jobs(
+    placed: Integers,
+    profiles: Profiles,
+    files: NodeFiles,
+    starts: NDArray[np.bool_],
+    bounds: Integers,
+    arrays: Arrays,
+    score: Score,
+) -> None:
+    """Place the jobs in order.
+
+    `starts` are the nodes on which a job runs or starts now, `bounds` has space for lower bounds of
+    the score on each node.
+    """
+    nodes, jobs, capacity = len(bounds), arrays.jobs, arrays.capacity
+    running = idle = 0
+    for node in range(nodes):
+        running += starts[node]
+        idle += bits_in(free_during(profiles, node, 0, 1))
+    last_rule = (0, 0, NONE, 0, NONE, 0)
+    for job in range(len(jobs)):
+        if arrays.partial and idle == 0:
+            break
+        processors, walltime, file, load = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
+        mark(files, file)
+        loading, reloading = score.loading, score.reloading
+        if running * 100 // nodes < score.threshold:
+            loading, reloading = 1, 0
+        # bounds of scores remain valid for equal jobs, unless the scan decides on all nodes
+        this_rule = (loading, reloading, processors, walltime, file, load)
+        if this_rule != last_rule or score.whole_scan:
+            for node in range(nodes):
+                bounds[node] = profiles.earliest[node, processors]
+                if files.marked[node] == NONE and not score.opportune:
+                    bounds[node] += loading * load
+        last_rule = this_rule
+        chosen, start, wait = NONE, 0, 0
+        least: int = FOREVER
+        promising = 0 if score.whole_scan else int(bounds.argmin())
+        for step in range(nodes):
+            node = promising + step
+            if node >= nodes:
+                node -= nodes
+            # of equally good nodes, the first is chosen
+            limit = least + (node < chosen)
+            if bounds[node] >= limit:
+                continue
+            at = first_window(profiles, node, processors, walltime, limit)
+            weight, again = loading, reloading
+            if score.opportune and at == 0:
+                weight, again = 1, 0
+                if score.whole_scan:
+                    loading, reloading = 1, 0
+            value, seconds = at, 0
+            if value < limit and weight:
+                seconds = loading_time(files, node, at, score.from_start)
+                if seconds < 0:
+                    seconds = load
+                    if files.until_next:
+                        seconds = unused_loading_time(files, node, load, at, score.from_start)
+                value += weight * seconds
+            if value < limit and again:
+                kept = kept_time(files, node, at, score.in_memory)
+                value += again * reloading_time(
+                    files, kept, node, load, at, capacity, score.in_memory
+                )
+            bounds[node] = value
+            if value < limit:
+                chosen, start, wait, least = node, at, seconds, value
+        free = free_during(profiles, chosen, start, start + walltime)
+        bits = lowest_bits(free, processors)
+        put(profiles, chosen, start, start + walltime, bits)
+        update_earliest(profiles, chosen)
+        bounds[chosen] = 0
+        begin(files, chosen, start)
+        visit(files, chosen, file, load, start, start + wait, start + walltime)
+        placed[job, 0], placed[job, 1], placed[job, 2] = chosen, start, bits
+        if start == 0:
+            idle -= processors
+            if not starts[chosen]:
+                starts[chosen] = True
+                running += 1
 
 
 @dataclass(frozen=True)
@@ -61,8 +302,6 @@ class Rule(Heuristic):
     def place(self, problem: DataPlacement) -> Plan:
         """Return the plan of the rule."""
         if self.backfill == "conservative":
-            from optsched.solvers.data_placement._conservative import plan_conservatively
-
             return Plan(*plan_conservatively(problem.arrays, self.score()).T)
         from optsched.solvers.data_placement._plan import plan
 

@@ -1,6 +1,6 @@
 """The search of `RowTree` for at most 64 items that all have to be packed, compiled.
 
-The readable statement is `optsched.solvers.gang_packing._row_tree`: the same nodes in the same
+The readable statement is `optsched.solvers.gang_packing._subproblems`: the same nodes in the same
 order. Sets of items are single words, and the search gives up after some thousand nodes.
 """
 

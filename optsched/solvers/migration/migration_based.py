@@ -7,12 +7,338 @@ from functools import lru_cache
 
 import numpy as np
 
+from optsched.boxes._free_boxes import put
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    fill,
+    find_anchors,
+    find_first_fit,
+    lowest,
+)
 from optsched.boxes.box import Box
+from optsched.compiled import kernel
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.migration._first_plan import first_plan
+from optsched.solvers.migration._cheapest_boxes import (
+    comes_before,
+    share_a_router,
+    sum_up,
+)
 from optsched.solvers.migration.subproblems import NEVER, Subproblems
+
+FEW, GROWTH = 64, 8
+"""Least number of places that are examined first, and factor by which it grows."""
+
+HOSTS = 64
+"""Largest number of new boxes of a victim that are kept for the next places."""
+
+
+@kernel(allocates=False)
+def bound_of(costs: Integers, count: int, fewest: int, most: int) -> int:
+    """Return a bound with `fewest` to `most` costs below it.
+
+    If equal costs prevent that, it is the highest bound with fewer.
+    """
+    low, high = 0, 0
+    for one in range(count):
+        high = max(high, costs[one] + 1)
+    while high - low > 1:
+        bound = (low + high) // 2
+        below = 0
+        for one in range(count):
+            below += costs[one] < bound
+        if below < fewest:
+            low = bound
+        elif below > most:
+            high = bound
+        else:
+            return bound
+    return low
+
+
+@kernel(allocates=False)
+def cut(costs: Integers, numbers: Integers, kept: Integers, fewest: int, most: int) -> None:
+    """Keep the cheapest places, `fewest` to `most`, in their order; of equal ones, the first.
+
+    `kept` has the number of places, and the cost from which on places are left out.
+    """
+    if kept[0] <= most:
+        return
+    bound = bound_of(costs, kept[0], fewest, most)
+    equal = fewest
+    for one in range(kept[0]):
+        equal -= costs[one] < bound
+    count = 0
+    for one in range(kept[0]):
+        cost = costs[one]
+        costs[count], numbers[count] = cost, numbers[one]
+        if cost == bound:
+            count += equal > 0
+            equal -= 1
+        else:
+            count += cost < bound
+    kept[0], kept[1] = count, bound
+
+
+@kernel
+def jobs_met(boxes: Integers, sides: Integers) -> Words:
+    """Return the jobs that a run of coordinates meets, as bits [axis, length - 1, start, word].
+
+    A box meets the jobs that it meets in each dimension.
+    """
+    most = sides.max()
+    met = np.zeros((3, most, most, (len(boxes) + 63) // 64), dtype=np.uint64)
+    for axis in range(3):
+        side = sides[axis]
+        for job in range(len(boxes)):
+            for at in range(boxes[job, axis], boxes[job, axis] + boxes[job, 3 + axis]):
+                met[axis, 0, at % side, job >> 6] |= ONE << np.uint64(job & 63)
+        for length in range(1, side):
+            for at in range(side):
+                for word in range(met.shape[3]):
+                    further = met[axis, 0, (at + length) % side, word]
+                    met[axis, length, at, word] = met[axis, length - 1, at, word] | further
+    return met
+
+
+@kernel(allocates=False)
+def keep_cheap(
+    number: int,
+    starts: Words,
+    table: Integers,
+    costs: Integers,
+    numbers: Integers,
+    kept: Integers,
+    most: int,
+) -> None:
+    """Append the places of a shape to the cheapest ones, by the cost at each anchor.
+
+    A place has a number with six bits for each coordinate. See `cut` for `kept`.
+    """
+    sx, sy = starts.shape
+    for x in range(sx):
+        for y in range(sy):
+            word = starts[x, y]
+            if word == NONE:
+                continue
+            least = table[x, y, 0]
+            for z in range(1, table.shape[2] - 1):
+                least = min(least, table[x, y, z])
+            if least >= kept[1]:
+                continue
+            if kept[0] + 64 > len(costs):
+                cut(costs, numbers, kept, most, 2 * most)
+            count = kept[0]
+            while word != NONE:
+                z = lowest(word)
+                word &= word - ONE
+                costs[count] = table[x, y, z]
+                numbers[count] = ((number << 6 | x) << 6 | y) << 6 | z
+                count += table[x, y, z] < kept[1]
+            kept[0] = count
+
+
+@kernel(allocates=False)
+def find_cheapest(
+    costs: Integers,
+    numbers: Integers,
+    count: int,
+    large: Integers,
+    met: Words,
+    cheapest: Integers,
+    seen: Words,
+) -> None:
+    """Find cost and number of the cheapest of the places over each job, and over none.
+
+    Cheap places are examined first, so that only jobs that none of them has `seen` are looked at
+    behind them.
+    """
+    cheapest[:] = NEVER
+    seen[:] = NONE
+    begin, few = 0, FEW
+    while begin < NEVER:
+        end = bound_of(costs, count, few, 2 * few) if count > 2 * few else NEVER
+        few *= GROWTH
+        for one in range(count):
+            cost, number = costs[one], numbers[one]
+            if not begin <= cost < end:
+                continue
+            shape, x, y, z = number >> 18, number >> 12 & 63, number >> 6 & 63, number & 63
+            nx, ny, nz = large[shape, 0] - 1, large[shape, 1] - 1, large[shape, 2] - 1
+            is_free = True
+            for word in range(len(seen)):
+                jobs = met[0, nx, x, word] & met[1, ny, y, word] & met[2, nz, z, word]
+                is_free = is_free and jobs == NONE
+                jobs &= ~seen[word]
+                while jobs != NONE:
+                    job = 64 * word + lowest(jobs)
+                    jobs &= jobs - ONE
+                    if cost < cheapest[job, 0]:
+                        cheapest[job, 0], cheapest[job, 1] = cost, number
+            if is_free and cost < cheapest[-1, 0]:
+                cheapest[-1, 0], cheapest[-1, 1] = cost, number
+        for job in range(len(cheapest) - 1):
+            if cheapest[job, 0] != NEVER:
+                seen[job >> 6] |= ONE << np.uint64(job & 63)
+        begin = end
+
+
+@kernel
+def list_hosts(
+    free: Words, box: Integers, shapes: Integers, side: int, wrap: Wrap, hosts: Integers
+) -> int:
+    """List the boxes that a job may take once it leaves its own; return how many there are.
+
+    Boxes overwrite `hosts`, in order. If there are more, one more than it has rows is returned.
+    """
+    sx, sy = free.shape
+    left = free.copy()
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    fill(left, box, side, True)
+    count = 0
+    for number in range(len(shapes)):
+        nx, ny, nz = shapes[number, 0], shapes[number, 1], shapes[number, 2]
+        if not find_anchors(left, nx, ny, nz, side, wrap, starts, room):
+            continue
+        for x in range(sx):
+            for y in range(sy):
+                word = starts[x, y]
+                while word != NONE:
+                    if count == len(hosts):
+                        return count + 1
+                    put(hosts[count], x, y, lowest(word), nx, ny, nz)
+                    count += 1
+                    word &= word - ONE
+    return count
+
+
+@kernel(allocates=False)
+def first_box(place: Integers, boxes: Integers, overlaps: bool, sides: Integers) -> int:
+    """Return the number of the first box that overlaps a place, or does not; or that of boxes."""
+    number = 0
+    while number < len(boxes) and share_a_router(place, boxes[number], sides) != overlaps:
+        number += 1
+    return number
+
+
+@kernel
+def find_hosts(
+    place: Integers,
+    free: Words,
+    boxes: Integers,
+    kinds: Integers,
+    first: Integers,
+    shapes: Integers,
+    side: int,
+    wrap: Wrap,
+    hosts: Integers,
+) -> bool:
+    """Find new boxes for the jobs that overlap a place, in order; return whether all have one.
+
+    The boxes overwrite rows of `hosts`, which are zero for jobs that stay.
+    """
+    sx, sy = free.shape
+    left = free.copy()
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    sides = np.array([sx, sy, side])
+    hosts[:] = 0
+    fill(left, place, side, False)
+    for job in range(len(boxes)):
+        if share_a_router(place, boxes[job], sides):
+            fill(left, boxes[job], side, True)
+            fill(left, place, side, False)
+            own = shapes[first[kinds[job]] : first[kinds[job] + 1]]
+            if find_first_fit(left, own, side, wrap, hosts[job], starts, room) < 0:
+                return False
+            fill(left, hosts[job], side, False)
+    return True
+
+
+@kernel
+def first_plan(
+    large: Integers,  # shapes of the large job, shape (shapes, 3)
+    # Box, cost and kind of the jobs that may be moved, in the order in which victims get
+    # hosts
+    boxes: Integers,
+    costs: Integers,
+    kinds: Integers,
+    # Shapes of each kind, see `optsched.solvers.migration.subproblems.pack`
+    first: Integers,
+    shapes: Integers,
+    # Routers that the large job may take, and those that are free now; rows along Z as bits,
+    # shape (X, Y)
+    usable: Words,
+    free: Words,
+    side: int,
+    wrap: Wrap,
+    below: int,  # cost from which on places are left out
+    most: int,  # number of cheapest places that may be examined
+) -> Integers:
+    """Return the place of the first qualified bin, and the new boxes of its victims.
+
+    A place is examined if it is the cheapest one over some job, or over none: another place of the
+    same bins comes later.
+
+    Result: box of the large job, and those of the jobs, zero for a job that stays. All zero if no
+    bin is qualified.
+    """
+    sx, sy = free.shape
+    jobs = len(boxes)
+    sides = np.array([sx, sy, side])
+    table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    plan = np.zeros((1 + jobs, 6), dtype=np.int64)
+    room_for = 4 * most + 64
+    place_costs, numbers = np.empty(room_for, np.int64), np.empty(room_for, np.int64)
+    kept = np.array([0, below])
+    for number in range(len(large)):
+        shape = large[number]
+        if find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
+            sum_up(shape, boxes, costs, side, wrap, table)
+            keep_cheap(number, starts, table, place_costs, numbers, kept, most)
+    cut(place_costs, numbers, kept, most, most)
+    met = jobs_met(boxes, sides)
+    cheapest = np.empty((jobs + 1, 2), dtype=np.int64)
+    seen = np.empty(met.shape[3], dtype=np.uint64)
+    find_cheapest(place_costs, numbers, kept[0], large, met, cheapest, seen)
+    # new boxes of each job, of which the first victim of a place may take those beside it: few
+    # jobs are the first victims of many places, and most places fail with theirs
+    hosts = np.empty((jobs, HOSTS, 6), dtype=np.int64)
+    known = np.full(jobs, -1)
+    cost, number = -1, -1
+    while True:
+        next_cost, following = NEVER, NEVER
+        for one in range(jobs + 1):
+            if comes_before(cost, number, cheapest[one, 0], cheapest[one, 1]) and comes_before(
+                cheapest[one, 0], cheapest[one, 1], next_cost, following
+            ):
+                next_cost, following = cheapest[one, 0], cheapest[one, 1]
+        if next_cost == NEVER:
+            plan[:] = 0
+            return plan
+        cost, number = next_cost, following
+        which = number >> 18
+        plan[0, 0], plan[0, 1], plan[0, 2] = number >> 12 & 63, number >> 6 & 63, number & 63
+        plan[0, 3], plan[0, 4], plan[0, 5] = large[which, 0], large[which, 1], large[which, 2]
+        victim = first_box(plan[0], boxes, True, sides)
+        if victim < jobs:
+            if known[victim] < 0:
+                own = shapes[first[kinds[victim]] : first[kinds[victim] + 1]]
+                known[victim] = list_hosts(free, boxes[victim], own, side, wrap, hosts[victim])
+            count = known[victim]
+            if count <= HOSTS and first_box(plan[0], hosts[victim, :count], False, sides) == count:
+                continue
+        if find_hosts(plan[0], free, boxes, kinds, first, shapes, side, wrap, plan[1:]):
+            return plan
+
 
 PLACES = 4096
 """Number of cheapest places of the large job that are examined."""

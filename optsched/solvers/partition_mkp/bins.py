@@ -8,16 +8,362 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optsched.boxes._layered import find_layer_shape
+from optsched.boxes._rows import Sides
+from optsched.compiled import kernel
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 
+Integers = NDArray[np.int64]
+
+NX, NZ, EMPTY, REMAINING, FIRST_LAYER, FIRST_JOB = range(6)
+"""Columns of bins: sides, number of empty layers, routers without a box, first layer and job."""
+
+FREE, FIRST_SHELF, NEXT = range(3)
+"""Columns of layers: free height, first shelf, next layer."""
+
+HEIGHT = 1
+"""Column of shelves beside `FREE`, the free width, and `NEXT`; the last one is their layer."""
+
+WIDE, DEEP, HIGH, BIN, OF_SHELF, NEXT_JOB = range(6)
+"""Columns of jobs: shape, bin, shelf if in a shared layer, next job of the bin."""
+
+NEW, NOWHERE = -1, -2
+"""Numbers of a layer or a shelf that is to be opened, and of one that does not exist."""
+
+NEVER = 2**62
+
+LARGE = 2**20
+"""More than the routers of a bin."""
+
+
+@kernel(allocates=False)
+def spot(
+    bins: Integers, layers: Integers, shelves: Integers, b: int, shape: Integers
+) -> tuple[int, int]:
+    """Return the layer and the shelf for a shape, `NOWHERE` if the shape does not fit.
+
+    A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf, or
+    onto a new shelf, of a used layer by which the shelves grow least; of equal spots, into the
+    layer with the least remaining height; else into a new layer.
+    """
+    wide, deep, high = shape
+    if deep > 1:
+        return (NEW if deep <= bins[b, EMPTY] else NOWHERE), NEW
+    if wide * high > bins[b, REMAINING]:
+        return NOWHERE, NEW
+    in_layer, on_shelf = (NEW if bins[b, EMPTY] > 0 else NOWHERE), NEW
+    least = NEVER
+    layer = bins[b, FIRST_LAYER]
+    while layer >= 0:
+        free = layers[layer, FREE]
+        if high <= free and high * LARGE + free - high < least:
+            least = high * LARGE + free - high
+            in_layer, on_shelf = layer, NEW
+        shelf = layers[layer, FIRST_SHELF]
+        while shelf >= 0:
+            gain = high - shelves[shelf, HEIGHT]
+            if wide <= shelves[shelf, FREE] and gain <= free:
+                rank = -gain if gain <= 0 else gain * LARGE + free - gain
+                if rank < least:
+                    least = rank
+                    in_layer, on_shelf = layer, shelf
+            shelf = shelves[shelf, NEXT]
+        layer = layers[layer, NEXT]
+    return in_layer, on_shelf
+
+
+@kernel(allocates=False)
+def put(
+    bins: Integers,
+    layers: Integers,
+    shelves: Integers,
+    jobs: Integers,
+    opened: Integers,
+    job: int,
+    b: int,
+    shape: Integers,
+    layer: int,
+    shelf: int,
+) -> None:
+    """Put a job into a spot found by `spot`; `opened` counts layers and shelves."""
+    wide, deep, high = shape
+    jobs[job, WIDE], jobs[job, DEEP], jobs[job, HIGH] = wide, deep, high
+    jobs[job, BIN], jobs[job, OF_SHELF], jobs[job, NEXT_JOB] = b, NEW, bins[b, FIRST_JOB]
+    bins[b, FIRST_JOB] = job
+    bins[b, REMAINING] -= wide * deep * high
+    if deep > 1:
+        bins[b, EMPTY] -= deep
+        return
+    if layer == NEW:
+        layer = opened[0]
+        opened[0] += 1
+        layers[layer, FREE], layers[layer, FIRST_SHELF] = bins[b, NZ], -1
+        layers[layer, NEXT] = -1
+        bins[b, EMPTY] -= 1
+        last = bins[b, FIRST_LAYER]
+        if last < 0:
+            bins[b, FIRST_LAYER] = layer
+        else:
+            while layers[last, NEXT] >= 0:
+                last = layers[last, NEXT]
+            layers[last, NEXT] = layer
+    if shelf == NEW:
+        shelf = opened[1]
+        opened[1] += 1
+        shelves[shelf, FREE], shelves[shelf, HEIGHT] = bins[b, NX], 0
+        shelves[shelf, NEXT], shelves[shelf, 3] = -1, layer
+        last = layers[layer, FIRST_SHELF]
+        if last < 0:
+            layers[layer, FIRST_SHELF] = shelf
+        else:
+            while shelves[last, NEXT] >= 0:
+                last = shelves[last, NEXT]
+            shelves[last, NEXT] = shelf
+    layers[layer, FREE] -= max(0, high - shelves[shelf, HEIGHT])
+    shelves[shelf, HEIGHT] = max(shelves[shelf, HEIGHT], high)
+    shelves[shelf, FREE] -= wide
+    jobs[job, OF_SHELF] = shelf
+
+
+@kernel(allocates=False)
+def height_without(bins: Integers, jobs: Integers, job: int) -> int:
+    """Return the height of a job's shelf without the job, 0 if it is alone there."""
+    highest = 0
+    other = bins[jobs[job, BIN], FIRST_JOB]
+    while other >= 0:
+        if other != job and jobs[other, OF_SHELF] == jobs[job, OF_SHELF]:
+            highest = max(highest, jobs[other, HIGH])
+        other = jobs[other, NEXT_JOB]
+    return highest
+
+
+@kernel(allocates=False)
+def take(bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, job: int) -> None:
+    """Remove a job from its bin, and lower its shelf to the highest remaining job."""
+    b, shelf = jobs[job, BIN], jobs[job, OF_SHELF]
+    remaining = height_without(bins, jobs, job)
+    bins[b, REMAINING] += jobs[job, WIDE] * jobs[job, DEEP] * jobs[job, HIGH]
+    if bins[b, FIRST_JOB] == job:
+        bins[b, FIRST_JOB] = jobs[job, NEXT_JOB]
+    else:
+        before = bins[b, FIRST_JOB]
+        while jobs[before, NEXT_JOB] != job:
+            before = jobs[before, NEXT_JOB]
+        jobs[before, NEXT_JOB] = jobs[job, NEXT_JOB]
+    jobs[job, BIN] = -1
+    if shelf < 0:
+        bins[b, EMPTY] += jobs[job, DEEP]
+        return
+    layer = shelves[shelf, 3]
+    layers[layer, FREE] += shelves[shelf, HEIGHT] - remaining
+    shelves[shelf, HEIGHT] = remaining
+    shelves[shelf, FREE] += jobs[job, WIDE]
+    if remaining > 0:
+        return
+    if layers[layer, FIRST_SHELF] == shelf:
+        layers[layer, FIRST_SHELF] = shelves[shelf, NEXT]
+    else:
+        before = layers[layer, FIRST_SHELF]
+        while shelves[before, NEXT] != shelf:
+            before = shelves[before, NEXT]
+        shelves[before, NEXT] = shelves[shelf, NEXT]
+    if layers[layer, FIRST_SHELF] >= 0:
+        return
+    bins[b, EMPTY] += 1
+    if bins[b, FIRST_LAYER] == layer:
+        bins[b, FIRST_LAYER] = layers[layer, NEXT]
+    else:
+        before = bins[b, FIRST_LAYER]
+        while layers[before, NEXT] != layer:
+            before = layers[before, NEXT]
+        layers[before, NEXT] = layers[layer, NEXT]
+
+
+@kernel(allocates=False)
+def fits_without(
+    bins: Integers, layers: Integers, shelves: Integers, jobs: Integers, job: int, shape: Integers
+) -> bool:
+    """Return whether a shape that does not fit into a job's bin would fit without the job."""
+    wide, deep, high = shape
+    b, own = jobs[job, BIN], jobs[job, OF_SHELF]
+    left = jobs[job, WIDE] * jobs[job, DEEP] * jobs[job, HIGH]
+    if wide * deep * high > bins[b, REMAINING] + left:
+        return False
+    if own < 0:
+        return bool(deep <= bins[b, EMPTY] + jobs[job, DEEP])
+    layer = shelves[own, 3]
+    remaining = height_without(bins, jobs, job)
+    first = layers[layer, FIRST_SHELF]
+    if remaining == 0 and shelves[first, NEXT] < 0:
+        return bool(deep <= bins[b, EMPTY] + 1)
+    if deep > 1:
+        return False
+    free = layers[layer, FREE] + shelves[own, HEIGHT] - remaining
+    if high <= free:
+        return True
+    shelf = first
+    while shelf >= 0:
+        width = shelves[shelf, FREE] + (jobs[job, WIDE] if shelf == own else 0)
+        height = remaining if shelf == own else shelves[shelf, HEIGHT]
+        if wide <= width and high - height <= free:
+            return True
+        shelf = shelves[shelf, NEXT]
+    return False
+
+
+@kernel(allocates=False)
+def direct(
+    bins: Integers,
+    layers: Integers,
+    shelves: Integers,
+    shapes: Integers,
+    routers: int,
+    besides: int,
+) -> tuple[int, int, int]:
+    """Return the most preferred bin but `besides` that accepts a job, or -1, and the spot.
+
+    `shapes` has the shape of the job in each bin.
+    """
+    found, in_layer, on_shelf, least = -1, NOWHERE, NEW, NEVER
+    for b in range(len(bins)):
+        taken = shapes[b, 0] * shapes[b, 1] * shapes[b, 2]
+        rank = (taken - routers) * LARGE + bins[b, REMAINING]
+        if b != besides and 0 < taken <= bins[b, REMAINING] and rank < least:
+            layer, shelf = spot(bins, layers, shelves, b, shapes[b])
+            if layer != NOWHERE:
+                found, in_layer, on_shelf, least = b, layer, shelf, rank
+    return found, in_layer, on_shelf
+
+
+@kernel
+def placed(
+    extents: Integers,  # sides of the bins, shape (bins, 3)
+    # Routers of each kind of job, and kind of each job in the order of the queue
+    sizes: Integers,
+    kinds: Integers,
+    # Routers of the torus in each dimension, and the longest sides of a box besides these
+    sides: Sides,
+    longest: Sides,
+    migrating: bool,  # whether placed jobs may migrate: Algorithm 3, otherwise Algorithm 2
+) -> Integers:
+    """Return bin, and leaders of layer and shelf, of each job, -1 if it is not placed."""
+    count, wanted = len(extents), len(kinds)
+    bins = np.empty((count, 6), dtype=np.int64)
+    for b in range(count):
+        bins[b, NX], bins[b, NZ], bins[b, EMPTY] = extents[b, 0], extents[b, 2], extents[b, 1]
+        bins[b, REMAINING] = extents[b, 0] * extents[b, 1] * extents[b, 2]
+        bins[b, FIRST_LAYER], bins[b, FIRST_JOB] = -1, -1
+    # each job is put once, and so is a victim of each
+    layers = np.empty((2 * wanted, 3), dtype=np.int64)
+    shelves = np.empty((2 * wanted, 4), dtype=np.int64)
+    opened = np.zeros(2, dtype=np.int64)
+    jobs = np.full((wanted, 6), -1)
+    shapes = np.empty((len(sizes), count, 3), dtype=np.int64)
+    hopeless = np.zeros(len(sizes), dtype=np.bool_)  # until a job moves
+    is_known = np.zeros(len(sizes), dtype=np.bool_)
+    hosts = np.full(wanted, NOWHERE)  # bins that accept the placed jobs, -1 for none
+    for job in range(wanted):
+        kind = kinds[job]
+        routers = sizes[kind]
+        if hopeless[kind]:
+            continue
+        if not is_known[kind]:
+            is_known[kind] = True
+            for b in range(count):
+                own = shapes[kind, b]
+                find_layer_shape(routers, extents[b], sides, longest, own)
+        home, layer, shelf = direct(bins, layers, shelves, shapes[kind], routers, -1)
+        idle, most = NEVER, NEVER
+        if home >= 0:
+            own = shapes[kind, home]
+            idle = own[0] * own[1] * own[2] - routers
+            most = idle * LARGE + bins[home, REMAINING]
+        victim, rank, at = -1, -1, -1
+        while migrating and victim < 0:
+            # the next bin that the job prefers to the one that accepts it
+            following, other = NEVER, -1
+            for b in range(count):
+                taken = shapes[kind, b, 0] * shapes[kind, b, 1] * shapes[kind, b, 2]
+                of_bin = (taken - routers) * LARGE + bins[b, REMAINING]
+                is_next = of_bin > rank or (of_bin == rank and b > at)
+                before_home = of_bin < most or (of_bin == most and b < home)
+                if taken > 0 and is_next and before_home and of_bin < following:
+                    following, other = of_bin, b
+            if other < 0:
+                break
+            rank, at = following, other
+            there = rank // LARGE
+            least_increase, least_moved = NEVER, NEVER
+            one = bins[other, FIRST_JOB]
+            while one >= 0:
+                moved = jobs[one, WIDE] * jobs[one, DEEP] * jobs[one, HIGH]
+                saved = moved - sizes[kinds[one]]
+                if home < 0 or there - saved < idle:
+                    own = shapes[kinds[one]]
+                    if hosts[one] == NOWHERE:
+                        hosts[one] = direct(bins, layers, shelves, own, sizes[kinds[one]], other)[0]
+                    host = hosts[one]
+                    if host >= 0:
+                        increase = own[host, 0] * own[host, 1] * own[host, 2] - moved
+                        if (
+                            (home < 0 or there + increase < idle)
+                            and (
+                                increase < least_increase
+                                or (increase == least_increase and moved < least_moved)
+                                or (
+                                    increase == least_increase
+                                    and moved == least_moved
+                                    and one < victim
+                                )
+                            )
+                            and fits_without(bins, layers, shelves, jobs, one, shapes[kind, other])
+                        ):
+                            least_increase, least_moved, victim = increase, moved, one
+                one = jobs[one, NEXT_JOB]
+        if victim >= 0:
+            take(bins, layers, shelves, jobs, victim)
+            host, own = hosts[victim], shapes[kinds[victim], hosts[victim]]
+            layer, shelf = spot(bins, layers, shelves, host, own)
+            put(bins, layers, shelves, jobs, opened, victim, host, own, layer, shelf)
+            hopeless[:] = False
+            hosts[:] = NOWHERE
+            home = at
+            layer, shelf = spot(bins, layers, shelves, home, shapes[kind, home])
+        if home < 0:
+            hopeless[kind] = True
+            continue
+        own = shapes[kind, home]
+        put(bins, layers, shelves, jobs, opened, job, home, own, layer, shelf)
+        for one in range(wanted):
+            if hosts[one] >= 0:
+                hosts[one] = NOWHERE
+    # the first of the highest jobs leads a shelf, the first of the highest shelves a layer
+    places = np.full((wanted, 3), -1)
+    leader = np.full((2 * wanted, 2), -1)
+    for job in range(wanted):
+        shelf = jobs[job, OF_SHELF]
+        if jobs[job, BIN] < 0 or shelf < 0 or leader[shelf, 1] >= 0:
+            continue
+        if jobs[job, HIGH] == shelves[shelf, HEIGHT]:
+            leader[shelf, 1] = job
+            first = leader[shelves[shelf, 3], 0]
+            if first < 0 or jobs[job, HIGH] > jobs[first, HIGH]:
+                leader[shelves[shelf, 3], 0] = job
+    for job in range(wanted):
+        shelf = jobs[job, OF_SHELF]
+        if jobs[job, BIN] >= 0:
+            places[job, 0] = jobs[job, BIN]
+            places[job, 1] = job if shelf < 0 else leader[shelves[shelf, 3], 0]
+            places[job, 2] = job if shelf < 0 else leader[shelf, 1]
+    return places
+
 
 def fill(problem: PartitionMKP, *, migrating: bool) -> Placement:
     """Return the placement of the jobs in the order of the queue, which may migrate or not."""
-    from optsched.solvers.partition_mkp._bins import placed
-
     sizes = sorted(set(problem.routers))
     number = {size: kind for kind, size in enumerate(sizes)}
     kinds = np.array([number[size] for size in problem.routers], dtype=np.int64)

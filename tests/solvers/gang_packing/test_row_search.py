@@ -13,7 +13,7 @@ from optsched import Budget
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._bounds import FreeColumns, JobSets, largest_sum, longest_prefix
-from optsched.solvers.gang_packing._row_tree import RowTree
+from optsched.solvers.gang_packing._subproblems import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve

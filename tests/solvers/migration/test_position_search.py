@@ -16,9 +16,8 @@ from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration import position_search
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
-from optsched.solvers.migration._packing import fits
 from optsched.solvers.migration.position_search import PositionSearch, restricted
-from optsched.solvers.migration.subproblems import Subproblem, Subproblems
+from optsched.solvers.migration.subproblems import Subproblem, Subproblems, fits
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
