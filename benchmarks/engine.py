@@ -43,7 +43,7 @@ POLICIES = (
     f"conservative{COMPILED}",
     "sjf",
     f"sjf{COMPILED}",
-    "window",
+    f"window{COMPILED}",
 )
 COLUMNS = (
     "trace",

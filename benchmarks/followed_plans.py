@@ -8,12 +8,14 @@ alone; for the second ``optsched slurm apply --yes`` is run every ``--every`` se
 ``--reserve 1``; for the third ``optsched slurm watch --yes`` runs. Nothing is held. After
 ``--minutes`` what has started counts: jobs, node-hours that have been used, the sum of the
 priorities of started jobs, and the mean wait of all submitted jobs, those that still wait with what
-they have waited. Slurms run side by side, one for each way; a row is a seed and a way.
+they have waited. Slurms run side by side, one for each way of ``--at-once`` seeds; a row is a seed
+and a way.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
 import subprocess
@@ -22,6 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,9 @@ from slurm.real_slurm import CORES, RealSlurm, why_not
 
 WAYS = ("alone", "apply", "watch")
 
+PLANNING = ("--yes", "--reserve", "1", "--time-limit", "5")
+"""Options of ``apply`` and ``watch``."""
+
 MULTIFACTOR = SETTINGS.replace("priority/basic", "priority/multifactor")
 """Priorities are those that the jobs come with: all weights are 0, and each has a nice value."""
 
@@ -47,17 +53,26 @@ def nices(jobs: Sequence[Job], seed: int) -> list[int]:
     return [rng.randint(0, 1000) for _ in jobs]
 
 
-def run_way(
-    way: str, jobs: Sequence[Job], seed: int, minutes: float, every: float, folder: Path
+def run_way(seed: int, way: str, minutes: float, every: float, load: float) -> dict[str, Any]:
+    """Run the jobs of a seed in one way, and return what has started after some minutes."""
+    with tempfile.TemporaryDirectory() as name:
+        found = run_in(Path(name), seed, way, minutes, every, load)
+    print(found, file=sys.stderr, flush=True)
+    return found
+
+
+def run_in(
+    folder: Path, seed: int, way: str, minutes: float, every: float, load: float
 ) -> dict[str, Any]:
-    """Run jobs on a Slurm in one way, and return what has started after some minutes."""
+    """Do the same with all files in a folder."""
+    jobs = drawn(seed, 60 * minutes, load)
     slurm = RealSlurm(folder / way, CYCLES["default"], MULTIFACTOR, HAVE, gres=GPUS)
     variables = os.environ | slurm.variables
     stop = threading.Event()
     helper: subprocess.Popen[bytes] | None = None
 
     def applies() -> None:
-        words = [sys.executable, "-m", "optsched", "slurm", "apply", "--yes", "--time-limit", "5"]
+        words = [sys.executable, "-m", "optsched", "slurm", "apply", *PLANNING]
         while not stop.wait(every):
             subprocess.run(words, env=variables, capture_output=True, check=False)
 
@@ -68,8 +83,8 @@ def run_way(
         if way == "apply":
             follower.start()
         if way == "watch":
-            words = [sys.executable, "-m", "optsched", "slurm", "watch", "--yes"]
-            words += ["--every", f"{every:g}", "--time-limit", "5"]
+            words = [sys.executable, "-m", "optsched", "slurm", "watch", *PLANNING]
+            words += ["--every", f"{every:g}"]
             with (folder / "watch.log").open("wb") as log:
                 helper = subprocess.Popen(words, env=variables, stdout=log, stderr=log)
         began = time.time()
@@ -89,7 +104,8 @@ def run_way(
         if follower.is_alive():
             follower.join()
         slurm.stop()
-    return counted(printed, submitted, dict(zip(submitted, nices(jobs, seed))), now)
+    nice = dict(zip(submitted, nices(jobs, seed)))
+    return {"seed": seed, "way": way, **counted(printed, submitted, nice, now)}
 
 
 def counted(
@@ -128,19 +144,21 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--every", type=float, default=20.0, help="seconds between plans")
     parser.add_argument("--load", type=float, default=1.3, help="work over the cores in the span")
+    parser.add_argument("--at-once", type=int, default=1, help="seeds that run side by side")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
     if reason := why_not():
         sys.exit(f"no real Slurm: {reason}")
     measured_on = circumstances()
-    rows: list[dict[str, Any]] = []
-    for seed in map(int, options.seeds.split(",")):
-        jobs = drawn(seed, 60 * options.minutes, options.load)
-        for way in WAYS:
-            with tempfile.TemporaryDirectory() as folder:
-                found = run_way(way, jobs, seed, options.minutes, options.every, Path(folder))
-            rows.append({"seed": seed, "way": way, **found})
-            print(rows[-1], file=sys.stderr, flush=True)
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    cells = [(seed, way) for seed in seeds for way in WAYS]
+    given = [[value] * len(cells) for value in (options.minutes, options.every, options.load)]
+    # a process has ports of its own
+    spawning = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        options.at_once * len(WAYS), mp_context=spawning, max_tasks_per_child=1
+    ) as pool:
+        rows = [*pool.map(run_way, *zip(*cells), *given)]
     for way in WAYS:
         own = [row for row in rows if row["way"] == way]
         means = {

@@ -56,10 +56,14 @@ def workload(jobs: int, waiting: int, load: float, seed: int = 1) -> Trace:
     submit = np.sort(random.uniform(0, work / PROCESSORS / load, size=jobs)).astype(np.int64)
     submit[:waiting] = 0
     numbers = np.arange(1, jobs + 1)
-    files = {"file": numbers // 10 + 1, "file_size": np.full(jobs, 6400)}
+    stated = {
+        "file": numbers // 10 + 1,
+        "file_size": np.full(jobs, 6400),
+        "priority": random.integers(1, 1000, size=jobs),
+    }
     none = np.zeros(jobs, dtype=np.int64)
     trace = Trace(
-        numbers, np.sort(submit), runtime, requested, processors, wait=none, annotations=files
+        numbers, np.sort(submit), runtime, requested, processors, wait=none, annotations=stated
     )
     return drawn(clean(trace), "HIGH", seed=seed)
 

@@ -15,6 +15,9 @@ from test_docs import NAMED, blocks, write_block
 
 ROOT = Path(__file__).resolve().parents[1]
 
+RUN_ALL = "from optsched.cli import run; assert not any([run(one) for one in {words!r}])"
+"""Runs commands one after the other, all with exit code 0."""
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
@@ -109,8 +112,7 @@ def test_commands_of_the_readme_work_with_the_wheel_alone(command, python, tmp_p
     # tests/test_docs.py runs all of them in an empty folder
     assert command in (ROOT / "README.md").read_text().splitlines()
     words = [shlex.split(one)[1:] for one in (command, "optsched list snapshots")]
-    code = f"from optsched.cli import run; assert not any([run(one) for one in {words!r}])"
-    assert "window-mkp/yang-2014-example" in run(python, code, tmp_path)
+    assert "window-mkp/yang-2014-example" in run(python, RUN_ALL.format(words=words), tmp_path)
     made = [folder.name for folder in tmp_path.iterdir() if (folder / "report.html").is_file()]
     assert made == ["policies"] * ("simulate" in command)
 
@@ -133,3 +135,20 @@ def test_the_study_of_the_how_to_works_with_the_wheel_alone(python, tmp_path, mo
     own = tmp_path / "backfilling" / "page.md"
     own.write_text(own.read_text().replace("81%", "82%", 1))
     assert study("--check", 1) in page.read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["add-a-model", "pose-your-own-decision", "state-a-rule"])
+def test_how_tos_work_as_typed_with_the_wheel_alone(name, python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = ""  # blocks of Python in one page go on from each other
+    for language, text in blocks(ROOT / "docs" / "how-to" / f"{name}.md"):
+        if language == "sh":
+            lines = text.replace("\\\n", " ").splitlines()
+            words = [shlex.split(line)[1:] for line in lines if line]
+            run(python, RUN_ALL.format(words=words), tmp_path)
+        elif " file=" in language or NAMED.match(text):
+            write_block(language, text)
+        else:
+            (tmp_path / "typed.py").write_text(before := before + text)
+            run(python, "import typed", tmp_path)

@@ -40,7 +40,7 @@ of the front, and the job that others are compared with. Shadow time of the bloc
 earliest since it is blocked; until when all jobs behind the front are behind its floor."""
 
 MOST = 32
-"""Jobs of the front."""
+"""Jobs of the front, and candidates that are sorted at a time."""
 
 MARGIN = 1e-9
 """Relative difference of slopes that is beyond rounding."""
@@ -106,21 +106,23 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
 
 
 @kernel(allocates=False)
-def sort(jobs: Numbers, number: int, key: Times) -> None:
-    """Sort by a key: the fewer jobs are out of place, the fewer passes (Shell's method)."""
-    descents, gap = 0, 1
-    for place in range(1, number):
-        descents += is_behind(key, jobs[place - 1], jobs[place])
-    while gap < descents:
-        gap = 3 * gap + 1
-    while gap and descents:
-        for place in range(gap, number):
-            job, at = jobs[place], place
-            while at >= gap and is_behind(key, jobs[at - gap], job):
-                jobs[at] = jobs[at - gap]
-                at -= gap
-            jobs[at] = job
-        gap //= 3
+def bring_forward(jobs: Numbers, number: int, key: Times) -> int:
+    """Move the `MOST` jobs of lowest key to the front, in order; return how many these are."""
+    first = 0
+    for at in range(number):
+        job, place = jobs[at], first
+        if first < MOST:
+            first += 1
+        elif is_behind(key, jobs[MOST - 1], job):
+            place = MOST - 1
+            jobs[at] = jobs[place]
+        else:
+            continue
+        while place > 0 and is_behind(key, jobs[place - 1], job):
+            jobs[place] = jobs[place - 1]
+            place -= 1
+        jobs[place] = job
+    return first
 
 
 @kernel(allocates=False)
@@ -293,16 +295,35 @@ def find_candidates(line: Line, now: float) -> int:
 
 
 @kernel(allocates=False)
-def backfill(line: Line, news: News, number: int) -> None:
-    """Start those of the first candidates that still may pass the head, in order."""
-    counts = line.counts[0]
-    longest = counts.shadow - news.now[0]
-    for at in range(number):
-        job = line.candidates[at]
-        width, is_short = line.processors[job], line.requested[job] <= longest
-        if width <= counts.free and (is_short or width <= counts.extra):
-            counts.extra -= 0 if is_short else width
-            begin(line, news, job)
+def may_pass(line: Line, now: float, job: int) -> bool:
+    """Return whether a candidate may still pass the head."""
+    counts, width = line.counts[0], line.processors[job]
+    is_short = line.requested[job] <= counts.shadow - now
+    return bool(width <= counts.free and (is_short or width <= counts.extra))
+
+
+@kernel(allocates=False)
+def backfill(line: Line, rule: Rule, news: News, number: int, is_sorted: bool) -> None:
+    """Start those of the first candidates that still may pass the head, in order.
+
+    After a few, hardly any may, so only the first ones are sorted.
+    """
+    counts, candidates, now = line.counts[0], line.candidates, news.now[0]
+    key = line.requested if rule.shortest_first else line.score
+    while number:
+        first = number if is_sorted else bring_forward(candidates, number, key)
+        kept = 0
+        for at in range(number):
+            job = candidates[at]
+            if may_pass(line, now, job):
+                if at < first:
+                    is_short = line.requested[job] <= counts.shadow - now
+                    counts.extra -= 0 if is_short else line.processors[job]
+                    begin(line, news, job)
+                else:
+                    candidates[kept] = job
+                    kept += 1
+        number = kept
 
 
 @kernel(allocates=False)
@@ -315,7 +336,7 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     counts, queue, now, count = line.counts[0], line.queue, news.now[0], news.counts
     for at in range(count[N_ENDED]):
         end(line, news.ended[at])
-    number = count[N_SUBMITTED]
+    number, is_sorted = count[N_SUBMITTED], False
     for at in range(number):
         job = line.candidates[at] = news.submitted[at]
         if rule.power:
@@ -340,10 +361,10 @@ def decide(line: Line, rule: Rule, news: News) -> int:
             return DONE
         reserve(line, now, first)
         number = find_candidates(line, now)
+        is_sorted = not (rule.shortest_first or rule.power)
     for at in range(number if rule.power else 0):
         set_score(line, rule, line.candidates[at], now)
-    sort(line.candidates, number, line.requested if rule.shortest_first else line.score)
-    backfill(line, news, number)
+    backfill(line, rule, news, number, is_sorted)
     return DONE
 
 

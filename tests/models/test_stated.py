@@ -215,7 +215,7 @@ def assert_readings_agree(problem, points: int = 30) -> None:
         assert problem.objective(answer) == program.value(x)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(window_mkps())
 def test_window_mkp_has_the_rows_of_today(problem):
     stated = again("stated-window", problem)
@@ -224,7 +224,7 @@ def test_window_mkp_has_the_rows_of_today(problem):
     assert stated.size == problem.size
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(gang_packings())
 def test_gang_packing_has_the_rows_of_today(problem):
     stated = again("stated-gang", problem)
@@ -232,7 +232,7 @@ def test_gang_packing_has_the_rows_of_today(problem):
     assert_readings_agree(stated, 5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(node_placements(max_jobs=5, max_nodes=5))
 def test_node_placement_has_the_rows_of_today(problem):
     """Without devices, blocks, levels and exclusive jobs."""

@@ -165,6 +165,26 @@ def test_a_long_queue_is_treated_alike(policy, step):
     assert (run.start > 2000).sum() > 300
 
 
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "f4, easy", "wfp3, easy"])
+def test_more_jobs_pass_the_head_at_once_than_are_sorted_at_a_time(policy):
+    # at 100 half of the nodes become free beside a job that the head has to wait for, and of 300
+    # small jobs those that are first in order fill them
+    random = np.random.default_rng(1)
+    small = 100 * random.integers(1, 9, size=300)
+    requested = np.concatenate(([100, 1000, 500], small))
+    trace = clean(
+        Trace(
+            job_id=np.arange(303),
+            submit=np.concatenate(([0, 1, 2], 3 + np.arange(300) // 4)),
+            runtime=requested,
+            requested_time=requested,
+            processors=np.concatenate(([256, 128, 256], np.ones(300))).astype(np.int64),
+        )
+    )
+    run = assert_same(trace, "nodes:256", policy, "batched")
+    assert np.unique(run.start, return_counts=True)[1].max() > 2 * _line.MOST
+
+
 @pytest.mark.parametrize(
     ("log", "policy"),
     [
@@ -213,12 +233,14 @@ def test_a_reservation_whose_time_has_passed(policy, starts):
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.randoms())
-def test_jobs_are_sorted_by_key_and_then_by_number(keys, random):
+def test_the_first_jobs_are_sorted_by_key_and_then_by_number(keys, random):
     order = list(range(len(keys)))
     random.shuffle(order)
     found = np.array(order)
-    _line.sort(found, len(keys), np.array(keys, dtype=np.float64))
-    assert found.tolist() == sorted(order, key=lambda job: (keys[job], job))
+    first = _line.bring_forward(found, len(keys), np.array(keys, dtype=np.float64))
+    assert first == min(len(keys), _line.MOST)
+    assert sorted(found.tolist()) == sorted(order)
+    assert found[:first].tolist() == sorted(order, key=lambda job: (keys[job], job))[:first]
 
 
 def test_the_room_for_runs_of_nodes_grows():

@@ -266,6 +266,7 @@ CONTESTED = replace(
         Partition("batch", np.arange(6), default=True),
         Partition("left", np.arange(4)),
         Partition("right", np.arange(2, 6), priority_tier=2),
+        Partition("alone", np.arange(1, 5), exclusive=True),
     ),
     licences={"matlab": 3},
 )
@@ -282,12 +283,15 @@ WINDOWS = (
 @pytest.mark.parametrize("windows", [(), WINDOWS], ids=["licences", "reservations"])
 def test_reservations_of_many_jobs_equal_the_textbook(windows, unit, site_textbook):
     # jobs end early, so that what others wait for becomes free, some of it licences or a hole
-    # between reservations; sums of fractions are rounded
+    # between reservations; sums of fractions are rounded; one alternative may be in the way of
+    # another of the same job, which wants the nodes for itself
     site = replace(CONTESTED, reservations=windows)
-    names = st.sampled_from(["", "", *(each.name for each in windows)])
-    features = st.sampled_from(["", "", "", "[ib|fat]"])
-    job = st.tuples(on_nodes(4, [1, 2, 4], (1, 9)), names, features)
-    job = job.map(lambda parts: parts[0] | dict(zip(("reservation", "features"), parts[1:])))
+    drawn = {
+        "reservation": st.sampled_from(["", "", *(each.name for each in windows)]),
+        "features": st.sampled_from(["", "", "", "[ib|fat]"]),
+        "partition_name": st.sampled_from(["", "", "left", "right", "left,alone", "right,alone"]),
+    }
+    job = st.builds(dict.__or__, on_nodes(4, [1, 2, 4], (1, 9)), st.fixed_dictionaries(drawn))
 
     @given(st.lists(job, min_size=8, max_size=18))
     @settings(max_examples=100, deadline=None)
@@ -296,6 +300,55 @@ def test_reservations_of_many_jobs_equal_the_textbook(windows, unit, site_textbo
         assert_equal_to_the_textbook(trace, site, "conservative", "all", site_textbook)
 
     compare()
+
+
+def in_parts(nodes, parts):
+    """Return a site with a licence and partitions of given nodes; `alone` has nodes for one job."""
+    return replace(
+        plain_site(nodes, 4),
+        partitions=tuple(
+            Partition(name, np.array(at), exclusive=name == "alone", default=not number)
+            for number, (name, at) in enumerate(parts.items())
+        ),
+        licences={"matlab": 1},
+    )
+
+
+def test_a_job_may_give_up_its_place_for_one_that_was_in_its_way(site_textbook):
+    # the last job has shared nodes from 10 on; as the third moves from 20 to 5, it could have the
+    # nodes of its other partition for itself from 7 on, but for its own place on one of them
+    parts = {
+        "first": [0],
+        "second": [1, 5],
+        "outer": [0, 2, 4],
+        "shared": [1, 2, 5],
+        "alone": [2, 3, 4],
+    }
+    jobs = [
+        own_job(0, 5, 15, 1) | {"partition_name": "first", "processors": 4},
+        own_job(0, 10, 0, 2) | {"partition_name": "second", "processors": 8},
+        own_job(0, 2, 0, 3) | {"partition_name": "outer"},
+        own_job(0, 25, 0, 3) | {"partition_name": "shared,alone"},
+    ]
+    site = in_parts(6, parts)
+    assert_equal_to_the_textbook(trace_of(jobs), site, "conservative", "all", site_textbook)
+
+
+def test_reserved_jobs_are_placed_again_at_ends_alone(site_textbook):
+    # at 5 the fourth job goes where the first has been, and leaves what the third could have at
+    # once; that is noticed at the next end, not as the last one is submitted
+    parts = {"outer": [0, 2], "last": [3], "inner": [1, 2], "first": [0, 1]}
+    jobs = [
+        own_job(0, 5, 15, 2) | {"partition_name": "outer", "processors": 8},
+        own_job(0, 5, 5, 1, "matlab") | {"partition_name": "last"},
+        own_job(0, 12, 0, 2) | {"partition_name": "inner", "processors": 8},
+        own_job(0, 10, 0, 1, "matlab") | {"partition_name": "first", "processors": 4},
+        own_job(6, 20, 0, 1) | {"partition_name": "last"},
+    ]
+    trace, site = trace_of(jobs), in_parts(4, parts)
+    assert_equal_to_the_textbook(trace, site, "conservative", "all", site_textbook)
+    run = simulate(trace, SiteMachine(site), "conservative")
+    assert run.start.tolist() == [0, 0, 15, 5, 6]
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "as-logged", "placement"])
