@@ -69,7 +69,7 @@ def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
 
     Columns are x, y, z; rows are in row-major order. A side as long as a ring is at 0 only.
     """
-    from optsched.boxes import _anchors as compiled
+    from optsched.boxes import _rows as compiled
 
     words = words_of(free, grid)
     found: Integers = compiled.anchors_of(words, *shape, grid.shape[2], grid.wrap)
@@ -81,7 +81,7 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
 
     The shapes are in order, the best first; as an array, they have the shape (shapes, 3).
     """
-    from optsched.boxes import _anchors as compiled
+    from optsched.boxes import _rows as compiled
 
     ranked = np.asarray(shapes, dtype=np.int64).reshape(-1, 3)
     return _box(compiled.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
@@ -89,7 +89,7 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
 
 def fullest_box(free: Free, grid: Grid, shape: Triple, within: Free) -> Box:
     """Return the first box of a shape with the fewest free routers, of those free in `within`."""
-    from optsched.boxes import _anchors as compiled
+    from optsched.boxes import _rows as compiled
 
     at = anchors(within, grid, shape)
     x, y, z = at[compiled.fullest(words_of(free, grid), at, *shape, grid.shape[2])].tolist()

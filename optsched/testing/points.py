@@ -12,7 +12,6 @@ from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
-
 POINTS = 4096
 """Most points within the bounds of a program that is checked at every point."""
 

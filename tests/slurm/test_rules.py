@@ -75,4 +75,17 @@ def test_each_rule_of_the_catalogue_limits_a_plan_and_is_named(posed, name):
     kept = result.solution
     left = [job for job in started(plan) if not kept.nodes[job]]
     why = [ruled.blocking(kept, job) for job in left]
-    print(name, "|", len(started(plan)), "->", len(started(kept)), "|", broken[:1], "|", [w for w in why if w][:1], result.verified)
+    print(
+        name,
+        "|",
+        len(started(plan)),
+        "->",
+        len(started(kept)),
+        "|",
+        broken[:1],
+        "|",
+        [w for w in why if w][:1],
+        result.verified,
+    )
+    words = f"{len(started(plan))} -> {len(started(kept))} | {broken[:1]} | {result.verified}"
+    print(name, "|", words, [each for each in why if each][:1])

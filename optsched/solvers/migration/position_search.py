@@ -105,7 +105,7 @@ class _Search:
         self._deferred: list[_Entry] = []
         self._found = 0
         self._patience = PATIENCE
-        self._enough = FIRST_ROUND
+        self._enough: float = FIRST_ROUND
         if self._subproblems.may_fit():
             self._push(self._subproblems.places())
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.models.program import Program, ProgramBuilder
 from optsched.solvers.anytime import Progress, StoppedError
-from optsched.solvers.node_placement._master import Master, best_vector
+from optsched.solvers.node_placement._master import DUAL, Master, best_vector
 from optsched.solvers.node_placement._whole_nodes import Cells, Pool, PrioritySets
 from optsched.solvers.result import Limit
 
@@ -281,7 +281,8 @@ class GroupSearch:
         sizes, leaves = len(self._sets.sizes), len(self._leaves)
         unlimited = np.full(leaves, math.inf)
         lower = [*np.zeros(sizes), *-unlimited, 1]
-        master = Master(progress, lower, [*np.full(sizes, math.inf), *self._leaves, 1])
+        upper = [*np.full(sizes, math.inf), *self._leaves, 1]
+        master = Master(progress, lower, upper, DUAL)
 
         def add(gains: list[int], columns: list[list[int]]) -> None:
             rows, entries = np.array(columns), [np.flatnonzero(column) for column in columns]

@@ -17,7 +17,7 @@ from optsched.solvers.node_placement._types import Floats, Ints
 from optsched.solvers.result import Limit
 
 PRIMAL, DUAL = 4, 1
-"""Strategies of simplex: primal after new columns, dual after new limits of rows."""
+"""Strategies of simplex: dual after new limits of rows, by default primal after new columns."""
 
 LARGEST_COST = 20
 """Bits of the largest objective coefficient in a program, which is scaled by a power of two."""
@@ -38,10 +38,12 @@ class Master:
     iterations: int  # of the simplex method
     nodes: int  # of branch and bound
 
-    def __init__(self, progress: Progress, lower: Any, upper: Any, **options: Any) -> None:
+    def __init__(
+        self, progress: Progress, lower: Any, upper: Any, strategy: int = PRIMAL, **options: Any
+    ) -> None:
         import highspy
 
-        self._progress = progress
+        self._progress, self._strategy = progress, strategy
         self._limited = True
         self._highs = highs = highspy.Highs()
         highs.silent()
@@ -104,7 +106,7 @@ class Master:
         # of linear programs, HiGHS adds up the seconds of all runs
         seconds = highs.getRunTime() + max(1e-3, self._progress.seconds_left())
         highs.setOptionValue("time_limit", seconds)
-        highs.setOptionValue("simplex_strategy", DUAL if self._limited else PRIMAL)
+        highs.setOptionValue("simplex_strategy", DUAL if self._limited else self._strategy)
         self._limited = False
         run_highs(highs)
         self.iterations = max(0, highs.getInfo().simplex_iteration_count)

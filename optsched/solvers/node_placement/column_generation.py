@@ -228,6 +228,7 @@ class _Search:
             if progress.is_proven or progress.exhausted():
                 return
             patience = PATIENCE + PATIENCE_PER_PAIR * pairs
+            assert progress.bound is not None  # that of the weight
             search.run(progress.after(share), patience, progress.bound)
             self._offer(search.placements())
 
