@@ -128,7 +128,7 @@ CONTENDER: Expected = {
     "version": (str, type(None)),
     "options": dict,
     "budget": dict,
-    "seed": int,
+    "seed": (int, str),
 }
 KNOWN_VALUES: Expected = {"path": str, "snapshots": int, "unused": list}
 

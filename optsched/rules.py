@@ -10,14 +10,39 @@ Each function returns a rule. In a file, a rule has the name of its variable::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
+from optsched.errors import InputError, UnknownNameError
 from optsched.models.node_placement.rules import Rule, rule
 
+F = TypeVar("F", bound=Callable[..., Rule])
 
+
+def _made_where_called(make: F) -> F:
+    """Let mistakes of a rule name the line of the user's file that made it."""
+
+    @functools.wraps(make)
+    def made(*values: Any, **named: Any) -> Rule:
+        found = make(*values, **named)
+        caller = sys._getframe(1)
+        found.place = caller.f_code.co_filename, caller.f_lineno  # type: ignore[attr-defined]
+        return found
+
+    return made  # type: ignore[return-value]
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"{name}: {value!r}; expected an integer from 0")
+    return int(value)
+
+
+@_made_where_called
 def limit(what: str, most: int, *, by: str) -> Rule:
     """Return a limit on what the jobs of a user, account, QOS or partition hold together.
 
@@ -30,6 +55,7 @@ def limit(what: str, most: int, *, by: str) -> Rule:
     by : str
         Column of jobs: ``user``, ``account``, ``qos``, ``partition``.
     """
+    most = _count("most", most)
 
     @rule
     def limit(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
@@ -42,6 +68,7 @@ def limit(what: str, most: int, *, by: str) -> Rule:
     return limit
 
 
+@_made_where_called
 def nodes_free(count: int, *, where: Mapping[str, Any] | None = None) -> Rule:
     """Return the rule that so many nodes stay without a job, of those `where` columns have values.
 
@@ -52,6 +79,7 @@ def nodes_free(count: int, *, where: Mapping[str, Any] | None = None) -> Rule:
     where : mapping, optional
         Values of columns of the nodes.
     """
+    count = _count("count", count)
 
     @rule
     def nodes_free(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
@@ -62,6 +90,7 @@ def nodes_free(count: int, *, where: Mapping[str, Any] | None = None) -> Rule:
     return nodes_free
 
 
+@_made_where_called
 def power_cap(watts: int, *, of: str = "watts", idle: str = "") -> Rule:
     """Return a cap on the power of all nodes that are used.
 
@@ -72,6 +101,7 @@ def power_cap(watts: int, *, of: str = "watts", idle: str = "") -> Rule:
     of, idle : str
         Columns of nodes: the power of a node with jobs, and of an idle one, 0 by default.
     """
+    watts = _count("watts", watts)
 
     @rule
     def power_cap(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
@@ -82,6 +112,7 @@ def power_cap(watts: int, *, of: str = "watts", idle: str = "") -> Rule:
     return power_cap
 
 
+@_made_where_called
 def spread(most: int, *, over: str = "switch", jobs: Sequence[str | int] = ()) -> Rule:
     """Return the rule that at most so many chunks of a job are in one group of nodes.
 
@@ -96,6 +127,8 @@ def spread(most: int, *, over: str = "switch", jobs: Sequence[str | int] = ()) -
     """
     named = [*map(str, jobs)]
 
+    most = _count("most", most)
+
     @rule
     def spread(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
         which = np.isin(jobs.name.astype(str), named) if named else jobs.chunks > most
@@ -104,6 +137,7 @@ def spread(most: int, *, over: str = "switch", jobs: Sequence[str | int] = ()) -
     return spread
 
 
+@_made_where_called
 def never_together(by: str = "user") -> Rule:
     """Return the rule that jobs of different users, or values of a column, share no node."""
 
@@ -115,6 +149,7 @@ def never_together(by: str = "user") -> Rule:
     return never_together
 
 
+@_made_where_called
 def together(by: str, values: Sequence[str | int]) -> Rule:
     """Return the rule that the jobs of each of some values of a column are on one node."""
 
@@ -127,6 +162,7 @@ def together(by: str, values: Sequence[str | int]) -> Rule:
     return together
 
 
+@_made_where_called
 def reserve(what: str, amount: int, *, where: Mapping[str, Any] | None = None) -> Rule:
     """Return the rule that an amount of a resource stays free for a job that comes.
 
@@ -139,6 +175,7 @@ def reserve(what: str, amount: int, *, where: Mapping[str, Any] | None = None) -
     where : mapping, optional
         Values of columns of the nodes that count.
     """
+    amount = _count("amount", amount)
 
     @rule
     def reserve(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
@@ -149,6 +186,7 @@ def reserve(what: str, amount: int, *, where: Mapping[str, Any] | None = None) -
     return reserve
 
 
+@_made_where_called
 def few_moves(before: Mapping[str, Sequence[str]], most: int) -> Rule:
     """Return the rule that at most so many jobs start on nodes other than planned before.
 
@@ -159,6 +197,7 @@ def few_moves(before: Mapping[str, Sequence[str]], most: int) -> Rule:
     most : int
         The limit.
     """
+    most = _count("most", most)
 
     @rule
     def few_moves(state: Any, jobs: Any, nodes: Any, started: Any, chunks: Any) -> None:
@@ -170,6 +209,7 @@ def few_moves(before: Mapping[str, Sequence[str]], most: int) -> Rule:
     return few_moves
 
 
+@_made_where_called
 def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
     """Return the objective that groups of nodes take equal amounts of a resource, after all else.
 
@@ -199,6 +239,7 @@ def balance(what: str, *, over: str = "switch", steps: int = 10) -> Rule:
     return balance
 
 
+@_made_where_called
 def few_users_on_nodes(by: str = "user") -> Rule:
     """Return the objective that few users, or values of a column, share a node, after all else."""
 
@@ -213,5 +254,7 @@ def few_users_on_nodes(by: str = "user") -> Rule:
 def _where(nodes: Any, where: Mapping[str, Any] | None) -> Any:
     there = np.ones(len(nodes), dtype=bool)
     for column, value in (where or {}).items():
+        if value not in (known := nodes[column].tolist()):
+            raise UnknownNameError(f"value of {column}", str(value), {*map(str, known)})
         there &= nodes[column] == value
     return there

@@ -290,9 +290,11 @@ def command(
     errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
     unused = [unused_names(about) for about in comparison.config["known_values"] if about["unused"]]
     results = comparison.results
-    told = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
-    conflicts = [f"{name}: {text}" for name, text in zip(told["snapshot"], told["message"])]
-    for text in (*errors, *comparison.refusals, *unsolved(comparison.results), *unused, *conflicts):
+    stuck = results[(results["status"] == Status.INFEASIBLE) & (results["message"] != "")]
+    conflicts = [f"{name}: {text}" for name, text in zip(stuck["snapshot"], stuck["message"])]
+    left_out = comparison.skipped if names else ()
+    told = (*errors, *comparison.refusals, *left_out, *unsolved(comparison.results))
+    for text in (*told, *unused, *conflicts):
         say(f"optsched: {text}")
     if comparison.missing:
         say(f"optsched: interrupted; not compared: {in_short(comparison.missing)}")

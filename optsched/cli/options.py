@@ -14,6 +14,7 @@ from optsched.cli.completion import captured_names, solver_names, trace_names
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.numbers import LARGEST, parse_integer, parse_number
+from optsched.registry import models
 from optsched.solvers.result import Budget
 
 
@@ -140,25 +141,33 @@ def import_models(places: Sequence[str] | None) -> list[str]:
     names = []
     for place in places or ():
         home = find_class(place)
-        stated = [one for one in vars(home.module()).values() if isinstance(one, type)]
-        found = [one.name for one in stated if issubclass(one, Problem) and one is not Problem]
-        if not found:
-            raise InputError("holds no model; expected @optsched.model", file=home.file)
-        names += found
+        module = home.module()
+        own = [
+            one
+            for name, one in vars(module).items()
+            if isinstance(one, type) and issubclass(one, Problem)
+            if one.__module__ == module.__name__ and home.name in ("", name)
+        ]
+        if not own:
+            of_name = f" {home.name}" if home.name else ""
+            expected = 'expected a function with @optsched.model("NAME")'
+            raise InputError(f"holds no model{of_name}; {expected}", file=home.file)
+        for one in own:
+            name = getattr(one, "name", "")
+            if name not in models or models[name] is not one:
+                taken = f"{name!r}, which optsched has" if name else "no name of a model"
+                raise InputError(f"{one.__name__} has {taken}", file=home.file)
+            if name in names:
+                raise InputError(f"{name} is a model of two files", field="--model")
+            names.append(name)
     return names
 
 
 def rules_of(places: Sequence[str] | None) -> dict[str, Any]:
     """Return the rules of ``--rule`` by name."""
-    from optsched.models.node_placement.rules import rules_in
+    from optsched.models.node_placement.rules import rules_at
 
-    found: dict[str, Any] = {}
-    for place in places or ():
-        for name, rule in rules_in(place).items():
-            if name in found:
-                raise InputError(f"{name} is the name of two rules", field="--rule")
-            found[name] = rule
-    return found
+    return rules_at(places or (), "--rule")
 
 
 @contextmanager

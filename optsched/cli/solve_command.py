@@ -27,7 +27,7 @@ from optsched.cli.options import (
     rules_of,
 )  # fmt: skip
 from optsched.cli.terminal import figure, print_json, print_lines, say, show_cursor, shows_progress
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.files import check_output, write_json
 from optsched.folders import read_object
 from optsched.models.node_placement.problem import NodePlacement
@@ -162,6 +162,8 @@ def _start(hint: str, problem: Problem[Any]) -> Any:
         raise InputError(expected, file=hint, field="kind")
     try:
         return problem.solution_from_json(answer["solution"])
+    except StatementError:
+        raise  # names the file of the model
     except InputError as error:
         raise error.within(hint) from None
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
+from optsched.errors import InputError, StatementError
 from optsched.files import write_text
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
@@ -400,6 +400,8 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
             text = str(cp_sat_model(problem.formulate().program, names=True).proto)
         else:
             text = (lp_text if format == "lp" else mps_text)(problem.formulate().program)
+    except StatementError:
+        raise  # names the file of the model
     except InputError as error:
         raise error.within(path) from None
     write_text(path, text)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.program import UNBOUNDED
+from optsched.models.verification import REFUSED
 from optsched.numbers import LARGEST
 
 Ints = NDArray[np.int64]
@@ -329,7 +330,7 @@ class Expression:
         return Relation(self - other, "==")
 
     def _refused(self, *_: Any) -> Any:
-        raise TypeError("expected <=, >= or == between decisions, in a requirement of its own")
+        raise TypeError(REFUSED)
 
     __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
     __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
@@ -352,8 +353,6 @@ class Expression:
 
     def coefficients(self, count: int) -> tuple[Ints, int]:
         """Return the coefficient of each of `count` variables, and the constant."""
-        if self.shape:
-            raise ValueError(f"an array of shape {self.shape} as the objective; expected one value")
         found = np.zeros(count, dtype=np.int64)
         for term in self._terms:
             term.add_to(found)

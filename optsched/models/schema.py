@@ -123,6 +123,13 @@ class Schema:
             Declared(name=f.name, default=f.default, **f.metadata)
             for f in dataclasses.fields(model)
         )
+        before: list[str] = []
+        for f in self.fields:
+            resources = f.kind.of if isinstance(f.kind, Amounts) else None
+            for other in filter(None, (f.kind.like, resources)):
+                if other not in before:
+                    raise UnknownNameError(f"earlier field of {f.name}", other, before)
+            before.append(f.name)
         self._steps = [
             (f.name, f.kind.read, f.kind.like, f.may_be_null, f.filled) for f in self.fields
         ]

@@ -10,8 +10,10 @@ import dataclasses
 import inspect
 import math
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -27,13 +29,15 @@ from optsched.models.linear import Entries, Expression, Ints, Relation, Rows, in
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import BlockNames, Program
 from optsched.models.schema import declared, field
-from optsched.models.verification import Verification, at_index
+from optsched.models.verification import Verification, at_index, check_name, truths
 from optsched.registry import models
 
-Statement = Callable[..., None]
+Statement = Callable[..., object]
 
-NAME = re.compile(r"(?!.*[_ ]\d+$)[A-Za-z][A-Za-z0-9]*([_ ][A-Za-z0-9]+)*")
-"""Names of decisions and requirements; numbers of places follow, each after an underscore."""
+MODEL_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+TAKEN = ("name", "kind", "format", "origin", "known", "options")
+"""Names that no field can have, beside those of a problem: they stand beside fields on file."""
 
 SHOWN = 20
 """Most values of an answer that are described."""
@@ -47,7 +51,8 @@ class Data(NDArray[Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         arrays = [np.asarray(i) if isinstance(i, Data) else i for i in inputs]
-        found = getattr(ufunc, method)(*arrays, **options)
+        with np.errstate(divide="raise", invalid="raise"):
+            found = getattr(ufunc, method)(*arrays, **options)
         if ufunc in CHECKED and np.asarray(found).dtype.kind in "iu":
             numbers = [
                 np.asarray(a, float) if np.asarray(a).dtype.kind in "iu" else a for a in arrays
@@ -142,9 +147,9 @@ class Symbols:
         self._add_rows(name, relation)
 
     def _add_rows(self, name: str, relation: Any) -> None:
-        _check_name(name, self._rows)
+        check_name(name, self._rows)
         if not isinstance(relation, Relation):  # of data alone
-            relation = Expression.of(relation) == 1
+            relation = Expression.of(truths(name, relation)) == 1
         self._rows[name] = relation.expression.rows(relation.kind)
 
     def maximize(self, value: Any) -> None:
@@ -158,7 +163,11 @@ class Symbols:
     def _optimize(self, sense: Literal["max", "min"], value: Any) -> None:
         if self._objective is not None:
             raise ValueError("the objective is stated twice")
-        self.sense, self._objective = sense, Expression.of(value)
+        objective = Expression.of(value)
+        if objective.shape:
+            shape = " x ".join(map(str, objective.shape))
+            raise ValueError(f"an objective of {shape} values; expected one, as their sum")
+        self.sense, self._objective = sense, objective
 
     def program(self) -> Program:
         """Return the program."""
@@ -196,12 +205,12 @@ class Symbols:
         )  # fmt: skip
 
     def _added(self, name: str, shape: tuple[int, ...], lower: Any, upper: Any) -> Ints:
-        _check_name(name, self._bounds)
+        check_name(name, self._bounds)
         lower, upper = integers(lower), integers(upper)
         if np.broadcast_shapes(shape, lower.shape, upper.shape) != shape:
             raise ValueError(f"{name}: bounds of another shape than {shape}")
         if np.any(lower > upper):
-            raise InputError("a lower bound is above its upper bound", field=name)
+            raise InputError(f"{name}: a lower bound is above its upper bound")
         numbers = np.arange(self._count, self._count + math.prod(shape)).reshape(shape)
         self._bounds[name] = numbers, lower, upper
         self._count += numbers.size
@@ -229,28 +238,25 @@ def template(name: str, shape: tuple[int, ...]) -> str:
     return text if PORTABLE_NAME.fullmatch(text.replace("{}", "1")) else f"{text}_"
 
 
-def _check_name(name: str, taken: Mapping[str, Any]) -> None:
-    if name in taken:
-        raise ValueError(f"{name!r} is stated twice")
-    if not NAME.fullmatch(name) or not PORTABLE_NAME.fullmatch(f"{name.replace(' ', '_')}_"):
-        words = "expected words of letters and digits, joined by underscores"
-        raise ValueError(f"{name!r} cannot be the name of decisions or requirements; {words}")
-
-
 def read(statement: Statement, reading: Any, *values: Any, **fields: Any) -> None:
-    """Call a statement with a reading."""
+    """Call a statement with a reading; what it prints goes to stderr."""
+    code = getattr(statement, "__code__", None)
+    file, line = getattr(statement, "place", ("" if code is None else code.co_filename, None))
     try:
-        statement(reading, *values, **fields)
-    except Exception as error:
+        with redirect_stdout(sys.stderr):
+            returned = statement(reading, *values, **fields)
+        if returned is not None:
+            line = line or (code and code.co_firstlineno)
+            raise TypeError("a statement returns nothing; expected require, maximize or minimize")
+    except (Exception, SystemExit) as error:
         if isinstance(error, InputError) and (error.field or error.file):
             raise
-        code = statement.__code__.co_filename
         frames = traceback.extract_tb(error.__traceback__)
-        line = next((one.lineno for one in frames[::-1] if one.filename == code), None)
+        at = next((one.lineno for one in frames[::-1] if one.filename == file), None)
         mistakes: tuple[str, ...] = (f"{type(error).__name__}: {' '.join(str(error).split())}",)
         if isinstance(error, InputError):
             mistakes = error.mistakes
-        raise StatementError(*mistakes, file=Path(code).name, line=line) from error
+        raise StatementError(*mistakes, file=Path(file).name, line=line or at) from error
 
 
 class Stated(Problem[Mapping[str, Any]]):
@@ -371,6 +377,9 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
             state.maximize(nodes @ start)
             state.require("power", watts @ start <= cap)
     """
+    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
+        expected = 'expected lower-case words joined by hyphens, as in @optsched.model("power-cap")'
+        raise InputError(f"{name!r} as the name of a model; {expected}")
 
     def stated(statement: Statement) -> type[Stated]:
         try:
@@ -391,6 +400,8 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
         place = {"__module__": made.__module__, "__qualname__": f"{made.__qualname__}Formulation"}
         formulation = type(f"{made.__name__}Formulation", (StatedFormulation,), place)
         models.register(name)(made)
+        if models[name] is not made:
+            raise InputError(f"{name} is a model of optsched; expected another name")
         formulations.register(name)(formulation)
         return made
 
@@ -402,6 +413,8 @@ def _field(of: str, parameter: inspect.Parameter) -> Any:
     given = [parameter.annotation]
     if get_origin(parameter.annotation) is Annotated:
         given = list(get_args(parameter.annotation)[1:])
+    if parameter.name in {*dir(Stated), *TAKEN}:
+        raise InputError(f"{of}: {parameter.name} is taken; expected another name of the field")
     for kind in given:
         if isinstance(kind, dataclasses.Field):
             made = kind

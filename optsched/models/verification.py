@@ -8,7 +8,8 @@ Python's integers, which have no size.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.models.export import PORTABLE_NAME
 from optsched.models.problem import Violation
 
 LARGEST = 2**62
@@ -24,11 +26,20 @@ LARGEST = 2**62
 SHOWN = 20
 """Most violations of one requirement that are listed one by one."""
 
+NAME = re.compile(r"(?!.*[_ ]\d+$)[A-Za-z][A-Za-z0-9]*([_ ][A-Za-z0-9]+)*")
+"""Names of decisions and requirements; numbers of places follow, each after an underscore."""
+
 COMPARED = {
     "<=": (np.less_equal, "at most"),
     ">=": (np.greater_equal, "at least"),
     "==": (np.equal, "exactly"),
 }
+
+
+REFUSED = (
+    "decisions are added, multiplied by data and compared with <=, >= or ==; "
+    "expected no other operation on them"
+)
 
 
 class Numbers:
@@ -124,7 +135,7 @@ class Numbers:
         return Comparison(self.values, "==", numbers(other).values, self.labels)
 
     def _refused(self, *_: Any) -> Any:
-        raise TypeError("expected <=, >= or == between decisions, in a requirement of its own")
+        raise TypeError(REFUSED)
 
     __lt__ = __gt__ = __ne__ = __bool__ = __pow__ = __truediv__ = __floordiv__ = _refused
     __mod__ = __rpow__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __abs__ = _refused
@@ -181,6 +192,7 @@ class Verification:
         self.derived: dict[str, NDArray[np.int64]] = {}  # the values of `some`
         self.found: list[Violation] = []
         self.objective = 0
+        self._required: set[str] = set()
 
     def integer(self, name: str, *shape: int, lower: Any = 0, upper: Any) -> Numbers:
         """Return the values of an array of decisions, and check their bounds."""
@@ -209,9 +221,15 @@ class Verification:
 
     def require(self, name: str, relation: Any) -> None:
         """Check a requirement."""
-        if not isinstance(relation, Comparison):  # of data alone
-            relation = numbers(relation) == 1
-        self.found += relation.failures(name)
+        self.found += self._compared(name, relation).failures(name)
+
+    def _compared(self, name: str, relation: Any) -> Comparison:
+        """Return the comparison of a requirement, which may be one of data alone."""
+        check_name(name, self._required)
+        self._required.add(name)
+        if isinstance(relation, Comparison):
+            return relation
+        return numbers(truths(name, relation)) == 1
 
     def maximize(self, value: Any) -> None:
         """Note the value of the objective."""
@@ -224,6 +242,25 @@ class Verification:
         unknown = [f"{name}: no such decisions" for name in self._answer if name not in self.values]
         if unknown:
             raise InputError(*unknown)
+
+
+def check_name(name: str, taken: Container[str]) -> None:
+    """Refuse the name of decisions or of a requirement that is taken, or cannot be exported."""
+    if name in taken:
+        raise ValueError(f"{name!r} is stated twice")
+    if not NAME.fullmatch(name) or not PORTABLE_NAME.fullmatch(f"{name.replace(' ', '_')}_"):
+        words = "expected words of letters and digits, joined by underscores"
+        raise ValueError(f"{name!r} cannot be the name of decisions or requirements; {words}")
+
+
+def truths(name: str, relation: Any) -> NDArray[np.bool_]:
+    """Return the truth values that a comparison of data has given."""
+    if isinstance(relation, list | tuple):
+        raise TypeError(f"{name}: several requirements; expected a name for each")
+    array = np.asarray(relation)
+    if array.dtype.kind != "b":
+        raise TypeError(f"{name}: no comparison; expected <=, >= or == between decisions or data")
+    return array
 
 
 def at_index(name: str, index: Sequence[int], labels: Sequence[Any] | None = None) -> str:

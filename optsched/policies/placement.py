@@ -15,7 +15,7 @@ from optsched.machines.site import Held, SiteMachine
 from optsched.metrics.measure import Group, Measure
 from optsched.models.node_placement import NodePlacement
 from optsched.models.node_placement.problem import COUNTABLE
-from optsched.models.node_placement.rules import rules_in, with_rules
+from optsched.models.node_placement.rules import rules_at, with_rules
 from optsched.policies.site.partition_queues import SiteRoom
 from optsched.registry import policies
 from optsched.simulator.actions import Action
@@ -74,11 +74,8 @@ class Placement(Policy):
             raise InputError(f"window {self.window}; expected a whole number from 1")
         if not self.interval >= 0:
             raise InputError(f"interval {self.interval}; expected seconds from 0")
-        self._rules = {
-            name: rule
-            for place in filter(None, self.rules.split(","))
-            for name, rule in rules_in(place.strip()).items()
-        }
+        places = [place.strip() for place in filter(None, self.rules.split(","))]
+        self._rules = rules_at(places, "rules")
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""

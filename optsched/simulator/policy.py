@@ -239,7 +239,12 @@ class ModelPolicy(Policy):
 
     def actions(self, system: System, jobs: Sequence[int], answer: Any) -> Iterable[Action]:
         """Return the actions of an answer: a start of each job whose first decision is not 0."""
-        decisions = answer[next(iter(answer))]
+        name = next(iter(answer))
+        decisions = answer[name]
+        if decisions.shape != (len(jobs),):
+            of = " x ".join(map(str, decisions.shape)) or "one value"
+            expected = f"expected one for each of {len(jobs)} jobs, or a method actions"
+            raise InputError(f"first decisions {name!r}: {of}; {expected}")
         return [Start(job) for job, decision in zip(jobs, decisions.tolist()) if decision]
 
     def decide(self, system: System) -> Iterable[Action]:

@@ -11,6 +11,7 @@ from optsched import registry
 from optsched.class_file import names_class
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import check_seed
 from optsched.settings import settings_of
 from optsched.solvers.dispatch import solver_with
 from optsched.solvers.result import Budget
@@ -68,6 +69,7 @@ def load_profile(name: str | Path) -> Profile:
     if mistakes:
         raise InputError(*mistakes, file=path)
     try:
+        check_seed(table.get("seed", 0), "seed")
         limits = table.get("budget", {})
         for key in limits:
             if key not in LIMITS:

@@ -58,6 +58,7 @@ def test_captured_snapshots_of_a_model_in_a_file_are_read_back(optsched, folder)
         ("(nodes)", "(nodes) / 0", "ZeroDivisionError"),
         ("Integers(1)", "Intejers(1)", "NameError: name 'Intejers' is not defined"),
         ('"watts": ', '"wats": ', "missing a required argument: 'watts'"),
+        ('"start", len(nodes))', '"start", len(nodes), 2)[:, 0]', "first decisions 'start': "),
     ],
 )
 def test_a_mistake_is_one_line(optsched, folder, old, new, said):
@@ -72,5 +73,20 @@ def test_a_mistake_is_one_line(optsched, folder, old, new, said):
 def test_a_file_without_a_model_is_refused(optsched, tmp_path):
     (tmp_path / "none.py").write_text("x = 1\n")
     done = optsched("solve", "yang-2014-example", "--model", "none.py", cwd=tmp_path)
-    said = "none.py: holds no model; expected @optsched.model"
+    said = 'none.py: holds no model; expected a function with @optsched.model("NAME")'
     assert (done.returncode, done.stderr) == (1, f"optsched: {said}\n")
+
+
+def test_models_of_files_are_those_that_are_named(optsched, folder):
+    (folder / "other.py").write_text(CODE)
+    (folder / "taken.py").write_text(CODE.replace('"power-cap"', '"window-mkp"'))
+    for options, said in (
+        (("capped.py:Nope",), "capped.py: holds no model Nope; expected a function with"),
+        (("capped.py", "other.py"), "--model: power-cap is a model of two files"),
+        (("taken.py",), "window-mkp is a model of optsched; expected another name"),
+    ):
+        own = [word for place in options for word in ("--model", place)]
+        done = optsched("solve", "yang-2014-example", *own, cwd=folder)
+        assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (1, True, 1)
+    own = ("--model", "capped.py:power_cap")
+    assert optsched("solve", "yang-2014-example", *own, cwd=folder).returncode == 0

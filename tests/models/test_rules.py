@@ -218,7 +218,17 @@ def test_a_rule_that_blocks_a_job_is_named():
     assert ruled.blocking(left, 1) == "rule jobs jobs[ada]: 3; at most 2"
 
 
+def twice(state, jobs, nodes, started, chunks):
+    state.require("a", started.sum() <= 1)
+    state.require("a", started.sum() >= 2)
+
+
 MISTAKES = {
+    "== in a rule": lambda s, j, n, started, c: s.require("a", started.sum() == 2),
+    "a is stated twice": twice,
+    "a: no comparison; expected <=": lambda s, j, n, started, c: s.require("a", started.sum()),
+    "a statement returns nothing": lambda s, j, n, started, c: started.sum() <= 1,
+    "SystemExit": lambda *_: exit(0),
     "unknown column 'users' of jobs; did you mean user": lambda s, jobs, _, on, c: s.require(
         "a", on.sum_by(jobs.users) <= 1
     ),
@@ -230,8 +240,33 @@ MISTAKES = {
 
 @pytest.mark.parametrize("words", MISTAKES)
 def test_a_mistake_in_a_rule_is_one_line(words):
-    with pytest.raises(InputError, match=rf"test_rules.py, line \d+: .*{words}"):
+    pattern = words.replace("a is", "'wrong a' is")
+    with pytest.raises(InputError, match=rf"test_rules.py, line \d+: .*{pattern}"):
         with_rules(SITE, {"wrong": MISTAKES[words]})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: rules.limit("jobs", 3, by="usr"), "unknown column 'usr'"),
+        (lambda: rules.nodes_free(1, where={"racks": "r9"}), "unknown value 'r9' of racks"),
+    ],
+)
+def test_mistakes_in_the_catalogue_name_the_line_that_uses_it(make, words):
+    with pytest.raises(InputError, match=rf"test_rules.py, line \d+: {words}"):
+        with_rules(SITE, {"wrong": make()})
+
+
+@pytest.mark.parametrize("most", [-1, 2.5, "3", True])
+def test_limits_are_integers(most):
+    with pytest.raises(InputError, match="most: .*; expected an integer from 0"):
+        rules.limit("jobs", most, by="user")
+
+
+def test_rules_of_one_name_are_refused():
+    two = [rules.limit("jobs", 1, by="user"), rules.limit("cores", 8, by="user")]
+    with pytest.raises(InputError, match="two rules are named limit"):
+        with_rules(SITE, two)
 
 
 COLUMNS = {

@@ -403,6 +403,41 @@ def test_what_no_program_can_state_is_refused():
         model("stated-wrong")(lambda m, nodes: None)
 
 
+def test_a_wrong_declaration_is_refused():
+    def depends(m, nodes: Integers(1), watts: Integers(0, like="node")): ...
+
+    def is_taken(m, objective: Integer()): ...
+
+    def fine(m, nodes: Integers(1)): ...
+
+    for name, statement, words in (
+        ("stated-wrong", depends, "unknown earlier field 'node' of watts; did you mean nodes"),
+        ("stated-wrong", is_taken, "is_taken: objective is taken"),
+        ("window-mkp", fine, "model 'window-mkp' is already"),
+        ("Bad_Name!", fine, "'Bad_Name!' as the name of a model; expected lower-case words"),
+    ):
+        with pytest.raises((InputError, ValueError), match=words):
+            model(name)(_renamed(statement))
+
+
+def test_data_that_cannot_be_computed_are_refused():
+    def statement(m, nodes: Integers(0), cap: Integer()):
+        m.require("cap", (cap // nodes) * m.binary("x", len(nodes)) <= 3)
+
+    problem = model("stated-divided")(_renamed(statement))([1, 0], 5)
+    with pytest.raises(InputError, match=r"test_stated.py, line \d+: FloatingPointError: divide"):
+        _ = problem.formulate().program
+
+
+def test_what_a_statement_prints_goes_to_stderr(capsys):
+    def statement(m, n: Integer(1)):
+        print("seen", n)
+        m.maximize(m.binary("x"))
+
+    assert model("stated-prints")(_renamed(statement))(2).objective({"x": 1}) == 1
+    assert capsys.readouterr() == ("", "seen 2\n")
+
+
 WRONG = {
     "x: bounds of another shape": lambda m: m.binary("x", 2, upper=[[1, 1]] * 3),
     "x: a lower bound is above": lambda m: m.integer("x", 2, lower=[0, 3], upper=2),
@@ -411,7 +446,11 @@ WRONG = {
     "the objective is stated twice": lambda m: (m.maximize(0), m.minimize(0)),
     "'x_1' cannot be the name": lambda m: m.binary("x_1"),
     "'e1' cannot be the name": lambda m: m.binary("e1"),
-    r"an array of shape \(2,\) as the objective": lambda m: m.maximize(m.binary("x", 2)),
+    "an objective of 2 values; expected one": lambda m: m.maximize(m.binary("x", 2)),
+    "r: no comparison; expected <=": lambda m: m.require("r", m.binary("x")),
+    "r: several requirements": lambda m: m.require("r", [m.binary("x") <= 1]),
+    "a statement returns nothing": lambda m: m.binary("x") <= 1,
+    "expected no other operation": lambda m: m.maximize(m.binary("x") / 2),
     r"expected 2 groups from 0 to 1": lambda m: m.binary("x", 2).sum_by([0, 2], 2),
     r"product of the shapes \(2, 2\) and \(3,\)": lambda m: np.ones((2, 2), int) @ m.binary("x", 3),
 }  # fmt: skip

@@ -279,7 +279,7 @@ def with_rules(
         rules are too large.
     """
     if not isinstance(rules, Mapping):
-        rules = {statement.__name__: statement for statement in rules}
+        rules = _named(rules)
     fields = {f.name: vars(problem)[f.name] for f in problem.schema.fields}
     added = {"jobs": jobs, "nodes": nodes, "running": running}
     columns = {
@@ -298,6 +298,17 @@ def with_rules(
     return made
 
 
+def _named(rules: Sequence[Rule]) -> Mapping[str, Rule]:
+    """Return rules by the names of their functions, which have to differ."""
+    found: dict[str, Rule] = {}
+    for statement in rules:
+        name = statement.__name__
+        if name in found:
+            raise InputError(f"two rules are named {name}; expected a mapping of names to rules")
+        found[name] = statement
+    return found
+
+
 def rules_in(text: str) -> dict[str, Rule]:
     """Return the rules of a file, ``FILE.py``, or one of them, ``FILE.py:NAME``, by name."""
     place = find_class(text)
@@ -312,6 +323,23 @@ def rules_in(text: str) -> dict[str, Rule]:
     if place.name and place.name not in found:
         raise UnknownNameError("rule", place.name, found).within(place.file)
     return {place.name: found[place.name]} if place.name else found
+
+
+def _refuse_equality(relation: Any) -> None:
+    """Refuse an equation of decisions, which cannot be relaxed by what does not hold anyway."""
+    if isinstance(relation, Relation | Comparison) and relation.kind == "==":
+        raise TypeError("== in a rule; expected <= or >=, which a plan without a start may keep")
+
+
+def rules_at(places: Sequence[str], field: str) -> dict[str, Rule]:
+    """Return the rules of several places by name; errors name the field."""
+    found: dict[str, Rule] = {}
+    for place in places:
+        for name, statement in rules_in(place).items():
+            if name in found:
+                raise InputError(f"{name} is the name of two rules", field=field)
+            found[name] = statement
+    return found
 
 
 class RuleNumbers(Verification):
@@ -329,8 +357,8 @@ class RuleNumbers(Verification):
     def require(self, name: str, relation: Any) -> None:
         """Check a requirement, of which what does not hold anyway is no violation."""
         name = f"{self.rule} {name}"
-        if not isinstance(relation, Comparison):
-            relation = numbers(relation) == 1
+        _refuse_equality(relation)
+        relation = self._compared(name, relation)
         if not self._allowed:
             self.excess[name] = relation.excess
         self.found += relation.failures(name, self._allowed.get(name))
@@ -349,6 +377,10 @@ class RuleNumbers(Verification):
 
     def minimize(self, value: Any, most: int = LARGEST_FIELD) -> None:
         """Note a value from 0 to `most` that is minimized after all else."""
+        for name in ("value", "least value"):  # the rows of `RuleSymbols.minimize`
+            self._compared(f"{self.rule} {name}", True)
+        if numbers(value).shape:
+            raise ValueError("a value of several numbers; expected one, as their sum")
         amount = int(numbers(value).values.item())
         if not 0 <= amount <= most:
             self.found.append(Violation(self.rule, f"{amount}; from 0 to {most} to be minimized"))
@@ -371,7 +403,8 @@ class RuleSymbols(Symbols):
     def require(self, name: str, relation: Any) -> None:
         """Add the rows of a requirement, which holds as far as it does without a start."""
         name = f"{self.rule} {name}"
-        if isinstance(relation, Relation) and relation.kind != "==" and name in self._excess:
+        _refuse_equality(relation)
+        if isinstance(relation, Relation) and name in self._excess:
             slack = np.asarray(self._excess[name], dtype=np.int64)
             if slack.any():
                 sign = -1 if relation.kind == "<=" else 1

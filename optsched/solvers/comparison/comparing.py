@@ -224,6 +224,7 @@ def compare(
             if missing:
                 break
     entries = [entry for entry, _ in answered]
+    not_accepted = skipped(contenders, entries)
     took_part = {result.solver for _, reconciled in answered for result in reconciled.results}
     contenders = [contender for contender in contenders if contender.name in took_part]
     return Comparison(
@@ -239,7 +240,7 @@ def compare(
         ),
         failures=tuple(failures),
         refusals=tuple(refusals),
-        skipped=skipped(contenders, entries),
+        skipped=not_accepted,
         missing=missing,
     )
 
