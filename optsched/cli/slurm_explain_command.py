@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -132,10 +133,11 @@ def explain(
     budget_of(time_limit)
     changes = read_changes(what_if or ())
     with captured(source) as folder:
-        found = _explanation(folder, job, by, within, asked, force)
-        before = found
+        found = _explanation(folder, job, by, within, asked, force, changes)
+        before = None
         if changes:
-            found = _explanation(folder, job, by, within, asked, force, changes)
+            with suppress(InputError):  # a job that is there only then
+                before = _explanation(folder, job, by, within, asked, force)
     for note in (*found.supply.notes, *found.queue.notes):
         say_note(f"optsched: {note}")
     kept_by = blocked_by_site(found.queue, found.supply, found.job, rules_of(rule))
@@ -146,9 +148,9 @@ def explain(
         if kept_by:
             print_lines([("rule of the site", kept_by)])
         print_lines([("" if place else "what if", text) for place, text in enumerate(changes)])
-        if changes:
+        if before is not None:
             print_lines([("without it", f"earliest start {_earliest(before)}")])
-        _print(found, answer)
+        _print(found, answer, is_real=not changes)
     is_open = answer.result is not None and answer.relief is None and not answer.proven
     return NO_SOLUTION if is_open else DONE
 
@@ -243,8 +245,8 @@ def _cost(relief: Relief) -> tuple[int, int, int]:
     return relief.lost, relief.count, relief.weight
 
 
-def _print(found: Explanation, answer: Answer) -> None:
-    """Print an explanation for people."""
+def _print(found: Explanation, answer: Answer, *, is_real: bool) -> None:
+    """Print an explanation for people; with commands, unless something is only supposed."""
     job, now = found.job, found.supply.time
     lines: list[tuple[str, Any]] = [
         ("job", f"{job.label} of {job.user or '-'}, partition {','.join(job.partitions) or '-'}"),
@@ -281,6 +283,10 @@ def _print(found: Explanation, answer: Answer) -> None:
     if relief.withheld:
         print()
         print_line("# no commands, as something about the job is unknown: --force prints them")
+        return
+    if not is_real:
+        print()
+        print_line("# no commands, as not all of this is so")
         return
     parts = (
         ("", [*_by_hand(relief), *relief.lines]),

@@ -15,7 +15,8 @@ from optsched.durations import short
 from optsched.errors import InputError
 from optsched.numbers import check_seed, counted
 from optsched.slurm.capture import captured
-from optsched.slurm.forecast import Forecast, Shift, Start, by, shifts, sooner
+from optsched.slurm.explain import pending_job
+from optsched.slurm.forecast import SUBMITTED, Forecast, Shift, Start, by, shifts, sooner
 from optsched.slurm.forecast import forecast as forecasts
 from optsched.slurm.future import Future
 from optsched.slurm.pins import without_pins
@@ -78,13 +79,13 @@ def forecast(
         say_note(f"optsched: {note}")
     now = _forecast(present, times, draws, seed)
     then = _forecast(changed(present, changes), times, draws, seed) if changes else None
-    _check_jobs(jobs, now if then is None else then)
+    named = _labels(jobs, now, then)
     if json:
-        print_json(_described(now, then, jobs))
+        print_json(_described(now, then, named))
     elif then is None:
-        _print(now, jobs)
+        _print(now, named)
     else:
-        _print_shifts(now, then, changes)
+        _print_shifts(now, then, changes, named)
     return DONE
 
 
@@ -100,12 +101,22 @@ def _forecast(present: Present, times: RunTimes | None, draws: int, seed: int) -
     return forecasts(future, times, draws=draws, seed=seed)
 
 
-def _check_jobs(jobs: Sequence[str], found: Forecast) -> None:
-    known = {one.label for one in found.starts} | {*found.future.left}
+def _labels(jobs: Sequence[str], *forecasts: Forecast | None) -> list[str]:
+    """Return the labels of some jobs; an array stands for its tasks."""
+    found: dict[str, None] = {}
+    given = [each for each in forecasts if each is not None]
+    known = [label for each in given for label in _known_labels(each)]
     for job in jobs:
-        if job not in known:
-            expected = "expected the number of a pending job, such as 17 or 17_3"
-            raise InputError(f"{job!r} is not in the queue; {expected}", field="job")
+        own = [label for label in known if job in (label, label.partition("_")[0])]
+        if not own:
+            pending_job(given[-1].future.queue, job)  # says what is wrong
+            raise InputError(f"{job} is not one of its tasks", field="job")
+        found |= dict.fromkeys(own)
+    return [*found]
+
+
+def _known_labels(found: Forecast) -> list[str]:
+    return [*(one.label for one in found.starts), *found.future.left]
 
 
 def _print(found: Forecast, jobs: Sequence[str]) -> None:
@@ -125,11 +136,14 @@ def _print(found: Forecast, jobs: Sequence[str]) -> None:
     lines += [("", f"job {label}: {why}") for label, why in [*left.items()][:SHOWN]]
     lines += [("" if place else "notes", note) for place, note in enumerate(found.notes)]
     for one in chosen[:MOST_SOONER] if jobs else ():
-        ways = sooner(found.future, one.label) or [("by no other priority or limit", math.nan)]
+        ways = sooner(found.future, one.label)
         lines += [
             ("" if place else f"job {one.label} sooner", f"{way}: {moment(at)}")
             for place, (way, at) in enumerate(ways)
         ]
+        if not ways:
+            none = "neither a higher priority nor a shorter limit brings it forward"
+            lines.append((f"job {one.label} sooner", none))
     print_lines(lines)
 
 
@@ -152,15 +166,17 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(round(seconds)).strftime("%Y-%m-%d %H:%M")
 
 
-def _print_shifts(now: Forecast, then: Forecast, changes: Sequence[str]) -> None:
+def _print_shifts(
+    now: Forecast, then: Forecast, changes: Sequence[str], jobs: Sequence[str]
+) -> None:
     """Print which jobs start earlier or later if something is different."""
-    moved = shifts(now, then)
+    moved = [one for one in shifts(now, then) if not jobs or one.label in jobs]
     print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
     print()
-    if new := [one for one in then.starts if one.job.name == "what-if"]:
+    if new := [one for one in then.starts if one.job.name == SUBMITTED]:
         print_table(COLUMNS, [_row(one, then.future.supply.time) for one in new], SPARE)
         print()
-    print_line(_sentence(moved, len(now.starts)))
+    print_line(_sentence(moved, len(jobs or {*_known_labels(now), *_known_labels(then)})))
     for name in ("user", "partitions"):
         groups = by(moved, name)
         if len(groups) > 1:
@@ -176,18 +192,31 @@ def _print_shifts(now: Forecast, then: Forecast, changes: Sequence[str]) -> None
         print_table(["job", "user", "start", "then", "shift"], rows)
     if len(moved) > SHOWN:
         print_line(f"{counted(len(moved) - SHOWN, 'more job')}, see --json")
+    before, after = now.future.left, then.future.left
+    lines = [f"job {label}: {why}" for label, why in after.items() if before.get(label) != why]
+    lines += [note for note in then.notes if note not in now.notes]
+    if lines:
+        print()
+        print_lines([("" if place else "then", line) for place, line in enumerate(lines[:SHOWN])])
 
 
 def _sentence(moved: Sequence[Shift], jobs: int) -> str:
     if not moved:
         return f"none of {counted(jobs, 'job')} starts at another time"
     earlier, gain, later, loss = _sums(moved)
-    parts = []
-    if earlier:
-        parts.append(f"{earlier} of {counted(jobs, 'job')} start earlier, by {gain} on average")
-    if later:
-        parts.append(f"{later} of {counted(jobs, 'job')} start later, by {loss} on average")
-    return "; ".join(parts)
+    new = sum(one.seconds == -math.inf for one in moved)
+    never = sum(one.seconds == math.inf for one in moved)
+    parts = [
+        f"{many} {word}{of}"
+        for many, word, of in (
+            (earlier - new, "earlier", f", by {gain} on average"),
+            (later - never, "later", f", by {loss} on average"),
+            (new, "only then", ""),
+            (never, "no more", ""),
+        )
+        if many
+    ]
+    return f"of {counted(jobs, 'job')} start: {'; '.join(parts)}"
 
 
 def _sums(moved: Sequence[Shift]) -> list[Any]:
@@ -212,8 +241,12 @@ def _described(now: Forecast, then: Forecast | None, jobs: Sequence[str]) -> dic
         found["jobs"] = [each for each in found["jobs"] if each["job"] in jobs]
     if then is not None:
         found["what_if"] = then.to_json()
+        if jobs:
+            its = found["what_if"]["jobs"]
+            found["what_if"]["jobs"] = [each for each in its if each["job"] in jobs]
         found["shifts"] = [
             {"job": one.label, "seconds": one.seconds if math.isfinite(one.seconds) else None}
             for one in shifts(now, then)
+            if not jobs or one.label in jobs
         ]
     return found

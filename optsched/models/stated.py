@@ -400,7 +400,8 @@ def model(name: str) -> Callable[[Statement], type[Stated]]:
         place = {"__module__": made.__module__, "__qualname__": f"{made.__qualname__}Formulation"}
         formulation = type(f"{made.__name__}Formulation", (StatedFormulation,), place)
         models.register(name)(made)
-        if models[name] is not made:
+        holder: object = models[name]
+        if holder is not made:
             raise InputError(f"{name} is a model of optsched; expected another name")
         formulations.register(name)(formulation)
         return made

@@ -167,6 +167,8 @@ def _gres_parts(text: str) -> Iterator[tuple[str, str | None, int, str | None]]:
             expected = "expected generic resources such as gpu:a100:4"
             raise InputError(f"{text!r}; {expected}")
         name, kind, count, where = match.groups()
+        if count is None and where is not None and where.startswith("CNT:"):  # without devices
+            count = where[4:]
         yield name, kind, 1 if count is None else whole_amount(count), where
 
 

@@ -132,7 +132,7 @@ def _drawn(
 
     Rows of one job run for as long.
     """
-    rng, now = np.random.default_rng(seed), future.supply.time
+    now = future.supply.time
     found = np.repeat(future.limits[:, None], draws, axis=1)
     running: dict[int, Floats] = {}
     basis = []
@@ -141,6 +141,8 @@ def _drawn(
         if job is None:
             continue
         ran = 0.0 if row.label else float(job.has_run(now))
+        # a stream for each job, so that no other one changes what is drawn for it
+        rng = np.random.default_rng((seed, job.job_id, *row.label.encode()))
         limit = row.limit + ran
         if row.label:
             number = times.of(job, limit)[1]
@@ -224,6 +226,10 @@ def sooner(future: Future, label: str) -> list[tuple[str, float]]:
     return found
 
 
+SUBMITTED = "what-if"
+"""Name of a job that is only submitted in a what-if."""
+
+
 class Shift(NamedTuple):
     """How much later a job starts if something is different; negative for earlier."""
 
@@ -243,12 +249,12 @@ class Shift(NamedTuple):
 
 def shifts(before: Forecast, after: Forecast) -> tuple[Shift, ...]:
     """Return the jobs of both forecasts whose expected starts differ, the largest shift first."""
-    then = {one.label: one for one in after.starts}
-    found = [
-        Shift(one.label, one.job, one.expected, then[one.label].expected)
-        for one in before.starts
-        if one.label in then
-    ]
+    starts = [{one.label: one for one in each.starts} for each in (before, after)]
+    found = []
+    for label, one in (starts[1] | starts[0]).items():
+        if one.job.name != SUBMITTED:
+            was, will = (there[label].expected if label in there else math.nan for there in starts)
+            found.append(Shift(label, one.job, was, will))
     moved = [each for each in found if each.seconds]
     return tuple(sorted(moved, key=lambda each: -abs(each.seconds)))
 

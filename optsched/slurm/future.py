@@ -32,11 +32,11 @@ from optsched.slurm.access import open_partitions, own_qos_of
 from optsched.slurm.limits import Limits
 from optsched.slurm.queue import LeftToSlurmError, Queue, QueuedJob
 from optsched.slurm.requests import OF_LIMITS, alternatives, blocked_by_rule
-from optsched.slurm.running import end_of, held_by, is_alone
+from optsched.slurm.running import Held, end_of, held_alone, is_alone
 from optsched.slurm.supply import Flags, Supply, column_on
 from optsched.traces.cleaning import clean
 from optsched.traces.requests import numbered
-from optsched.traces.trace import Header, Trace
+from optsched.traces.trace import UNKNOWN, Header, Trace
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +58,8 @@ class Row(NamedTuple):
     label: str  # of a pending job; empty for one that runs
     job: QueuedJob | None  # None for what is held by no job of the queue
     ways: tuple[tuple[Chunks, Flags], ...]
-    submit: int  # seconds from now, as the next
-    limit: int
+    begin: int  # seconds from now before which it does not start; 0 for none
+    limit: int  # in seconds
     is_first: bool = True  # whether it is the first row of its job
 
     @property
@@ -87,8 +87,8 @@ class Future:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The rows in the order in which they start: what runs, then by time and by priority."""
-        pending = sorted(self._pending[0], key=lambda row: (row.submit, -row.priority, row.number))
+        """The rows in the order in which they start: what runs, then by priority."""
+        pending = sorted(self._pending[0], key=lambda row: (-row.priority, row.number))
         return (*self._running(), *self._hidden(), *pending)
 
     @property
@@ -146,16 +146,19 @@ class Future:
         columns = {name: np.array(text, dtype=object) for name, text in texts.items()}
         if not any(texts["dependency"]):
             del columns["dependency"]
+        begin = np.array([row.begin or UNKNOWN for row in rows], dtype=np.int64)
+        held = {"begin": begin} if (begin != UNKNOWN).any() else {}
         return clean(
             Trace(
                 job_id=np.arange(1, len(rows) + 1),
-                submit=np.array([row.submit for row in rows], dtype=np.int64),
+                submit=np.zeros(len(rows), dtype=np.int64),
                 runtime=limits,
                 requested_time=limits,
                 processors=np.ones(len(rows), dtype=np.int64),
                 user=numbered(columns["user_name"]),
                 executable=numbered(columns["job_name"]),
                 texts=columns,
+                annotations=held,
                 header=Header((("UnixStartTime", str(self.supply.time)),)),
                 name="queue",
             )
@@ -212,27 +215,42 @@ class Future:
             except LeftToSlurmError as error:
                 left[job.label] = str(error)
                 continue
-            submit = max(0, (job.eligible or now) - now)
-            longest = [each.max_time for each in open_partitions(job, self._anyhow)]
+            begin = max(0, (job.eligible or now) - now)
+            longest = [each.max_time for each in open_partitions(job, self._anyhow(job))]
             limit = _whole(max(longest, default=math.inf) if job.limit is None else job.limit)
             tasks = job.array_tasks
             if len(tasks) > MOST_TASKS:
                 rest = replace(job, array_tasks=tasks[MOST_TASKS:])
                 left[rest.label] = f"only {MOST_TASKS:,} tasks of its array are played"
             if not tasks:
-                found.append(Row(job.label, job, ways, submit, limit))
+                found.append(Row(job.label, job, ways, begin, limit))
             for task in tasks[:MOST_TASKS]:
-                found.append(Row(f"{job.array_id}_{task}", job, ways, submit, limit))
+                found.append(Row(f"{job.array_id}_{task}", job, ways, begin, limit))
         return found, left
 
+    def _anyhow(self, job: QueuedJob) -> Supply:
+        """Return the idle site for a job, without the limits and reservations that are played."""
+        if job.reservation not in self._idle:
+            own, now = job.reservation.split(","), self.supply.time
+            never, kept = now + 2 * HORIZON, []
+            for each in self.supply.reservations:
+                if each.name in own:
+                    kept.append(replace(each, start=min(each.start, now)))
+                elif each.name in self._reservations:
+                    kept.append(replace(each, start=never, end=never + 1))
+                else:
+                    kept.append(each)
+            changed = replace(self.supply.idle, limits=Limits(), reservations=tuple(kept))
+            self._idle[job.reservation] = changed
+        return self._idle[job.reservation]
+
     @cached_property
-    def _anyhow(self) -> Supply:
-        """The idle site without the limits of QOS and associations, which are played."""
-        return replace(self.supply.idle, limits=Limits())
+    def _idle(self) -> dict[str, Supply]:
+        return {}
 
     def _ways(self, job: QueuedJob) -> Iterator[tuple[Chunks, Flags]]:
         """Yield the chunks of a pending job in each of its requests, with the nodes for them."""
-        supply, limits = self._anyhow, self.supply.limits
+        supply, limits = self._anyhow(job), self.supply.limits
         # what is waited for while it is played
         free = replace(job, dependency="", eligible=None, array_limit=0)
         if limits.known and job.reason.startswith(OF_LIMITS):
@@ -260,8 +278,7 @@ class Future:
     def _running(self) -> Iterator[Row]:
         """Yield the rows of the running jobs."""
         supply, now = self.supply, self.supply.time
-        for job in self.queue.running:
-            held = held_by(job, supply)
+        for job, held in self._held:
             limit = _whole(end_of(job, now) - now)
             alone = is_alone(job, supply)
             licences = tuple(held.licences.get(name, 0) for name in supply.site.licences)
@@ -272,6 +289,11 @@ class Future:
                     left = self._until_reserved(job, nodes, limit)
                     yield Row("", job, ways, 0, left, is_first)
                     licences, is_first = (0,) * len(licences), False
+
+    @cached_property
+    def _held(self) -> list[tuple[QueuedJob, Held]]:
+        """What each running job holds, with the shared GPUs that no other job uses."""
+        return [*zip(self.queue.running, held_alone(self.queue.running, self.supply))]
 
     def _until_reserved(self, job: QueuedJob, nodes: Ints, limit: int) -> int:
         """Return for how long a job runs until its nodes are reserved for others, if it does."""
@@ -287,8 +309,7 @@ class Future:
         """Yield rows without end for what is not free, and no job of the queue has."""
         supply = self.supply
         lacking = supply.site.capacity - supply.free
-        for job in self.queue.running:
-            held = held_by(job, supply)
+        for _, held in self._held:
             np.subtract.at(lacking, held.nodes, held.amounts)
         lacking = np.maximum(lacking, 0)
         none = (0,) * len(supply.site.licences)

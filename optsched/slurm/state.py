@@ -76,6 +76,15 @@ class State:
     def _in_service(self) -> Flags:
         return np.isin(self.supply.site.states, ("up", "reserved"))
 
+    @cached_property
+    def _reserved(self) -> Flags:
+        """Whether each node is in a reservation now."""
+        reserved = np.zeros(len(self.supply.site.nodes), dtype=bool)
+        for each in self.supply.reservations:
+            if each.at(self.supply.time):
+                reserved |= np.isin(self.supply.site.nodes, each.nodes)
+        return reserved
+
     def _free(self) -> Ints:
         free: Ints = np.where(self.now.taken[:, None], 0, self.now.free)
         return free
@@ -113,9 +122,9 @@ class State:
         free, site, found = self._free(), self.supply.site, []
         gpu = site.resources.index(GPU) if GPU in site.resources else -1
         for partition in site.partitions:
-            nodes = partition.nodes[self._in_service[partition.nodes]]
+            nodes = partition.nodes[(self._in_service & ~self._reserved)[partition.nodes]]
             whole = int((~self.now.busy[nodes] & (free[nodes, 0] > 0)).sum())
-            some = int((free[nodes, 0] > 0).sum())
+            some = whole if partition.exclusive else int((free[nodes, 0] > 0).sum())
             most = int(min(partition.max_nodes, len(nodes)))
             found.append(
                 Largest(

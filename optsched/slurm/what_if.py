@@ -37,6 +37,7 @@ from optsched.sites.slurm_amounts import seconds as seconds_of
 from optsched.sites.slurm_lines import read_text
 from optsched.sites.topology import Blocks, Tree
 from optsched.slurm.explain import pending_job
+from optsched.slurm.forecast import SUBMITTED
 from optsched.slurm.hold_problem import in_service
 from optsched.slurm.queue import Queue, QueuedJob
 from optsched.slurm.requests import HELD
@@ -280,14 +281,13 @@ def _submit(present: Present, options: str) -> Present:
             raise InputError(f"{name}: {getattr(asked, name)}; expected a number from 0")
     queue, site = present.queue, present.supply.site
     partition = asked.partition or next((each.name for each in site.partitions if each.default), "")
-    for name in partition.split(","):
-        site.partition(name)
+    first, *_ = [site.partition(name) for name in partition.split(",")]
     tasks = asked.ntasks or max(1, asked.nodes) * max(1, asked.ntasks_per_node)
-    lowest = min((each.priority for each in queue.pending), default=1)
-    nodes = max(1, asked.nodes)
+    lowest = min((each.priority for each in queue.pending if not each.held), default=1)
+    nodes, default = max(1, asked.nodes), first.memory_per_core or None
     job = QueuedJob(
         job_id=max((each.job_id for each in queue.jobs), default=0) + 1,
-        name="what-if",
+        name=SUBMITTED,
         user=asked.user,
         account=asked.account,
         qos=asked.qos,
@@ -300,7 +300,7 @@ def _submit(present: Present, options: str) -> Present:
         cores_per_task=asked.cpus_per_task,
         tasks_per_node=asked.ntasks_per_node,
         memory_per_node=asked.mem,
-        memory_per_core=asked.mem_per_cpu,
+        memory_per_core=asked.mem_per_cpu if asked.mem or asked.mem_per_cpu else default,
         per_node=asked.gres or {},
         per_task={},
         per_job={},

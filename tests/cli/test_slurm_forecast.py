@@ -48,6 +48,12 @@ def test_what_if_tells_the_difference(optsched, tmp_path):
     explained = optsched("slurm", "explain", waiting[0], *FROM, "--what-if", "add 100 like c01")
     assert "what if" in explained.stdout
     assert "without it" in explained.stdout
+    assert "scontrol" not in explained.stdout  # of what is not so
+    held = optsched(*words[:2], waiting[-1], *words[2:], "--what-if", f"hold {waiting[-1]}").stdout
+    assert "of 1 job start: 1 no more" in held
+    assert ": it is held" in held
+    new = str(max(int(job["job"].partition("_")[0]) for job in listed["jobs"]) + 1000)
+    assert optsched("slurm", "explain", new, *FROM).returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_mistakes_in_the_catalogue_name_the_line_that_uses_it(make, words):
 
 @pytest.mark.parametrize("most", [-1, 2.5, "3", True])
 def test_limits_are_integers(most):
-    with pytest.raises(InputError, match="most: .*; expected an integer from 0"):
+    with pytest.raises(InputError, match=r"most: .*; expected an integer from 0"):
         rules.limit("jobs", most, by="user")
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optsched.sites.reservations import Reservation
 from optsched.sites.site import Partition
 from optsched.slurm.forecast import forecast, shifts
 from optsched.slurm.future import Future
@@ -198,6 +199,42 @@ def test_jobs_wait_for_their_time_for_others_and_for_the_limit_of_their_array(
         "1": 30, "2": 50, "3_0": 0, "3_1": 10, "3_2": 20, "4": 30,
     }  # fmt: skip
     assert future.left == {"5": "it is held"}
+
+
+def test_a_job_that_begins_later_is_where_its_priority_is(job, running, left_by):
+    runs = running(99, *NODES[:4], end=NOW + 50)
+    whole = {"least_nodes": 4, "most_nodes": 4, "partitions": ("own",), "limit": 10.0}
+    late = job(job_id=1, priority=9, eligible=NOW + 20, **whole)
+    queue = queue_of(runs, late, *(job(job_id=n, priority=5, **whole) for n in (2, 3)))
+    found = started(Future(queue, left_by(runs), "easy"))
+    assert found == {"1": 50, "2": 60, "3": 70}
+
+
+def test_jobs_start_again_after_a_reservation_that_comes(job, running, left_by):
+    runs = running(99, "c1", end=NOW + 50)
+    kept = Reservation("maintenance", NODES, NOW + 100, NOW + 300)
+    supply = replace(left_by(runs), reservations=(kept,))
+    queue = queue_of(runs, job(job_id=1, limit=150.0), job(job_id=2, limit=90.0))
+    for policy in ("conservative", "easy"):
+        assert started(Future(queue, supply, policy)) == {"1": 300, "2": 0}, policy
+
+
+def test_draws_of_a_job_do_not_depend_on_other_jobs(job, running, left_by):
+    runs = running(99, "c1", end=NOW + 100, user="ada", start=NOW)
+    one = job(job_id=1, least_nodes=4, most_nodes=4, partitions=("own",), priority=2)
+    two = job(job_id=2, priority=1, limit=10.0)
+    times = RunTimes(
+        np.arange(1, 101) / 100,
+        tuple(np.full(100, text, dtype=object) for text in (*("-",) * 5, "")),
+    )
+    before, after = (
+        forecast(Future(queue_of(runs, *jobs), left_by(runs)), times, draws=50)
+        for jobs in ((one, two), (one, replace(two, held=True)))
+    )
+    [moved] = shifts(before, after)
+    assert (moved.label, moved.seconds) == ("2", np.inf)
+    [back] = shifts(after, before)
+    assert (back.label, back.seconds) == ("2", -np.inf)
 
 
 def test_what_no_job_of_the_queue_holds_stays_in_use(job, supply):

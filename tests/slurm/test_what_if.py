@@ -92,7 +92,8 @@ def test_a_job_is_submitted_with_options_of_sbatch(present):
     line = "submit -N 2 --ntasks-per-node 4 -c 2 -t 1:00:00 -p all --mem 1G --gres gpu:a100:1"
     job = pending(changed(present, [line]))[10]
     assert (job.least_nodes, job.most_nodes, job.tasks, job.cores_per_task) == (2, 2, 8, 2)
-    assert (job.limit, job.memory_per_node, job.priority) == (3600, 1024, 3)
+    # of those that are not held, the lowest priority
+    assert (job.limit, job.memory_per_node, job.priority) == (3600, 1024, 5)
     assert dict(job.per_node) == {"gpu": 1, "gpu:a100": 1}
     assert job.partitions == ("all",)
     found = changed(present, ["submit -p all -n 3", "priority 10 = 7"])
