@@ -215,7 +215,7 @@ def plan(
         print_json(_describe(solved) | ({} if then is None else {"what_if": _describe(then)}))
         return DONE
     if then is not None:
-        _print_difference(solved.plan, then.plan, changes)
+        _print_difference(solved, then, changes)
         return DONE
     _print_jobs(solved.plan)
     print_lines(_summary(solved))
@@ -544,8 +544,9 @@ def _summary(solved: Solved) -> list[tuple[str, Any]]:
     return lines
 
 
-def _print_difference(plan: Plan, then: Plan, changes: Sequence[str]) -> None:
+def _print_difference(now: Solved, changed: Solved, changes: Sequence[str]) -> None:
     """Print which jobs start now only if something is different, and which then do not."""
+    plan, then = now.plan, changed.plan
     print_lines([("what if" if not place else "", line) for place, line in enumerate(changes)])
     starts, starts_then = (
         {each.label: each for each in one.jobs if each.nodes} for one in (plan, then)
@@ -564,6 +565,10 @@ def _print_difference(plan: Plan, then: Plan, changes: Sequence[str]) -> None:
     if rows:
         print()
         print_table(["job", "user", "priority", "nodes", "what changes"], rows)
+    results = [each.result for each in (now, changed) if each.result is not None]
+    if any(each.status is not Status.OPTIMAL for each in results):
+        print()
+        print_line("Not both plans are proven: part of the difference may be the solver's.")
 
 
 def _not_placed(plan: Plan) -> list[tuple[str, str]]:

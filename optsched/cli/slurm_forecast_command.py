@@ -72,7 +72,7 @@ def forecast(
     if not 0 <= draws <= MOST_DRAWS:
         raise InputError(f"{draws}; expected a number from 0 to {MOST_DRAWS:,}", field="--draws")
     check_seed(seed, "--seed")
-    changes = read_changes(what_if or ())
+    changes = read_changes(what_if or (), is_forecast=True)
     with captured(source, history=True) as folder:
         present, times = _read(folder)
     for note in (*present.supply.notes, *present.queue.notes):

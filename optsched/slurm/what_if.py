@@ -90,16 +90,28 @@ def changed(present: Present, lines: Iterable[str]) -> Present:
     return present
 
 
-def read_changes(stated: Sequence[str]) -> list[str]:
-    """Return the lines of changes: each text is one, or with ``@`` in front a file of them."""
-    found = []
+def read_changes(stated: Sequence[str], *, is_forecast: bool = False) -> list[str]:
+    """Return the lines of changes: each text is one, or with ``@`` in front a file of them.
+
+    Raises
+    ------
+    InputError
+        If a file has no line, or if a change of the policy is for anything but a forecast.
+    """
+    found: list[str] = []
     for text in stated:
         if not text.startswith("@"):
             found.append(text)
             continue
         path = Path(text[1:])
         lines = (line.strip() for _, line in lines_of(read_text(path), path))
-        found += [line for line in lines if line and not line.startswith("#")]
+        own = [line for line in lines if line and not line.startswith("#")]
+        if not own:
+            raise InputError(f"has no line; expected {_EXPECTED}", file=path)
+        found += own
+    for line in found:
+        if line.startswith("policy ") and not is_forecast:
+            raise InputError(f"{line!r} is for optsched slurm forecast", field="what if")
     return found
 
 

@@ -137,6 +137,16 @@ def test_lines_come_from_a_file_too(tmp_path):
         read_changes([f"@{tmp_path / 'none.txt'}"])
 
 
+def test_files_without_a_line_and_policies_of_plans_are_refused(tmp_path):
+    path = tmp_path / "changes.txt"
+    path.write_text("# nothing\n\n")
+    with pytest.raises(InputError, match=r"changes.txt: has no line; expected drain NODES"):
+        read_changes([f"@{path}"])
+    assert read_changes(["policy easy"], is_forecast=True) == ["policy easy"]
+    with pytest.raises(InputError, match="'policy easy' is for optsched slurm forecast"):
+        read_changes(["policy easy"])
+
+
 def test_the_present_itself_does_not_change(present):
     before = replace(present)
     changed(present, ["drain c1", "hold 1", "add 1 like c1"])
