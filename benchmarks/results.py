@@ -134,7 +134,8 @@ def keep(
     folder.mkdir(parents=True, exist_ok=True)
     lines = [*measured_on, f"{time.perf_counter() - BEGAN:.0f} s in all", "", *table]
     write_text(folder / f"{name}.txt", "\n".join(lines) + "\n")
-    for file, its_rows in ((f"{name}.csv", rows), (f"{name}.times.csv", times.rows)):
+    files = {f"{name}.csv": rows} | ({f"{name}.times.csv": times.rows} if times.rows else {})
+    for file, its_rows in files.items():
         stream = io.StringIO(newline="")
         writer = csv.DictWriter(stream, fieldnames=list(its_rows[0]))
         writer.writeheader()
