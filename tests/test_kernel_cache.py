@@ -202,13 +202,14 @@ def used_by_kernels(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("optsched.")
         for alias in node.names
     }
-    kernels = [
-        node
+    bodies = [
+        part
         for node in nodes
         if isinstance(node, ast.FunctionDef)
         and any("kernel" in ast.unparse(each) for each in node.decorator_list)
+        for part in node.body
     ]
-    names = {name.id for node in kernels for name in ast.walk(node) if isinstance(name, ast.Name)}
+    names = {name.id for part in bodies for name in ast.walk(part) if isinstance(name, ast.Name)}
     return {homes[name] for name in names if name in homes}
 
 

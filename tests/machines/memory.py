@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from optsched.machines import _node_memory as kernels
+from optsched.machines import node_memory as kernels
 from optsched.machines.node_memory import NodeMemory
 
 

@@ -76,7 +76,7 @@ SMALL_PIECES = {
     },
     "row-search": {
         "gang_packing.row_search.TURN": (1, 3),
-        "gang_packing._row_tree.MOST_KNOWN": (0, 2),
+        "gang_packing._subproblems.MOST_KNOWN": (0, 2),
     },
     "switch-groups": {
         "node_placement._groups.PER_ROUND": (1, 2),

@@ -30,6 +30,7 @@ class RowSearch(AnytimeSolver):
 
     Work is counted in search nodes.
 
+    >>> from optsched.solvers.result import Budget
     >>> problem = GangPacking(8, 2, [0b1111, 0b110000], [0, 1], waiting=[6], rerow=True)
     >>> result = RowSearch().solve(problem, budget=Budget())
     >>> result.objective, result.solution.rows_of_running, result.solution.rows_of_waiting

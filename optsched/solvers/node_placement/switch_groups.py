@@ -137,6 +137,7 @@ class SwitchGroups(AnytimeSolver):
     --------
     Jobs of 2, 2, 3 and 4 nodes, of which leaves have 5 and 6:
 
+    >>> from optsched.solvers.result import Budget
     >>> problem = NodePlacement(
     ...     ["cores"], free=[[8]] * 11, chunks=[2, 2, 3, 4], demand=[[8]] * 4,
     ...     then=("switches",), switches=["a"] * 5 + ["b"] * 6)
