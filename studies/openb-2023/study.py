@@ -252,5 +252,6 @@ def figures(runs: pd.DataFrame, claims: dict[str, Any], *, narrow: bool) -> dict
         panel.set_xscale("log", base=2)
         panel.set_xticks(sizes, list(map(str, sizes)))
         panel.set(title=f"{nodes} nodes", xlabel="pods in a batch", ylabel="GPUs placed, %")
-    panels[0].legend()
+    named = panels[0].get_legend_handles_labels()
+    figure.legend(*named, loc="outside lower center", ncols=2 if narrow else 3)
     return {"batches": figure, "readings": readings}
