@@ -334,6 +334,7 @@ def read_table(path: Path, columns: Iterable[str], optional: Iterable[str] | Non
         wanted = held if optional is None else [*columns, *optional]
         table = file.read([name for name in wanted if name in held])
         table.validate(full=True)  # texts may be no UTF-8
+        _ = table.schema.pandas_metadata  # nor may these
     except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None

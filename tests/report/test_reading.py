@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import optsched
+from optsched.folders import read_table
 from optsched.models import WindowMKP
 from optsched.traces.reading import write_trace
 
@@ -150,3 +153,11 @@ def test_a_sweep_is_read_with_its_runs(tmp_path, small_run):
     with pytest.raises(optsched.InputError, match="no such file; 1 run of the sweep"):
         unfinished.results  # noqa: B018
     assert "1 finished run, 1 left" in unfinished._repr_html_()
+
+
+def test_damaged_metadata_of_a_table_are_told(tmp_path):
+    path = tmp_path / "results.parquet"
+    table = pa.table({"run": ["a"]}).replace_schema_metadata({b"pandas": b"\xcd{}"})
+    pq.write_table(table, path)
+    with pytest.raises(optsched.InputError, match="damaged; expected a Parquet file"):
+        read_table(path, ["run"])
