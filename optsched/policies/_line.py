@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.by_reference import Record, by_reference, record
 from optsched.compiled import kernel
-from optsched.machines._ascending import delete, insert, is_behind, place_of, position
+from optsched.machines._ascending import delete, enter, insert, is_behind, place_of, position
 from optsched.machines._line_nodes import Log, new_log, note
 from optsched.simulator._core import (
     DECIDE,
@@ -31,19 +31,21 @@ from optsched.simulator._core import (
 
 NOBODY = -1
 
-COUNTS = record(
-    "free first last running head extra promised front floor", "shadow promised_start sure_until"
-)
+COUNTS = record("free first last running head extra promised", "shadow promised_start")
 """Free processors; the waiting jobs are ``queue[first:last]``; running jobs; the blocked job with
-the reservation, and the processors that it leaves over; the job of which a start was promised; jobs
-of the front, and the job that others are compared with. Shadow time of the blocked job, its
-earliest since it is blocked; until when all jobs behind the front are behind its floor."""
+the reservation, and the processors that it leaves over; the job of which a start was promised.
+Shadow time of the blocked job, its earliest since it is blocked."""
 
 MOST = 32
-"""Jobs of the front, and candidates that are sorted at a time."""
+"""Candidates that are sorted at a time."""
+
+BLOCK = 6
+"""Binary logarithm of the jobs of a block, neighbours in the order of the queue."""
+
+ANY_WIDTH = 2**62
 
 MARGIN = 1e-9
-"""Relative difference of slopes that is beyond rounding."""
+"""Relative difference of products that is beyond rounding."""
 
 
 class Rule(NamedTuple):
@@ -57,19 +59,27 @@ class Rule(NamedTuple):
 
 @by_reference
 class Line(NamedTuple):
-    """The jobs, those that wait and those that run; equal scores are in order of submission."""
+    """The jobs, those that wait and those that run; equal scores are in order of submission.
+
+    Of the waiting jobs of each block there are a number, and bounds that need not be reached: the
+    least of their processors and times, the largest of their slopes and waits.
+    """
 
     processors: Numbers
     requested: Times
     submit: Times
-    rank: Times  # the queue is in the order of this, which does not change
+    rank: Numbers  # the queue is in the order of this, which does not change
     score: Times  # the lowest is first: the rank, unless it changes
     unit: Times
     weight: Times
     slope: Times  # scores are in the reverse order of this times the wait
     queue: Numbers
-    front: Numbers  # the first waiting jobs if scores change, in any order
     candidates: Numbers
+    waiting: Numbers  # of each block
+    narrowest: Numbers
+    shortest: Times
+    steepest: Times
+    earliest: Times
     estimated_end: Times
     end: Times  # estimated ends of the running jobs, ascending
     width: Numbers  # their processors
@@ -80,23 +90,26 @@ class Line(NamedTuple):
 def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -> Line:
     """Return the state before the first event, with scores in order of submission."""
     jobs = len(processors)
-    running = min(jobs, nodes) + 1
-    queue, candidates = np.zeros((2, 2 * jobs), dtype=np.int64)
-    rank = np.arange(jobs, dtype=np.float64)
+    running, blocks = min(jobs, nodes) + 1, (jobs >> BLOCK) + 1
+    rank = np.arange(jobs)
     counts = np.zeros(1, dtype=COUNTS)
-    counts["free"], counts["head"], counts["promised"], counts["floor"] = nodes, *(NOBODY,) * 3
+    counts["free"], counts["head"], counts["promised"] = nodes, NOBODY, NOBODY
     return Line(
         processors,
         requested,
         submit,
         rank,
-        score=rank,
+        score=rank.astype(np.float64),
         unit=np.ones(1),
         weight=np.ones(1),
         slope=np.ones(1),
-        queue=queue,
-        front=np.zeros(MOST, dtype=np.int64),
-        candidates=candidates,
+        queue=np.zeros(2 * jobs, dtype=np.int64),
+        candidates=np.zeros(MOST, dtype=np.int64),
+        waiting=np.zeros(blocks, dtype=np.int64),
+        narrowest=np.zeros(blocks, dtype=np.int64),
+        shortest=np.zeros(blocks),
+        steepest=np.zeros(blocks),
+        earliest=np.zeros(blocks),
         estimated_end=np.zeros(jobs),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
@@ -106,23 +119,22 @@ def new_line(processors: Numbers, requested: Times, submit: Times, nodes: int) -
 
 
 @kernel(allocates=False)
-def bring_forward(jobs: Numbers, number: int, key: Times) -> int:
-    """Move the `MOST` jobs of lowest key to the front, in order; return how many these are."""
-    first = 0
-    for at in range(number):
-        job, place = jobs[at], first
-        if first < MOST:
-            first += 1
-        elif is_behind(key, jobs[MOST - 1], job):
-            place = MOST - 1
-            jobs[at] = jobs[place]
-        else:
-            continue
-        while place > 0 and is_behind(key, jobs[place - 1], job):
-            jobs[place] = jobs[place - 1]
-            place -= 1
-        jobs[place] = job
-    return first
+def enqueue(line: Line, rule: Rule, job: int) -> None:
+    """Put a submitted job into the queue."""
+    counts, block = line.counts[0], line.rank[job] >> BLOCK
+    place = place_of(line.queue, counts.first, counts.last, line.rank, job)
+    insert(line.queue, counts.last, place, job)
+    counts.last += 1
+    if line.waiting[block] == 0:
+        line.narrowest[block] = line.processors[job]
+        line.shortest[block] = line.earliest[block] = np.inf
+        line.steepest[block] = 0.0
+    line.waiting[block] += 1
+    line.narrowest[block] = min(line.narrowest[block], line.processors[job])
+    line.shortest[block] = min(line.shortest[block], line.requested[job])
+    if rule.power:
+        line.steepest[block] = max(line.steepest[block], line.slope[job])
+        line.earliest[block] = min(line.earliest[block], line.submit[job])
 
 
 @kernel(allocates=False)
@@ -137,6 +149,7 @@ def dequeue(line: Line, job: int) -> None:
     else:
         delete(queue, last, at)
         counts.last -= 1
+    line.waiting[line.rank[job] >> BLOCK] -= 1
 
 
 @kernel(allocates=False)
@@ -144,11 +157,6 @@ def begin(line: Line, news: News, job: int) -> None:
     """Start a waiting job."""
     counts, width = line.counts[0], line.processors[job]
     dequeue(line, job)
-    for at in range(counts.front):
-        if line.front[at] == job:
-            counts.front -= 1
-            line.front[at] = line.front[counts.front]
-            break
     end = line.estimated_end[job] = news.now[0] + line.requested[job]
     place = position(line.end, counts.running, end) + 1
     insert(line.end, counts.running, place, end)
@@ -184,82 +192,6 @@ def set_score(line: Line, rule: Rule, job: int, now: float) -> float:
 
 
 @kernel(allocates=False)
-def sure_until(line: Line, job: int, now: float) -> float:
-    """Return until when a job is behind the floor of the front, whatever is rounded.
-
-    Both are lines over time, which cross once at most.
-    """
-    submit, slope, floor = line.submit, line.slope, line.counts[0].floor
-    own = slope[job] + MARGIN * abs(slope[job])
-    other = slope[floor] - MARGIN * abs(slope[floor])
-    ahead = other * (now - submit[floor]) - own * (now - submit[job])
-    if ahead >= 0.0 and own <= other:
-        return np.inf
-    is_alike = submit[job] == submit[floor] and line.unit[job] == line.unit[floor]
-    if is_alike and line.weight[job] == line.weight[floor]:
-        return np.inf
-    return now + ahead / (own - other) if ahead >= 0.0 else -np.inf
-
-
-@kernel(allocates=False)
-def find_front(line: Line, rule: Rule, now: float) -> None:
-    """Find the first jobs, and until when none of the others can be the first."""
-    counts, queue, front, score = line.counts[0], line.queue, line.front, line.score
-    number = 0
-    for place in range(counts.first, counts.last):
-        job = queue[place]
-        new = set_score(line, rule, job, now)
-        if number == MOST and new >= score[front[MOST - 1]]:
-            continue
-        at = min(number, MOST - 1)
-        while at > 0 and new < score[front[at - 1]]:
-            front[at] = front[at - 1]
-            at -= 1
-        front[at] = job
-        number = min(number + 1, MOST)
-    counts.front, last, counts.sure_until = number, front[number - 1], np.inf
-    counts.floor = front[number // 2]
-    for place in range(counts.first, counts.last if number == MOST else 0):
-        job = queue[place]
-        if is_behind(score, job, last):
-            counts.sure_until = min(counts.sure_until, sure_until(line, job, now))
-
-
-@kernel(allocates=False)
-def enter_front(line: Line, job: int, now: float) -> None:
-    """Put a submitted job into the front or behind it, before it is in the queue."""
-    counts = line.counts[0]
-    if counts.front < counts.last - counts.first:
-        counts.sure_until = min(counts.sure_until, sure_until(line, job, now))
-    elif counts.front < MOST:
-        line.front[counts.front] = job
-        counts.front += 1
-    else:
-        counts.sure_until = -np.inf
-
-
-@kernel(allocates=False)
-def first_in_order(line: Line, rule: Rule, now: float) -> int:
-    """Return the first waiting job."""
-    counts, front, score = line.counts[0], line.front, line.score
-    if not rule.power:
-        return int(line.queue[counts.first])
-    is_all = counts.front == counts.last - counts.first
-    if counts.front == 0 or not (is_all or now < counts.sure_until):
-        find_front(line, rule, now)
-        return int(front[0])
-    best = front[0]
-    for at in range(counts.front):
-        set_score(line, rule, front[at], now)
-        if is_behind(score, best, front[at]):
-            best = front[at]
-    if not is_all and score[best] > set_score(line, rule, counts.floor, now):
-        find_front(line, rule, now)
-        best = front[0]
-    return int(best)
-
-
-@kernel(allocates=False)
 def reserve(line: Line, now: float, job: int) -> None:
     """Find the time at which a blocked job can start at the latest, and what is left over then."""
     counts = line.counts[0]
@@ -275,55 +207,66 @@ def reserve(line: Line, now: float, job: int) -> None:
 
 
 @kernel(allocates=False)
-def find_candidates(line: Line, now: float) -> int:
-    """Fill the candidates with the waiting jobs that may pass the head; return their number."""
-    counts, queue, processors, requested = (
-        line.counts[0],
-        line.queue,
-        line.processors,
-        line.requested,
-    )
-    head, free, extra = counts.head, counts.free, counts.extra
-    longest, candidates, number = counts.shadow - now, line.candidates, 0
-    for place in range(counts.first, counts.last):
-        job = queue[place]
-        width = processors[job]
-        if width <= free and (width <= extra or requested[job] <= longest) and job != head:
-            candidates[number] = job
-            number += 1
+def select(line: Line, rule: Rule, now: float, most: int, free: int, longest: float) -> int:
+    """Find the first waiting jobs of at most `free` processors, in order; return their number.
+
+    These are at most `most`. Jobs of more than `longest` seconds have to fit beside the head. The
+    bounds of its block, or a product without a division, say of most jobs that they are none.
+    """
+    counts, queue, found, number = line.counts[0], line.queue, line.candidates, 0
+    key = line.requested if rule.shortest_first else line.score
+    requested, slope, submit, extra = line.requested, line.slope, line.submit, counts.extra
+    latest, least = np.inf, -np.inf  # bounds on requested time, and on slope times wait
+    at = counts.first
+    while at < counts.last:
+        block = line.rank[queue[at]] >> BLOCK
+        stop, width, seconds = at + line.waiting[block], line.narrowest[block], line.shortest[block]
+        is_out = width > free or (width > extra and seconds > longest) or seconds > latest
+        if is_out or (rule.power and line.steepest[block] * (now - line.earliest[block]) < least):
+            at = stop
+        while at < stop:
+            job = queue[at]
+            at += 1
+            if rule.power and slope[job] * (now - submit[job]) < least:
+                continue
+            width, seconds = line.processors[job], requested[job]
+            if width > free or (width > extra and seconds > longest) or seconds > latest:
+                continue
+            if rule.power:
+                set_score(line, rule, job, now)
+            if number == most and not is_behind(key, found[most - 1], job):
+                continue
+            number = min(number + 1, most)
+            enter(found, number - 1, key, job)
+            if number == most:
+                last = found[most - 1]
+                if rule.shortest_first:
+                    latest = requested[last]
+                elif rule.power:
+                    ahead = slope[last] * (now - submit[last])
+                    least = ahead - MARGIN * abs(ahead)
+                else:
+                    return most  # the others are behind these
     return number
 
 
 @kernel(allocates=False)
-def may_pass(line: Line, now: float, job: int) -> bool:
-    """Return whether a candidate may still pass the head."""
-    counts, width = line.counts[0], line.processors[job]
-    is_short = line.requested[job] <= counts.shadow - now
-    return bool(width <= counts.free and (is_short or width <= counts.extra))
+def first_in_order(line: Line, rule: Rule, now: float) -> int:
+    """Return the first waiting job."""
+    if not rule.power:
+        return int(line.queue[line.counts[0].first])
+    select(line, rule, now, 1, ANY_WIDTH, np.inf)
+    return int(line.candidates[0])
 
 
 @kernel(allocates=False)
-def backfill(line: Line, rule: Rule, news: News, number: int, is_sorted: bool) -> None:
-    """Start those of the first candidates that still may pass the head, in order.
-
-    After a few, hardly any may, so only the first ones are sorted.
-    """
-    counts, candidates, now = line.counts[0], line.candidates, news.now[0]
-    key = line.requested if rule.shortest_first else line.score
-    while number:
-        first = number if is_sorted else bring_forward(candidates, number, key)
-        kept = 0
-        for at in range(number):
-            job = candidates[at]
-            if may_pass(line, now, job):
-                if at < first:
-                    is_short = line.requested[job] <= counts.shadow - now
-                    counts.extra -= 0 if is_short else line.processors[job]
-                    begin(line, news, job)
-                else:
-                    candidates[kept] = job
-                    kept += 1
-        number = kept
+def pass_head(line: Line, news: News, job: int) -> None:
+    """Start a job if it does not delay the blocked one."""
+    counts, width = line.counts[0], line.processors[job]
+    is_short = line.requested[job] <= counts.shadow - news.now[0]
+    if width <= counts.free and (is_short or width <= counts.extra):
+        counts.extra -= 0 if is_short else width
+        begin(line, news, job)
 
 
 @kernel(allocates=False)
@@ -333,17 +276,11 @@ def decide(line: Line, rule: Rule, news: News) -> int:
     As long as no job has ended and the head is the same, a job that could not be backfilled still
     cannot, since its estimated end only moves later. So only new jobs are tried.
     """
-    counts, queue, now, count = line.counts[0], line.queue, news.now[0], news.counts
+    counts, now, count = line.counts[0], news.now[0], news.counts
     for at in range(count[N_ENDED]):
         end(line, news.ended[at])
-    number, is_sorted = count[N_SUBMITTED], False
-    for at in range(number):
-        job = line.candidates[at] = news.submitted[at]
-        if rule.power:
-            enter_front(line, job, now)
-        place = place_of(queue, counts.first, counts.last, line.rank, job)
-        insert(queue, counts.last, place, job)
-        counts.last += 1
+    for at in range(count[N_SUBMITTED]):
+        enqueue(line, rule, news.submitted[at])
     if counts.first == counts.last or counts.free == 0:
         counts.head = NOBODY
         return DONE
@@ -360,11 +297,14 @@ def decide(line: Line, rule: Rule, news: News) -> int:
         if counts.last - counts.first < 2 or not rule.backfills or counts.free == 0:
             return DONE
         reserve(line, now, first)
-        number = find_candidates(line, now)
-        is_sorted = not (rule.shortest_first or rule.power)
-    for at in range(number if rule.power else 0):
-        set_score(line, rule, line.candidates[at], now)
-    backfill(line, rule, news, number, is_sorted)
+    elif count[N_SUBMITTED] == 1:
+        pass_head(line, news, news.submitted[0])
+        return DONE
+    number = MOST
+    while number == MOST and counts.free:  # after a few, hardly any may pass
+        number = select(line, rule, now, MOST, counts.free, counts.shadow - now)
+        for at in range(number):
+            pass_head(line, news, line.candidates[at])
     return DONE
 
 

@@ -56,7 +56,8 @@ class QueueDecisions(LineDecisions):
             order.get(name, kept).astype(np.float64)
             for name, kept in (("rank", line.rank), ("unit", line.unit), ("weight", line.weight))
         )
-        line = line._replace(rank=rank, score=rank, unit=unit, weight=weight)
+        place = np.argsort(np.argsort(rank, kind="stable"))
+        line = line._replace(rank=place, score=rank, unit=unit, weight=weight)
         if rule.power:
             slope = (weight if rule.power == 1 else np.cbrt(weight)) / unit
             line = line._replace(score=rank.copy(), slope=slope)

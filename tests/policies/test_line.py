@@ -232,17 +232,6 @@ def test_a_reservation_whose_time_has_passed(policy, starts):
         assert run.start.tolist() == starts
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.randoms())
-def test_the_first_jobs_are_sorted_by_key_and_then_by_number(keys, random):
-    order = list(range(len(keys)))
-    random.shuffle(order)
-    found = np.array(order)
-    first = _line.bring_forward(found, len(keys), np.array(keys, dtype=np.float64))
-    assert first == min(len(keys), _line.MOST)
-    assert sorted(found.tolist()) == sorted(order)
-    assert found[:first].tolist() == sorted(order, key=lambda job: (keys[job], job))[:first]
-
-
 def test_the_room_for_runs_of_nodes_grows():
     """Each second job ends, so that one of 50 nodes holds 50 runs, time and again."""
     processors = np.array([1] * 100 + [50] * 20)
