@@ -72,9 +72,7 @@ def runs_text(runs: Iterable[tuple[int, int]]) -> str:
     >>> runs_text([(0, 2), (5, 6)])
     '0-1 5'
     """
-    return " ".join(
-        str(start) if stop == start + 1 else f"{start}-{stop - 1}" for start, stop in runs
-    )
+    return " ".join([f"{a}-{b - 1}" if b - a > 1 else f"{a}" for a, b in runs])
 
 
 def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:

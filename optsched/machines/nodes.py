@@ -69,7 +69,7 @@ class Nodes(SizedMachine):
 
     def resources(self, allocation: tuple[Run, ...]) -> str:
         """Return the nodes of an allocation as an interval set."""
-        return runs_text(sorted(allocation))
+        return runs_text(sorted(allocation) if len(allocation) > 1 else allocation)
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with those that the running jobs hold."""

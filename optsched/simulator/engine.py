@@ -324,7 +324,10 @@ class Engine:
         actions = self.policy.decide(self.system)
         for action in actions:
             try:
-                self._execute(action)
+                if type(action) is Start:
+                    self._start(*action)
+                else:
+                    self._execute(action)
             except Exception as error:
                 parts = self.policy, self.execution, self.system
                 found = refused(error, *parts, action, actions)
@@ -376,19 +379,19 @@ class Engine:
 
     def _decide_unseen(self) -> None:
         """Have the kernel decide; the core carries out what it states."""
-        decisions = self._decisions
-        assert decisions is not None
         if self.progress is not None and self.decisions % PROGRESS_EVERY == 1:
             self._keep_time()
             self._report_progress()
-        self._complete_unseen(decisions.decide())
+        assert self._decisions is not None
+        if outcome := self._decisions.decide():
+            self._complete_unseen(outcome)
 
     def _complete_unseen(self, outcome: int) -> None:
-        if outcome != _core.DONE:
-            assert self._decisions is not None
-            self._keep_time()
-            self.problem_solver.begin_decision(self.system.now, self.decisions)
-            self._complete(self._decisions, outcome)
+        """Have the problems answered that a decision which is not `DONE` has left open."""
+        assert self._decisions is not None
+        self._keep_time()
+        self.problem_solver.begin_decision(self.system.now, self.decisions)
+        self._complete(self._decisions, outcome)
 
     def _keep_time(self) -> None:
         now = self.core.clock.item(_core.NOW)
@@ -548,7 +551,8 @@ class Engine:
             self.journal.record(begins, "start", job, system.machine.place_text(allocation))
             if limit is not None:
                 self.journal.record(begins, "limit", job, limit)
-        self._review_dependents(job)
+        if self.holds:
+            self._review_dependents(job)
         if self.execution is None:
             self._kernels.start(job, float(seconds))
             return
@@ -620,6 +624,7 @@ class Engine:
         self.state[job] = State.KILLED if core.overruns[job] else State.FINISHED
         if self.journal is not None:
             self.journal.record(system.now, self.state[job].name.lower(), job)
-        self._review_dependents(job)
+        if self.holds:
+            self._review_dependents(job)
         if self.execution is not None:
             self._change_speeds(self.execution.ended(job, allocation, system))
